@@ -1,0 +1,90 @@
+"""The one stream in the middle: what happened in a training run, and what its numbers mean.
+
+Version 1, one JSON object a line. `mono` is seconds on the host's monotonic clock and `wall` seconds since
+1970; readers of foreign logs know only what the log printed, so either may be absent. A step's times
+are those of its *end*, as the device saw it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+class Scope(str, Enum):
+    """Whether a number counts this rank alone or all ranks together."""
+
+    RANK = "rank"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True)
+class RunStart:
+    """The first event of a rank; `facts` holds what the workload says of itself (versions, device, …)."""
+
+    rank: int
+    world_size: int
+    mono: float | None
+    wall: float | None
+    unit: str = "samples"
+    scope: Scope = Scope.RANK
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One finished training step; `samples` is never cumulative and counts what RunStart.scope says."""
+
+    rank: int
+    step: int
+    mono: float | None
+    wall: float | None
+    samples: float | None
+    loss: float | None = None
+    lr: float | None = None
+    data_wait: float | None = None
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Anything that interrupts or frames the steps: `epoch`, `eval`, `checkpoint`, `note`."""
+
+    kind: str
+    rank: int
+    mono: float | None
+    wall: float | None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeviceSample:
+    """What a device said of itself at one moment, read from outside the workload; units in the names."""
+
+    device: str
+    mono: float
+    wall: float
+    utilisation: float | None = None
+    memory_bytes: int | None = None
+    power_watts: float | None = None
+    temperature_c: float | None = None
+    clock_mhz: float | None = None
+    clock_max_mhz: float | None = None
+    throttle: tuple[str, ...] = ()
+    foreign_processes: int = 0
+
+
+@dataclass(frozen=True)
+class RunEnd:
+    """The last event of a rank that ended by its own will; `facts` may carry `peak_flops` and the like."""
+
+    rank: int
+    mono: float | None
+    wall: float | None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+Event = RunStart | Step | Mark | DeviceSample | RunEnd

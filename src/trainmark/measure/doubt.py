@@ -1,0 +1,39 @@
+"""Doubts: the reasons not to take a figure at its word, each with what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class DoubtCode(str, Enum):
+    """Stable names; scripts match on them."""
+
+    FEW_TRIALS = "few-trials"
+    NOISY_TRIALS = "noisy-trials"
+    FAILED_TRIALS = "failed-trials"
+    WINDOW_TOO_SHORT = "window-too-short"
+    WARMUP_PAST_WINDOW = "warmup-past-window"
+    NEVER_SETTLED = "never-settled"
+    DATA_BOUND = "data-bound"
+    THROTTLED = "throttled"
+    DEVICE_SHARED = "device-shared"
+    HOST_BUSY = "host-busy"
+    SCOPE_AMBIGUOUS = "scope-ambiguous"
+    SUPERLINEAR = "superlinear-scaling"
+    COLLAPSED_SCALING = "collapsed-scaling"
+    NAN_LOSS = "nan-loss"
+    LOSS_NOT_FALLING = "loss-not-falling"
+    COPIED_LOGS = "copied-logs"
+    MEAN_OF_RATES = "mean-of-rates"
+    WRONG_LAYOUT = "wrong-layout"
+    STRAGGLER = "straggler"
+    MIXED_ENVIRONMENT = "mixed-environment"
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One doubt about one figure; `message` is a whole sentence that ends in what to do."""
+
+    code: DoubtCode
+    message: str
