@@ -75,6 +75,7 @@ class DeviceSample:
     clock_max_mhz: float | None = None
     throttle: tuple[str, ...] = ()
     foreign_processes: int = 0
+    foreign_share: float | None = None
 
 
 @dataclass(frozen=True)
