@@ -1,0 +1,1 @@
+"""Launch: where a trial runs; start, watch, stop, reap. Knows nothing of what the ranks compute."""

@@ -1,0 +1,115 @@
+"""The watch over a started trial: ends it when a rank dies, falls silent or takes too long."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.launch.job import Job, Session
+from trainmark.launch.outcome import Cause, Ending
+
+TICK_SECONDS = 0.2
+# Once one rank has failed, the others get this long to print why before they are ended.
+LAST_WORDS_SECONDS = 2.0
+STACKS_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds: a whole trial; a rank without a new line or event."""
+
+    trial: float = 1800.0
+    silence: float = 300.0
+
+
+def watch(
+    session: Session, job: Job, limits: Limits, stop_asked: Callable[[], bool], tick: Callable[[], None]
+) -> Ending:
+    """Returns once no process of the job is left; `tick` is called several times a second."""
+    began = time.monotonic()
+    kills = kernel_oom_kills()
+    exits: dict[int, int | None] = dict.fromkeys(range(job.world_size))
+    signs = SignsOfLife(job)
+    failed_at: float | None = None
+    culprit: int | None = None
+
+    def ending(cause: Cause, blamed: int | None = None) -> Ending:
+        return Ending(
+            cause, dict(exits), blamed, time.monotonic() - began, max(0, kernel_oom_kills() - kills)
+        )
+
+    try:
+        while True:
+            for gone in session.exits(TICK_SECONDS):
+                exits[gone.rank] = gone.code
+                if gone.code != 0 and culprit is None:
+                    culprit, failed_at = gone.rank, time.monotonic()
+            tick()
+            now = time.monotonic()
+            running = [rank for rank, code in exits.items() if code is None]
+            if not running:
+                return ending(Cause.FINISHED if culprit is None else Cause.RANK_FAILED, culprit)
+            if failed_at is not None and now - failed_at > LAST_WORDS_SECONDS:
+                return ending(Cause.RANK_FAILED, culprit)
+            if stop_asked():
+                return ending(Cause.STOPPED)
+            if session.lost():
+                return ending(Cause.AGENT_LOST)
+            if now - began > limits.trial:
+                return ending(Cause.TIME_UP)
+            if signs.any_silent(running, now, limits.silence):
+                blamed = signs.hindmost(running)
+                session.show_stacks()
+                time.sleep(STACKS_SECONDS)
+                return ending(Cause.SILENT, blamed)
+    finally:
+        session.stop()
+
+
+class SignsOfLife:
+    """When each rank last wrote an event or printed something."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        now = time.monotonic()
+        self._sizes = dict.fromkeys(range(job.world_size), 0)
+        self._heard = dict.fromkeys(range(job.world_size), now)
+
+    def any_silent(self, running: list[int], now: float, allowed: float) -> bool:
+        for rank in running:
+            size = _size(self._job.events(rank)) + _size(self._job.log(rank))
+            if size != self._sizes[rank]:
+                self._sizes[rank], self._heard[rank] = size, now
+        return any(now - self._heard[rank] > allowed for rank in running)
+
+    def hindmost(self, running: list[int]) -> int | None:
+        """The rank its peers wait for: the one with the fewest steps; None where several have as few."""
+        done = {rank: _lines(self._job.events(rank)) for rank in running}
+        fewest = [rank for rank in running if done[rank] == min(done.values())]
+        return fewest[0] if len(fewest) == 1 else None
+
+
+def _lines(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def kernel_oom_kills() -> int:
+    """How often the kernel has ended a process for want of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

@@ -1,0 +1,112 @@
+"""A run on disk: `runs/NAME/` with what was asked, the environment, the code that ran and the trials."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.store.files import StoreError, read_json, write_json, write_text
+from trainmark.store.trial import TrialFolder, TrialRecord, finished_trials, read_trial
+
+RUN, SUITE, ENVIRONMENT = "run.json", "suite.yaml", "environment.json"
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """`least` and `most` are the trials that the plan foresees; `folder` is where a user's suite file stood."""
+
+    name: str
+    suite: str
+    about: str
+    created: float
+    version: str
+    command: str
+    least: int
+    most: int
+    skipped: tuple[tuple[str, str], ...]
+    folder: str | None = None
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trials = path / "trials"
+        self.code = path / "code"
+
+    @classmethod
+    def create(cls, path: Path, info: RunInfo, suite: str, environment: Any) -> RunFolder:
+        """The info is written last: a folder without it was never a run."""
+        run = cls(path)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            write_text(path / SUITE, suite)
+            write_json(path / ENVIRONMENT, environment)
+            write_json(path / RUN, asdict(info))
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror}; choose another --runs.") from error
+        return run
+
+    @property
+    def info(self) -> RunInfo:
+        found = read_json(self.path / RUN)
+        try:
+            found["skipped"] = tuple((case, reason) for case, reason in found["skipped"])
+            return RunInfo(**found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise StoreError(f"{self.path / RUN} is not a run of this version: {error}.") from error
+
+    @property
+    def suite(self) -> str:
+        return (self.path / SUITE).read_text(encoding="utf-8")
+
+    @property
+    def environment(self) -> Any:
+        return read_json(self.path / ENVIRONMENT)
+
+    def trial(self, case: str, repeat: int) -> TrialFolder:
+        return TrialFolder(self.trials / case, repeat)
+
+    def records(self) -> Iterator[TrialRecord]:
+        for folder in finished_trials(self.trials):
+            yield read_trial(folder)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One harness at a time; the lock goes with the process, however it ends."""
+        with (self.path / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise StoreError(f"{self.path} is being run by another trainmark; wait for it.") from error
+            yield
+
+
+def find_run(name: str, runs: Path) -> RunFolder:
+    """A run by path, by name below `runs`, or `latest`."""
+    if name == "latest":
+        known = all_runs(runs)
+        if not known:
+            raise StoreError(f"there are no runs in {runs}; make one with `trainmark run quick`.")
+        return known[-1]
+    for path in (Path(name), runs / name):
+        if (path / RUN).is_file():
+            return RunFolder(path)
+    names = [run.path.name for run in all_runs(runs)]
+    listed = f"; there are {', '.join(names[-8:])}" if names else ""
+    raise StoreError(f"there is no run '{name}' in {runs}{listed}.")
+
+
+def all_runs(runs: Path) -> list[RunFolder]:
+    """Oldest first; folders that hold no readable run are passed over."""
+    dated = []
+    for path in sorted(runs.iterdir()) if runs.is_dir() else []:
+        if (path / RUN).is_file():
+            with contextlib.suppress(StoreError):
+                dated.append((RunFolder(path).info.created, path))
+    return [RunFolder(path) for _, path in sorted(dated)]

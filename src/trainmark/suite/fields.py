@@ -1,0 +1,107 @@
+"""Every key a suite may hold: where it may stand, how its value is read, what it is without one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark.suite import values
+from trainmark.suite.model import Command, Repeats
+from trainmark.suite.topology import Topology, parse_topology
+
+POWERS_OF_TWO = "powers-of-two"
+
+
+@dataclass(frozen=True)
+class Field:
+    """An axis takes one value or a list of them; the matrix is the product of all axes."""
+
+    parse: Callable[[Any], Any]
+    default: Any
+    axis: bool = False
+
+
+def topology(value: Any) -> Topology | str:
+    return POWERS_OF_TWO if value == POWERS_OF_TWO else parse_topology(values.text(value))
+
+
+def section(**keys: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
+    """A small mapping with fixed keys, such as `warmup: {steps: 20}`."""
+
+    def parse(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError(f"takes {{{', '.join(keys)}}}, not {value!r}")
+        read = {}
+        for key, item in value.items():
+            if key not in keys:
+                from trainmark.suite.errors import nearest
+
+                raise ValueError(f"has no key '{key}'{nearest(str(key), keys)}")
+            try:
+                read[key] = keys[key](item)
+            except ValueError as error:
+                raise ValueError(f"'{key}' {error}") from error
+        return read
+
+    return parse
+
+
+def repeats(value: Any) -> Repeats:
+    if not isinstance(value, dict):
+        fixed = values.count(value)
+        return Repeats(fixed, fixed)
+    read = section(min=values.count, max=values.count, until=values.relative_width)(value)
+    least = read.get("min", 5)
+    most = read.get("max", max(20, least) if "until" in read else least)
+    if most < least:
+        raise ValueError(f"has max {most} below min {least}")
+    return Repeats(least, most, read.get("until"))
+
+
+def workload(value: Any) -> str | Command:
+    if isinstance(value, str):
+        return values.text(value)
+    read = section(
+        name=values.text, command=values.text, reader=values.text, pattern=values.text, unit=values.text
+    )(value)
+    if "command" not in read:
+        raise ValueError("needs a 'command', or the name of a built-in workload")
+    return Command(
+        name=read.get("name", "command"),
+        line=read["command"],
+        reader=read.get("reader", "probe"),
+        pattern=read.get("pattern"),
+        unit=read.get("unit", "samples"),
+    )
+
+
+CASE_FIELDS: dict[str, Field] = {
+    "workload": Field(workload, "resnet50"),
+    "framework": Field(values.text, "pytorch", axis=True),
+    "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True),
+    "loss_scale": Field(values.loss_scale, "dynamic", axis=True),
+    "layout": Field(values.one_of("NCHW", "NHWC"), "NCHW", axis=True),
+    "compile": Field(values.flag, False, axis=True),
+    "cuda_graph": Field(values.flag, False, axis=True),
+    "data": Field(values.one_of("synthetic", "synthetic-host"), "synthetic", axis=True),
+    "image_size": Field(values.count, 224, axis=True),
+    "batch_per_device": Field(values.count, 32, axis=True),
+    "topology": Field(topology, Topology(1, 1), axis=True),
+    "device": Field(values.one_of("auto", "cuda", "cpu"), "auto"),
+    "when": Field(values.one_of("cuda", "cpu"), None),
+    "threads": Field(values.count, None),
+    "python": Field(values.text, None),
+    "environment": Field(values.string_map, {}),
+    "repeats": Field(repeats, Repeats()),
+    "warmup": Field(section(steps=values.count_or_none), {"steps": 20}),
+    "measure": Field(section(steps=values.count), {"steps": 100}),
+    "limits": Field(section(trial=values.duration, silence=values.duration), {}),
+    "retries": Field(values.count_or_none, 1),
+}
+SUITE_FIELDS: dict[str, Field] = {
+    "name": Field(values.text, None),
+    "about": Field(values.text, ""),
+    "seed": Field(values.count_or_none, 0),
+    "cases": Field(lambda value: value, None),
+}

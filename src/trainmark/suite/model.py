@@ -1,0 +1,105 @@
+"""A suite after validation: the cases it asks for and the rules they are measured by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from trainmark.suite.topology import Topology
+
+
+@dataclass(frozen=True)
+class Command:
+    """Any program: a shell command, and the reader that understands what it prints or emits."""
+
+    name: str
+    line: str
+    reader: str
+    pattern: str | None = None
+    unit: str = "samples"
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """At least `least`; up to `most` while the 95 % interval is wider than ± `until` of the median."""
+
+    least: int = 5
+    most: int = 5
+    until: float | None = None
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How long a trial runs, how often, and when it is given up. Times in seconds."""
+
+    repeats: Repeats = Repeats()
+    warmup_steps: int = 20
+    measure_steps: int = 100
+    trial_limit: float = 1800.0
+    silence_limit: float = 300.0
+    retries: int = 1
+
+    @property
+    def steps(self) -> int:
+        return self.warmup_steps + self.measure_steps
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the matrix: everything that changes the figure, and nothing that does not."""
+
+    workload: str | Command
+    framework: str | None
+    precision: str
+    loss_scale: str | None
+    layout: str
+    compile: bool
+    cuda_graph: bool
+    data: str
+    image_size: int
+    batch_per_device: int
+    topology: Topology
+    device: str
+    when: str | None = None
+    label: str | None = None
+    threads: int | None = None
+    python: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    rules: Rules = Rules()
+
+    @property
+    def workload_name(self) -> str:
+        return self.workload.name if isinstance(self.workload, Command) else self.workload
+
+    @property
+    def variant(self) -> str | None:
+        """An interpreter or environment of its own changes the figure: such a case is known by its name."""
+        return (self.label or "custom") if self.python or self.environment else None
+
+    @property
+    def slug(self) -> str:
+        """The folder name: what every case has, then what sets this one apart from the plain one."""
+        who = self.workload.name if isinstance(self.workload, Command) else str(self.framework)
+        precision = self.precision if self.loss_scale is None else f"{self.precision}-{self.loss_scale}"
+        special = [
+            "nhwc" if self.layout == "NHWC" else "",
+            "compile" if self.compile else "",
+            "graph" if self.cuda_graph else "",
+            "host" if self.data == "synthetic-host" else "",
+            f"s{self.image_size}" if self.image_size != 224 else "",
+            f"t{self.threads}" if self.threads else "",
+            self.variant or "",
+        ]
+        plain = [who, precision, f"b{self.batch_per_device}", str(self.topology)]
+        return "-".join([*plain, *filter(None, special)])
+
+
+@dataclass(frozen=True)
+class Suite:
+    """`text` is the YAML it came from, overrides applied: what a run keeps so that it can be repeated."""
+
+    name: str
+    about: str
+    cases: tuple[Case, ...]
+    seed: int
+    text: str
+    folder: str | None = field(default=None, compare=False)

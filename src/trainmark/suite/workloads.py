@@ -1,0 +1,23 @@
+"""The workloads a suite may name, found where they lie: a new framework is a new file, and nothing here changes."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent.parent / "workloads"
+SHARED = {"__init__", "recipe", "options"}
+
+
+@cache
+def frameworks(workload: str) -> tuple[str, ...]:
+    return tuple(sorted(p.stem for p in (FOLDER / workload).glob("*.py") if p.stem not in SHARED))
+
+
+@cache
+def built_in() -> tuple[str, ...]:
+    return tuple(sorted(p.name for p in FOLDER.iterdir() if (p / "__init__.py").exists()))
+
+
+def module(workload: str, framework: str) -> str:
+    return f"trainmark.workloads.{workload}.{framework}"

@@ -1,0 +1,69 @@
+"""The one command line of all ResNet-50 workloads, and how the harness asks what a machine can do.
+
+Runs inside every framework's interpreter: standard library only, Python 3.7+.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+REFUSED = 3  # exit code of a workload that cannot do what was asked on this device
+
+
+class Refusal(Exception):
+    """What was asked cannot be had here; the message is one sentence that says why and what to use."""
+
+
+def parse(arguments, program):
+    parser = argparse.ArgumentParser(prog=program, description="Train ResNet-50 v1.5 on synthetic images.")
+    add = parser.add_argument
+    add("--batch", type=int, default=32, help="images per device and step")
+    add("--precision", choices=["fp32", "tf32", "amp", "bf16"], default="fp32")
+    add("--loss-scale", default="dynamic", help="'dynamic' or a number; for --precision amp")
+    add("--layout", choices=["NCHW", "NHWC"], default="NCHW")
+    add("--compile", action="store_true", help="the framework's compiler")
+    add("--cuda-graph", action="store_true", help="capture the whole step and replay it")
+    add("--data", choices=["synthetic", "synthetic-host"], default="synthetic")
+    add("--device", choices=["cuda", "cpu"], default="cpu")
+    add("--image-size", type=int, default=224)
+    add("--steps", type=int, default=120, help="steps to run, warm-up included")
+    add("--seed", type=int, default=0)
+    add("--check", action="store_true", help="read command lines on standard input, say which can run here")
+    options = parser.parse_args(arguments)
+    options.rank = int(os.environ.get("RANK", "0"))
+    options.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    options.world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    options.global_batch = options.batch * options.world_size
+    return options
+
+
+def run(program, check, train, facts):
+    """The main of every workload: refuse before anything starts, or train.
+
+    `check(options)` raises Refusal; `facts()` tells the framework's version and the devices it sees.
+    """
+    options = parse(sys.argv[1:], program)
+    if options.check:
+        _answer(program, check, facts)
+        return
+    try:
+        check(options)
+    except Refusal as refusal:
+        sys.stderr.write("refused: {}\n".format(refusal))
+        sys.exit(REFUSED)
+    train(options)
+
+
+def _answer(program, check, facts):
+    """First a line of facts, then for each command line on standard input a line with null or the reason."""
+    print(json.dumps(facts()), flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        options = parse(asked["arguments"], program)
+        options.world_size = asked["world_size"]
+        try:
+            check(options)
+            print("null", flush=True)
+        except Refusal as refusal:
+            print(json.dumps(str(refusal)), flush=True)

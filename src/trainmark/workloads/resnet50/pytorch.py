@@ -1,0 +1,300 @@
+"""ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
+
+import contextlib
+import resource
+import shutil
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from trainmark import probe
+from trainmark.workloads.resnet50 import options, recipe
+
+# ── the model ──
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(
+            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.Sequential(*blocks)
+        self.classifier = nn.Linear(channels, recipe.CLASSES)
+
+    def forward(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean(dim=(2, 3)))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
+    return layer
+
+
+def batch_norm(channels):
+    return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
+
+
+# ── the data ──
+
+
+def synthetic_batch(opt, device, pin=False):
+    images = torch.randn(opt.batch, 3, opt.image_size, opt.image_size, device=device)
+    labels = torch.randint(recipe.CLASSES, (opt.batch,), device=device)
+    images = images.contiguous(memory_format=memory_format(opt))
+    return (images.pin_memory(), labels.pin_memory()) if pin else (images, labels)
+
+
+def batches(opt, device):
+    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    if opt.data == "synthetic":
+        resident = synthetic_batch(opt, device)
+        while True:
+            yield resident
+    pool = [synthetic_batch(opt, "cpu", pin=device.type == "cuda") for _ in range(4)]
+    while True:
+        for images, labels in pool:
+            yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+
+
+def memory_format(opt):
+    return torch.channels_last if opt.layout == "NHWC" else torch.contiguous_format
+
+
+# ── the step ──
+
+
+class Step:
+    """Forward, backward and update of one batch; `rate` and `loss` stay on the device."""
+
+    def __init__(self, opt, model, device):
+        self.model = model
+        self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
+        self.rate = torch.zeros((), device=device)
+        norms = [p for m in model.modules() if isinstance(m, nn.BatchNorm2d) for p in m.parameters()]
+        others = [p for p in model.parameters() if all(p is not norm for norm in norms)]
+        self.optimizer = torch.optim.SGD(
+            [{"params": norms, "weight_decay": 0.0}, {"params": others}],
+            lr=self.rate,
+            momentum=recipe.MOMENTUM,
+            weight_decay=recipe.WEIGHT_DECAY,
+            fused=True,  # reads loss scale and rate on the device: no wait, and a graph can capture it
+        )
+        self.autocast = contextlib.nullcontext
+        self.scaler = torch.amp.GradScaler(device.type, enabled=False)
+        if opt.precision in ("amp", "bf16"):
+            dtype = torch.float16 if opt.precision == "amp" else torch.bfloat16
+            self.autocast = lambda: torch.autocast(device.type, dtype, cache_enabled=not opt.cuda_graph)
+        if opt.precision == "amp":
+            static = opt.loss_scale != "dynamic"
+            self.scaler = torch.amp.GradScaler(
+                device.type,
+                init_scale=float(opt.loss_scale) if static else 2.0**16,
+                # A static scale is a dynamic one that never grows and never backs off.
+                growth_factor=1.0 + 1e-9 if static else 2.0,
+                backoff_factor=1.0 - 1e-9 if static else 0.5,
+                growth_interval=2**31 - 1 if static else 2000,
+            )
+
+    def __call__(self, images, labels):
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.autocast():
+            loss = self.criterion(self.model(images), labels)
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return loss.detach()
+
+
+class CapturedStep:
+    """The same step, recorded once as a CUDA graph and replayed on the same addresses."""
+
+    def __init__(self, step, images, labels):
+        self.images, self.labels = images.clone(), labels.clone()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):  # allocator, cuDNN's choices and the compiler must have come to rest
+                step(self.images, self.labels)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.loss = step(self.images, self.labels)
+
+    def __call__(self, images, labels):
+        self.images.copy_(images, non_blocking=True)
+        self.labels.copy_(labels, non_blocking=True)
+        self.graph.replay()
+        return self.loss
+
+
+# ── main ──
+
+
+class CudaClock:
+    """Step boundaries from CUDA events: recorded in the stream, read once the device has passed them."""
+
+    def __init__(self):
+        self._last = self.mark()
+        self._last.synchronize()
+        self._seconds = time.monotonic()
+
+    def mark(self):
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, mark, wait):
+        if wait:
+            mark.synchronize()
+        elif not mark.query():
+            return None
+        # From event to event: an elapsed time is a float32 and would blur over a long run.
+        self._seconds += self._last.elapsed_time(mark) / 1e3
+        self._last = mark
+        return self._seconds
+
+
+class Readback:
+    """Losses copied to the host in stream order, so that reading one waits for nothing."""
+
+    def __init__(self, device):
+        self.slots = torch.zeros(probe.MOST_PENDING + 2, pin_memory=device.type == "cuda")
+
+    def __call__(self, step, loss):
+        slot = self.slots[step % len(self.slots)]
+        slot.copy_(loss, non_blocking=True)
+        return slot.item
+
+
+def train(opt):
+    device = torch.device(opt.device, opt.local_rank if opt.device == "cuda" else None)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = True
+    use_tf32 = opt.precision != "fp32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = use_tf32
+    torch.manual_seed(opt.seed)  # the same weights on every rank
+    model = ResNet50().to(device, memory_format=memory_format(opt))
+    torch.manual_seed(opt.seed + 1 + opt.rank)  # other images on each
+    if opt.world_size > 1:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        local = [device.index] if device.type == "cuda" else None
+        model = DistributedDataParallel(
+            model, device_ids=local, gradient_as_bucket_view=True, broadcast_buffers=False
+        )
+    step = Step(opt, torch.compile(model) if opt.compile else model, device)
+    stream = batches(opt, device)
+    # The rate is still zero here: what warms the capture up does not move the weights.
+    take = CapturedStep(step, *next(stream)) if opt.cuda_graph else step
+    readback = Readback(device)
+    run = probe.start(
+        unit="images",
+        clock=CudaClock() if device.type == "cuda" else None,
+        framework="pytorch",
+        workload="resnet50",
+        device_name=device_name(device),
+        flops_per_sample=recipe.flops_per_image(opt.image_size),
+        **facts(),
+    )
+    for index in range(opt.steps):
+        asked = time.monotonic()
+        images, labels = next(stream)
+        waited = time.monotonic() - asked
+        rate = recipe.learning_rate(index, opt.global_batch)
+        step.rate.fill_(rate)
+        loss = take(images, labels)
+        run.step(opt.batch, loss=readback(index, loss), lr=rate, data_wait=waited, memory=peak_memory(device))
+    run.end(peak_flops=measured_peak(opt, device))
+    if opt.world_size > 1:
+        dist.destroy_process_group()
+
+
+def check(opt):
+    """Refuses what this device cannot do; asked before anything starts."""
+    if opt.device == "cuda" and not torch.cuda.is_available():
+        raise options.Refusal(
+            "PyTorch sees no CUDA device here; use --device cpu or a CUDA build of PyTorch."
+        )
+    on_cpu = opt.device == "cpu"
+    capability = (0, 0) if on_cpu else torch.cuda.get_device_capability()
+    if opt.precision == "tf32" and capability < (8, 0):
+        raise options.Refusal("tf32 needs an NVIDIA GPU of compute capability 8.0 or later; use fp32.")
+    if opt.precision == "bf16" and not on_cpu and capability < (8, 0):
+        raise options.Refusal("bf16 needs compute capability 8.0 or later on NVIDIA; use amp.")
+    if opt.cuda_graph and on_cpu:
+        raise options.Refusal("a CUDA graph needs a CUDA device; leave cuda_graph out.")
+    if opt.cuda_graph and opt.world_size > 1:
+        raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
+    if opt.compile and on_cpu and not (shutil.which("c++") or shutil.which("g++")):
+        raise options.Refusal(
+            "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."
+        )
+    if opt.loss_scale != "dynamic" and not float(opt.loss_scale) > 0:
+        raise options.Refusal("a static loss scale must be above zero.")
+
+
+def facts():
+    return {
+        "framework_version": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if torch.backends.cudnn.is_available() else None,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if torch.cuda.is_available() else None,
+        "cuda_devices": torch.cuda.device_count(),
+    }
+
+
+def device_name(device):
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def peak_memory(device):
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measured_peak(opt, device):
+    """FLOP/s of a large matrix product in the step's precision: the peak that a model could reach here."""
+    half = {"amp": torch.float16, "bf16": torch.bfloat16}.get(opt.precision, torch.float32)
+    side = 8192 if device.type == "cuda" else 1024
+    a, b = (torch.randn(side, side, device=device, dtype=half) for _ in range(2))
+    clock = CudaClock() if device.type == "cuda" else probe.HostClock()
+    best = float("inf")
+    for _ in range(8):
+        begin = clock.seconds(clock.mark(), wait=True)
+        a @ b
+        best = min(best, clock.seconds(clock.mark(), wait=True) - begin)
+    return 2 * side**3 / best
+
+
+if __name__ == "__main__":
+    options.run("trainmark.workloads.resnet50.pytorch", check, train, facts)
