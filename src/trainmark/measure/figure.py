@@ -60,7 +60,7 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Utilisation:
-    """Model FLOP/s over the device's peak; `source` is `measured` (a matrix product in the trial) or `known`."""
+    """Model FLOP/s over the peak; `source` is `measured` (a matrix product in the trial) or `known`."""
 
     value: float
     peak_flops: float

@@ -7,8 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from trainmark.errors import UserError
 
-class StoreError(ValueError):
+
+class StoreError(UserError):
     """One sentence: which run or file, what is wrong with it, what to do."""
 
 

@@ -40,13 +40,12 @@ class RunFolder:
         self.code = path / "code"
 
     @classmethod
-    def create(cls, path: Path, info: RunInfo, suite: str, environment: Any) -> RunFolder:
+    def create(cls, path: Path, info: RunInfo, suite: str) -> RunFolder:
         """The info is written last: a folder without it was never a run."""
         run = cls(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
             write_text(path / SUITE, suite)
-            write_json(path / ENVIRONMENT, environment)
             write_json(path / RUN, asdict(info))
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error.strerror}; choose another --runs.") from error
@@ -67,7 +66,10 @@ class RunFolder:
 
     @property
     def environment(self) -> Any:
-        return read_json(self.path / ENVIRONMENT)
+        return read_json(self.path / ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+
+    def keep_environment(self, environment: Any) -> None:
+        write_json(self.path / ENVIRONMENT, environment)
 
     def trial(self, case: str, repeat: int) -> TrialFolder:
         return TrialFolder(self.trials / case, repeat)

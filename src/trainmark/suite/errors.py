@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from trainmark.errors import UserError
 
-class SuiteError(ValueError):
+
+class SuiteError(UserError):
     """One sentence: where, what is wrong, what to do."""
 
 

@@ -1,0 +1,89 @@
+"""`trainmark`: finds the command, runs it, and turns what went wrong into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from trainmark import __version__
+from trainmark.errors import UserError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+COMMANDS = {
+    "run": "trainmark.cli.run:run_command",
+    "report": "trainmark.cli.report:report_command",
+    "compare": "trainmark.cli.compare:compare_command",
+    "list": "trainmark.cli.list:list_command",
+    "show": "trainmark.cli.show:show_command",
+    "query": "trainmark.cli.query:query_command",
+    "suites": "trainmark.cli.suites:suites_command",
+    "env": "trainmark.cli.env:env_command",
+}
+
+
+class Commands(click.Group):
+    """Imports a command's file when it is asked for: help stays quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from trainmark.suite.errors import nearest
+
+            raise click.UsageError(f"there is no command '{args[0]}'{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="trainmark")
+def trainmark() -> None:
+    """Measure how fast deep-learning training really runs, and how far the figure can be believed.
+
+    \b
+    Examples:
+      trainmark run quick              a first figure in minutes
+      trainmark report latest          where it stands, with intervals and doubts
+      trainmark compare before after   what changed for certain
+    """
+
+
+def main() -> None:
+    try:
+        code = trainmark.main(standalone_mode=False)
+    except UserError as error:
+        code = _say(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = 0
+    except click.ClickException as error:
+        code = _say(" ".join(error.format_message().split()))
+    except (KeyboardInterrupt, click.Abort):
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`); nothing is wrong.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(sentence: str) -> int:
+    click.echo(f"trainmark: {sentence}", err=True)
+    return BAD_INPUT
+
+
+if __name__ == "__main__":
+    main()

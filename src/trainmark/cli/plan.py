@@ -1,0 +1,58 @@
+"""`trainmark run --dry-run`: the trials in their order, each with its command, and what will not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from trainmark.runner.prepare import Prepared
+
+
+def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
+    told = _plan(prepared, runs)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    for number, trial in enumerate(told["trials"], 1):
+        click.echo(f"{number:>4}  {trial['id']}")
+        click.echo(f"      {trial['command']}")
+    for skip in told["skipped"]:
+        click.echo(f"skip  {skip['case']}: {skip['reason']}")
+    more = told["most_trials"] - len(told["trials"])
+    count = f"{len(told['trials'])} trials" + (f", up to {more} more while intervals are wide" if more else "")
+    click.echo(f"{count}; {_time(told['seconds'], told['seconds_from'])}")
+
+
+def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
+    from trainmark.runner.command import job_of
+    from trainmark.runner.estimate import history, plan_seconds
+
+    plan, cores = prepared.plan, prepared.machine.cores
+    known = history(runs)
+
+    def command(trial: Any) -> str:
+        folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"
+        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder, cores)
+        ranks = f"  × {job.world_size} ranks" if job.world_size > 1 else ""
+        return job.shell() + ranks
+
+    certain = plan.certain()
+    return {
+        "suite": prepared.suite.name,
+        "trials": [{"id": trial.id, "case": trial.case.slug, "command": command(trial)} for trial in certain],
+        "skipped": [{"case": skip.case.slug, "reason": skip.reason} for skip in plan.skipped],
+        "most_trials": sum(case.rules.repeats.most for case in plan.cases),
+        "seconds": plan_seconds(plan, known, cores),
+        "seconds_from": "earlier trials" if all(c.slug in known for c in plan.cases) else "a rough guess",
+    }
+
+
+def _time(seconds: float | None, origin: str) -> str:
+    if seconds is None:
+        return "time unknown: these programs have not run here yet"
+    written = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+    return f"about {written}, from {origin}"

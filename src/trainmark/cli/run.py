@@ -1,0 +1,130 @@
+"""`trainmark run`: a suite, carried out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmark.cli.options import json_option, runs_option
+
+if TYPE_CHECKING:
+    from trainmark.runner.prepare import Prepared
+    from trainmark.store.run import RunFolder
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+SHORTHANDS = {
+    "framework": "framework",
+    "precision": "precision",
+    "batch": "batch_per_device",
+    "topology": "topology",
+    "repeats": "repeats",
+    "device": "device",
+}
+
+
+@click.command("run")
+@click.argument("suite", default="")
+@click.option("--name", help="Name the run; by default the suite's name and the time.")
+@runs_option
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite.")
+@click.option("--framework", help="Short for --set framework=…")
+@click.option("--precision", help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas.")
+@click.option("--batch", help="Short for --set batch_per_device=…")
+@click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
+@click.option("--repeats", help="Short for --set repeats=…")
+@click.option("--device", help="Short for --set device=…; auto, cuda or cpu.")
+@click.option("--dry-run", is_flag=True, help="Show the trials, their commands and the time; run nothing.")
+@click.option("--resume", is_flag=True, help="Go on with a run (by name, path or latest) where it stopped.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: run failed trials again too.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The first port to try for the ranks to meet on.")
+@json_option
+def run_command(
+    suite: str,
+    name: str | None,
+    runs: Path,
+    overrides: tuple[str, ...],
+    dry_run: bool,
+    resume: bool,
+    retry_failed: bool,
+    port: int | None,
+    as_json: bool,
+    **shorthands: str | None,
+) -> int:
+    """Run SUITE (built in, or a YAML file) and report a figure that can be believed.
+
+    Without SUITE it is `quick`. Each repeat is a fresh process, and the cases take turns. Ctrl-C once
+    finishes the running trial and stops, twice stops now; --resume goes on later.
+
+    \b
+    Examples:
+      trainmark run                                  the suite `quick`
+      trainmark run resnet50-dlperf --dry-run        what would run here, and what not
+      trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
+      trainmark run my-suite.yaml --name before-upgrade
+      trainmark run --resume before-upgrade
+    """
+    from trainmark.runner.prepare import prepare, prepare_again
+    from trainmark.runner.start import forget_failures, new_run
+    from trainmark.store.run import find_run
+
+    given = [f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None]
+    changes = (*overrides, *given)
+    if retry_failed and not resume:
+        raise click.UsageError("--retry-failed goes with --resume.")
+    if resume:
+        if changes or dry_run:
+            raise click.UsageError("a resumed run keeps its suite; leave out --set, its short forms and --dry-run.")
+        run = find_run(name or suite or "latest", runs)
+        prepared = prepare_again(run.suite, run.info.folder)
+        if retry_failed:
+            forget_failures(run)
+        return _carry_out(run, prepared, port, as_json)
+    prepared = prepare(suite or "quick", changes)
+    if dry_run:
+        from trainmark.cli.plan import show_plan
+
+        show_plan(prepared, runs, as_json)
+        return DONE
+    if not prepared.plan.cases:
+        reasons = sorted({skip.reason for skip in prepared.plan.skipped})
+        raise click.UsageError(f"nothing in this suite can run here: {'; '.join(reasons) or 'it has no cases'}.")
+    command = shlex.join(["trainmark", *sys.argv[1:]])
+    return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
+
+
+def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bool) -> int:
+    from trainmark.cli.live import live_display
+    from trainmark.cli.report import result_lines, write_reports
+    from trainmark.report.assemble import document_of
+    from trainmark.runner.start import RunStoppedError, execute
+
+    display = live_display()
+    for skip in prepared.plan.skipped:
+        display.note(f"skipped {skip.case.slug}: {skip.reason}")
+    with display:
+        try:
+            finish = execute(run, prepared, display, port)
+        except RunStoppedError as error:
+            click.echo(f"trainmark: {error}", err=True)
+            return FAILED
+    document = document_of(run)
+    try:
+        written = write_reports(document, run.path)
+    except OSError as error:
+        click.echo(f"trainmark: the report cannot be written: {error}; `trainmark report {run.path}`.", err=True)
+        return FAILED
+    if as_json:
+        from trainmark.report import json_report
+
+        click.echo(json_report.render(document))
+    else:
+        click.echo("\n".join(["", *result_lines(document), ""]))
+        click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
+    if finish.interrupted:
+        click.echo(f"stopped; go on with `trainmark run --resume {run.path}`", err=True)
+        return INTERRUPTED
+    return FAILED if finish.tally.failed else DONE

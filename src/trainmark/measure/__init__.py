@@ -1,0 +1,1 @@
+"""Measure: pure statistics from events to figures. No files, no processes, no frameworks."""

@@ -1,0 +1,80 @@
+"""Drift: step times that keep changing instead of coming to rest."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trainmark.measure.changes import RELEVANT_CHANGE, batch_medians
+from trainmark.measure.trace import Floats
+
+# Medians of three steps or more take single stalls out of the line; very short runs make do with fewer.
+MOST_BATCHES = 150
+SMALLEST_BATCH = 3
+FEWEST_BATCHES = 5
+
+# A level may begin this late after a sudden change, and this late after a slow one: a run that ramps for
+# more than half of its length is better described by the ramp.
+LATEST_STEP = 0.75
+LATEST_RAMP_END = 0.5
+
+# Standard errors by which the slope must differ from none, for many batches.
+STEEP = 3.0
+
+
+def drifts(seconds: Floats) -> bool:
+    """Whether a line through the whole stretch explains it better than any way of coming to rest.
+
+    The ways of coming to rest are a step (up to `LATEST_STEP`) and a ramp into a level (up to
+    `LATEST_RAMP_END`); both pay for their corner as in Schwarz's criterion (1978).
+    """
+    size = max(min(SMALLEST_BATCH, len(seconds) // FEWEST_BATCHES), len(seconds) // MOST_BATCHES, 1)
+    points = batch_medians(seconds, size)
+    n = len(points)
+    if n < FEWEST_BATCHES:
+        return False
+    at = np.arange(n) - (n - 1) / 2
+    centred = points - points.mean()
+    slope = float(at @ centred) / float(at @ at)
+    if abs(slope) * n <= RELEVANT_CHANGE * float(np.median(points)):
+        return False
+    residuals = centred - slope * at
+    unexplained = float(residuals @ residuals)
+    explained = 1 - unexplained / float(centred @ centred)
+    independent = n * _effective_share(residuals)
+    freedom = independent - 2
+    if freedom < 1 or explained * freedom < _steep(freedom) ** 2 * (1 - explained):
+        return False
+    corner_price = math.exp(math.log(independent) / independent)
+    return unexplained < _unexplained_at_rest(centred) * corner_price
+
+
+def _steep(freedom: float) -> float:
+    """The quantile of Student's t that `STEEP` is of the normal distribution (Cornish & Fisher 1938)."""
+    z = STEEP
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def _effective_share(residuals: Floats) -> float:
+    power = float(residuals @ residuals)
+    if power == 0:
+        return 1.0
+    rho = min(max(float(residuals[1:] @ residuals[:-1]) / power, 0.0), 0.99)
+    return (1 - rho) / (1 + rho)
+
+
+def _unexplained_at_rest(centred: Floats) -> float:
+    """The least squared residual of a step or a ramp into a level, over all corners."""
+    n = len(centred)
+    at = np.arange(n, dtype=np.float64)
+    steps = (at < _corners(n, LATEST_STEP)).astype(np.float64)
+    ramps = np.minimum(at - _corners(n, LATEST_RAMP_END), 0)
+    shapes = np.concatenate([steps, ramps])
+    shapes -= shapes.mean(axis=1, keepdims=True)
+    explained = (shapes @ centred) ** 2 / np.einsum("ij,ij->i", shapes, shapes)
+    return float(centred @ centred) - float(explained.max())
+
+
+def _corners(n: int, latest: float) -> Floats:
+    return np.arange(1, int(n * latest) + 1, dtype=np.float64)[:, None]

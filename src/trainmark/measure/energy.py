@@ -1,0 +1,38 @@
+"""Energy of a window from power samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainmark.events import DeviceSample
+from trainmark.measure.trace import Clock
+
+
+def window_joules(samples: Sequence[DeviceSample], clock: Clock, begin: float, end: float) -> float | None:
+    """Power of all devices integrated over the window (trapezoid); None where a device's is not known.
+
+    The host's processors count where they report power, but need not. A device needs two
+    readings, one of them inside the window; beyond its outermost readings its power is taken as theirs.
+    """
+    power: dict[str, list[tuple[float, float]]] = {}
+    for sample in samples:
+        readings = power.setdefault(sample.device, [])
+        if sample.power_watts is not None:
+            readings.append((clock.of_sample(sample), sample.power_watts))
+    if not power.get("cpu", True):
+        del power["cpu"]
+    joules = [_integral(readings, begin, end) for readings in power.values()]
+    known = [each for each in joules if each is not None]
+    return sum(known) if known and len(known) == len(joules) else None
+
+
+def _integral(readings: list[tuple[float, float]], begin: float, end: float) -> float | None:
+    if len(readings) < 2 or not any(begin <= at <= end for at, _ in readings):
+        return None
+    at, watts = np.array(sorted(readings)).T
+    inside = (at > begin) & (at < end)
+    grid = np.concatenate([[begin], at[inside], [end]])
+    power = np.interp(grid, at, watts)
+    return float(np.sum((power[1:] + power[:-1]) / 2 * np.diff(grid)))

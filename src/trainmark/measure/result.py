@@ -1,0 +1,125 @@
+"""Results: the trials of one case taken together, and set against one device."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from trainmark.measure import result_doubts
+from trainmark.measure.figure import Interval, Ratio, Result, StepTimes, TrialFigure, Utilisation
+from trainmark.measure.intervals import median_interval, ratio_interval
+from trainmark.measure.key import Key
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial of a case; `figure` is None where it failed, `environment` names the one it ran in."""
+
+    key: Key
+    figure: TrialFigure | None
+    environment: str | None = None
+
+
+@dataclass(frozen=True)
+class _Case:
+    figures: list[TrialFigure]
+    throughputs: list[float]
+    environments: int
+    failed: int
+
+
+def summarise(trials: Sequence[Trial]) -> list[Result]:
+    """One result for each case in order of appearance; cases that only failed are in `failed_cases`."""
+    cases = {key: case for key, case in _cases(trials).items() if case.figures}
+    return [_result(key, case, cases.get(_one_device(key))) for key, case in cases.items()]
+
+
+def failed_cases(trials: Sequence[Trial]) -> dict[Key, int]:
+    """The cases of which no trial succeeded, and how many were tried."""
+    return {key: case.failed for key, case in _cases(trials).items() if not case.figures}
+
+
+def _cases(trials: Sequence[Trial]) -> dict[Key, _Case]:
+    grouped: dict[Key, list[Trial]] = {}
+    for trial in trials:
+        grouped.setdefault(trial.key, []).append(trial)
+    return {key: _case(group) for key, group in grouped.items()}
+
+
+def _case(group: list[Trial]) -> _Case:
+    finished = [(trial.figure, trial.environment) for trial in group if trial.figure is not None]
+    return _Case(
+        figures=[figure for figure, _ in finished],
+        throughputs=[figure.throughput for figure, _ in finished],
+        environments=len({environment for _, environment in finished if environment is not None}),
+        failed=len(group) - len(finished),
+    )
+
+
+def _one_device(key: Key) -> Key:
+    return replace(key, nodes=1, devices_per_node=1)
+
+
+def _result(key: Key, case: _Case, baseline: _Case | None) -> Result:
+    figures = case.figures
+    speedup = None if baseline is None else _speedup(case, baseline)
+    efficiency = None if speedup is None else _divided(speedup, key.devices)
+    doubts = [
+        *result_doubts.trials_doubts(case.throughputs, case.failed, case.environments),
+        *(result_doubts.scaling_doubts(efficiency, key.devices) if efficiency and key.devices > 1 else ()),
+        *result_doubts.merged([figure.doubts for figure in figures]),
+    ]
+    return Result(
+        key=key,
+        throughput=statistics.median(case.throughputs),
+        interval=median_interval(case.throughputs),
+        n=len(figures),
+        unit=figures[0].unit,
+        trials=tuple(case.throughputs),
+        speedup=speedup,
+        efficiency=efficiency,
+        step_times=_median_step_times([figure.step_times for figure in figures]),
+        first_step_seconds=statistics.median(figure.first_step_seconds for figure in figures),
+        warmup_steps=max(figure.window.first for figure in figures),
+        memory_bytes=max((f.memory_bytes for f in figures if f.memory_bytes is not None), default=None),
+        data_wait_share=_median_known(figure.data_wait_share for figure in figures),
+        samples_per_joule=_median_known(figure.samples_per_joule for figure in figures),
+        utilisation=_middle_utilisation(figure.utilisation for figure in figures),
+        doubts=tuple(doubts),
+    )
+
+
+def _speedup(case: _Case, baseline: _Case) -> Ratio:
+    if case is baseline:
+        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
+    value = statistics.median(case.throughputs) / statistics.median(baseline.throughputs)
+    return Ratio(value, ratio_interval(case.throughputs, baseline.throughputs))
+
+
+def _divided(ratio: Ratio, devices: int) -> Ratio:
+    bounds = ratio.interval
+    scaled = bounds and Interval(bounds.low / devices, bounds.high / devices, bounds.confidence)
+    return Ratio(ratio.value / devices, scaled)
+
+
+def _median_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _median_step_times(times: list[StepTimes]) -> StepTimes:
+    """The median trial's value for each figure but the longest step, which is the longest of all."""
+    return StepTimes(
+        mean=statistics.median(t.mean for t in times),
+        p50=statistics.median(t.p50 for t in times),
+        p90=statistics.median(t.p90 for t in times),
+        p99=statistics.median(t.p99 for t in times),
+        longest=max(t.longest for t in times),
+    )
+
+
+def _middle_utilisation(values: Iterable[Utilisation | None]) -> Utilisation | None:
+    """One trial's utilisation, the lower middle one: value, peak and source must stay together."""
+    known = sorted((value for value in values if value is not None), key=lambda u: u.value)
+    return known[(len(known) - 1) // 2] if known else None

@@ -1,0 +1,84 @@
+"""What can be wrong with a result over trials, and the doubts of its trials gathered into one each."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+
+from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.figure import Ratio
+
+# The fewest trials whose order statistics bound the median at 95 %.
+ENOUGH_TRIALS = 6
+
+# Half of the trials farther apart than this hide the differences of a few per cent that are asked about;
+# well-kept machines repeat within 0.5 %.
+NOISY_SPREAD = 0.03
+
+# Weak scaling cannot beat the single device but for measurement error and cache effects of this order.
+SUPERLINEAR_EFFICIENCY = 1.02
+
+# Below this, adding devices mostly adds waiting.
+COLLAPSED_EFFICIENCY = 0.6
+
+
+def trials_doubts(throughputs: Sequence[float], failed: int, environments: int) -> Iterator[Doubt]:
+    n = len(throughputs)
+    if n < ENOUGH_TRIALS:
+        counted = "1 trial" if n == 1 else f"{n} trials"
+        yield Doubt(
+            DoubtCode.FEW_TRIALS,
+            f"{counted} cannot carry a 95 % interval: run at least {ENOUGH_TRIALS}.",
+        )
+    if (spread := relative_spread(throughputs)) > NOISY_SPREAD:
+        yield Doubt(
+            DoubtCode.NOISY_TRIALS,
+            f"The middle half of the {n} trials spans {spread:.1%} of their median: "
+            "quiet the machine or run more trials.",
+        )
+    if failed:
+        yield Doubt(
+            DoubtCode.FAILED_TRIALS,
+            f"{failed} of {n + failed} trials failed and are not in the figure: "
+            "read their logs before you trust it.",
+        )
+    if environments > 1:
+        yield Doubt(
+            DoubtCode.MIXED_ENVIRONMENT,
+            f"The trials come from {environments} different environments: "
+            "compare those, or run all trials in one.",
+        )
+
+
+def scaling_doubts(efficiency: Ratio, devices: int) -> Iterator[Doubt]:
+    surely = efficiency.interval.low if efficiency.interval else efficiency.value
+    if surely > SUPERLINEAR_EFFICIENCY:
+        yield Doubt(
+            DoubtCode.SUPERLINEAR,
+            f"{devices} devices reach {efficiency.value:.0%} of linear scaling, more than they should: "
+            "check the one-device baseline and whether samples are counted per rank.",
+        )
+    if efficiency.value < COLLAPSED_EFFICIENCY:
+        yield Doubt(
+            DoubtCode.COLLAPSED_SCALING,
+            f"{devices} devices reach only {efficiency.value:.0%} of linear scaling: "
+            "check the links between them and the per-device batch.",
+        )
+
+
+def merged(doubts_of_trials: Sequence[Iterable[Doubt]]) -> Iterator[Doubt]:
+    """One doubt for each code, with the message of the first trial that has it and in how many it is."""
+    gathered: dict[DoubtCode, list[str]] = {}
+    for doubts in doubts_of_trials:
+        for doubt in doubts:
+            gathered.setdefault(doubt.code, []).append(doubt.message)
+    for code, messages in gathered.items():
+        yield Doubt(code, f"In {len(messages)} of {len(doubts_of_trials)} trials: {messages[0]}")
+
+
+def relative_spread(values: Sequence[float]) -> float:
+    """The interquartile range over the median."""
+    if len(values) < 2:
+        return 0.0
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return (high - low) / median

@@ -1,0 +1,115 @@
+"""The figure of one trial, from its trace and the device samples taken beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmark.events import DeviceSample
+from trainmark.measure import trial_doubts
+from trainmark.measure.bootstrap import rate_interval
+from trainmark.measure.doubt import Doubt
+from trainmark.measure.energy import window_joules
+from trainmark.measure.figure import StepTimes, TrialFigure, Utilisation, Window
+from trainmark.measure.key import Key
+from trainmark.measure.steady import SHORTEST_WINDOW, steady_window
+from trainmark.measure.trace import Floats, Trace, TraceError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a trial must drop and keep: warm-up steps dropped in any case, steady steps wanted at least."""
+
+    warmup_steps: int
+    min_window_steps: int = SHORTEST_WINDOW
+
+
+def measure_trial(
+    trace: Trace,
+    rules: Rules,
+    key: Key | None = None,
+    samples: Sequence[DeviceSample] = (),
+    flops_per_sample: float | None = None,
+    known_peak_flops: float | None = None,
+) -> TrialFigure:
+    """Throughput over the steady window, and all that qualifies it; TraceError where no window is left.
+
+    `known_peak_flops` is that of one device, used where the ranks did not measure their own.
+    """
+    step_seconds = trace.step_seconds
+    window = steady_window(step_seconds, rules.warmup_steps, rules.min_window_steps)
+    if window.steps < 1:
+        raise TraceError(
+            f"the run has {len(step_seconds)} steps and {rules.warmup_steps} of them are warm-up: "
+            "run more steps."
+        )
+    chosen = slice(window.first, window.stop)
+    begin = float(trace.ends[window.first - 1]) if window.first else trace.start
+    end = float(trace.ends[window.stop - 1])
+    seconds, counted = end - begin, float(trace.samples[chosen].sum())
+    if seconds <= 0:
+        raise TraceError(
+            "the clock did not advance over the steady window: its resolution is too coarse to time it."
+        )
+    throughput = counted / seconds
+    wait_share = None if trace.data_wait is None else float(trace.data_wait[chosen].sum()) / seconds
+    joules = window_joules(samples, trace.clock, begin, end)
+    inside = [sample for sample in samples if begin <= trace.clock.of_sample(sample) <= end]
+    return TrialFigure(
+        throughput=throughput,
+        interval=rate_interval(step_seconds[chosen], trace.samples[chosen]),
+        unit=trace.unit,
+        world_size=trace.world_size,
+        window=window,
+        step_times=_step_times(step_seconds[chosen]),
+        first_step_seconds=float(step_seconds[0]),
+        seconds=seconds,
+        samples=counted,
+        memory_bytes=trace.memory,
+        data_wait_share=wait_share,
+        loss_first=float(trace.losses[0]) if trace.losses.size else None,
+        loss_last=float(trace.losses[-1]) if trace.losses.size else None,
+        joules=joules,
+        samples_per_joule=counted / joules if joules else None,
+        utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
+        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share)),
+    )
+
+
+def _step_times(seconds: Floats) -> StepTimes:
+    p50, p90, p99 = (float(q) for q in np.quantile(seconds, [0.5, 0.9, 0.99]))
+    return StepTimes(float(seconds.mean()), p50, p90, p99, float(seconds.max()))
+
+
+def _utilisation(
+    trace: Trace, key: Key | None, throughput: float, flops_per_sample: float | None, known_peak: float | None
+) -> Utilisation | None:
+    if flops_per_sample is None:
+        return None
+    measured = [float(facts["peak_flops"]) for facts in trace.end_facts if facts.get("peak_flops")]
+    if len(measured) == trace.world_size:
+        peak, source = sum(measured), "measured"
+    elif known_peak is not None:
+        peak, source = known_peak * (key.devices if key else trace.world_size), "known"
+    else:
+        return None
+    return Utilisation(flops_per_sample * throughput / peak, peak, source)
+
+
+def _doubts(
+    trace: Trace,
+    window: Window,
+    rules: Rules,
+    key: Key | None,
+    inside: Sequence[DeviceSample],
+    wait_share: float | None,
+) -> Iterator[Doubt]:
+    yield from trial_doubts.window_doubts(window, rules.warmup_steps, rules.min_window_steps)
+    yield from trial_doubts.data_doubts(wait_share)
+    yield from trial_doubts.sample_doubts(inside)
+    yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
+    if key is not None:
+        yield from trial_doubts.layout_doubts(key, trace.facts)
+    yield from trial_doubts.straggler_doubts(trace, window)

@@ -1,0 +1,139 @@
+"""What can be wrong with the figure of one trial, told from its own steps and the samples beside them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from trainmark.events import DeviceSample
+from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.figure import Verdict, Window
+from trainmark.measure.key import Key
+from trainmark.measure.trace import Floats, Trace
+
+# A gap of this size between real and synthetic data is where a loader begins to decide the ranking.
+DATA_BOUND_SHARE = 0.03
+
+# Below a tenth, other processes are the ordinary background of a host (monitoring, the sampler itself).
+HOST_BUSY_SHARE = 0.10
+
+# Ranks wait for each other at every step, so their medians agree closely unless one of them is slow.
+STRAGGLER_EXCESS = 0.05
+
+# Fewer steps than this need not show in the loss: its noise over a handful of batches is larger.
+STEPS_FOR_A_FALLING_LOSS = 100
+LOSS_SHARE_COMPARED = 0.1
+
+# Tensor cores read reduced precision in channels-last order; NCHW costs a transposition per convolution.
+REDUCED_PRECISIONS = frozenset({"amp", "bf16", "fp16"})
+CUDA_NAMES = ("nvidia", "cuda", "tesla", "geforce", "quadro")
+
+# An idle clock is low because nothing runs, not because something holds it down.
+HARMLESS_THROTTLE = frozenset({"idle", "none"})
+
+
+def window_doubts(window: Window, floor: int, min_steps: int) -> Iterator[Doubt]:
+    if window.verdict is Verdict.NEVER_SETTLED:
+        yield Doubt(
+            DoubtCode.NEVER_SETTLED,
+            f"The step times never settled within {window.stop} steps: "
+            "run longer, or look for drift in clocks, memory or data.",
+        )
+    elif window.steps < min_steps or window.verdict is Verdict.TOO_SHORT:
+        yield Doubt(
+            DoubtCode.WINDOW_TOO_SHORT,
+            f"Only {window.steps} steady steps were left of {window.stop}, and {min_steps} are asked for: "
+            "run more steps.",
+        )
+    if window.verdict is not Verdict.NEVER_SETTLED and window.first > floor:
+        yield Doubt(
+            DoubtCode.WARMUP_PAST_WINDOW,
+            f"Warm-up lasted {window.first} steps where {floor} were allowed for; "
+            f"the rest was cut as well, so set warmup_steps to at least {window.first}.",
+        )
+
+
+def data_doubts(wait_share: float | None) -> Iterator[Doubt]:
+    if wait_share is not None and wait_share > DATA_BOUND_SHARE:
+        yield Doubt(
+            DoubtCode.DATA_BOUND,
+            f"Steps waited for data {wait_share:.1%} of the time: "
+            "add loader workers or compare with synthetic data.",
+        )
+
+
+def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
+    """Doubts from the device samples taken inside the window."""
+    held = [s for s in inside if set(s.throttle) - HARMLESS_THROTTLE]
+    if held:
+        reasons = Counter(r for s in held for r in s.throttle if r not in HARMLESS_THROTTLE)
+        named = ", ".join(reason for reason, _ in reasons.most_common())
+        watched = sum(s.device in {h.device for h in held} for s in inside)
+        yield Doubt(
+            DoubtCode.THROTTLED,
+            f"Clocks were held down ({named}) in {len(held)} of {watched} samples: "
+            "improve cooling or power, or lock the clocks.",
+        )
+    if shared := sorted({s.device for s in inside if s.foreign_processes > 0 and s.device != "cpu"}):
+        most = max(s.foreign_processes for s in inside if s.device in shared)
+        yield Doubt(
+            DoubtCode.DEVICE_SHARED,
+            f"Processes of others, {most} at a time, used {', '.join(shared)} during the window: "
+            "stop them and run again.",
+        )
+    shares = [s.foreign_share for s in inside if s.device == "cpu" and s.foreign_share is not None]
+    if shares and (busy := sum(shares) / len(shares)) > HOST_BUSY_SHARE:
+        yield Doubt(
+            DoubtCode.HOST_BUSY,
+            f"Other processes took {busy:.0%} of the host's processors during the window: "
+            "stop them and run again.",
+        )
+
+
+def loss_doubts(losses: Floats, steps: int) -> Iterator[Doubt]:
+    bad = int(np.count_nonzero(~np.isfinite(losses)))
+    if bad:
+        yield Doubt(
+            DoubtCode.NAN_LOSS,
+            f"The loss was not a finite number in {bad} of {len(losses)} reports: "
+            "lower the learning rate or check the loss scale.",
+        )
+        return
+    compared = int(len(losses) * LOSS_SHARE_COMPARED)
+    if steps < STEPS_FOR_A_FALLING_LOSS or compared < 1:
+        return
+    before, after = float(np.median(losses[:compared])), float(np.median(losses[-compared:]))
+    if after >= before:
+        yield Doubt(
+            DoubtCode.LOSS_NOT_FALLING,
+            f"The loss went from {before:.4g} to {after:.4g} over {steps} steps: "
+            "check that the step really trains.",
+        )
+
+
+def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
+    if key.precision in REDUCED_PRECISIONS and key.layout == "NCHW" and _on_cuda(key, facts):
+        yield Doubt(
+            DoubtCode.WRONG_LAYOUT,
+            f"{key.precision} ran in NCHW, the slow layout for tensor cores: use layout NHWC.",
+        )
+
+
+def straggler_doubts(trace: Trace, window: Window) -> Iterator[Doubt]:
+    medians = np.median(trace.rank_seconds[:, window.first : window.stop], axis=1)
+    slowest, fastest = int(np.argmax(medians)), float(medians.min())
+    excess = float(medians[slowest]) / fastest - 1 if fastest > 0 else 0.0
+    if excess > STRAGGLER_EXCESS:
+        yield Doubt(
+            DoubtCode.STRAGGLER,
+            f"Rank {slowest}'s median step is {excess:.1%} above the fastest rank's: "
+            "check its device, host and link.",
+        )
+
+
+def _on_cuda(key: Key, facts: dict[str, Any]) -> bool:
+    name = str(key.device or facts.get("device_name") or "").lower()
+    return name != "cpu" and (bool(facts.get("cuda")) or any(known in name for known in CUDA_NAMES))

@@ -1,0 +1,67 @@
+"""Any program that prints a line a step: each line that matches the pattern ends a step.
+
+The times are those at which the lines reached us, so the program must not hold its output back (in
+Python: `python -u`). Named groups are read where the pattern has them: `samples`, `loss`, `lr`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainmark.events import Event, RunStart, Scope, Step
+from trainmark.readers.output import Output, ReaderError
+
+
+def read(output: Output) -> Iterator[Event]:
+    if output.pattern is None:
+        raise ReaderError("the reader 'pattern' needs a 'pattern', a regular expression that matches a step.")
+    pattern = re.compile(output.pattern.encode())
+    found = [list(_steps(_log(output, rank), rank, pattern)) for rank in range(output.world_size)]
+    if not found[0]:
+        raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
+    # Where rank 0 alone prints, it speaks for all of them.
+    alone = output.world_size > 1 and not any(found[1:])
+    per_line = output.batch_per_device * (output.world_size if alone else 1)
+    wall_offset = time.time() - time.monotonic()
+    for rank, steps in enumerate(found[:1] if alone else found):
+        began = steps[0][0] if steps else None
+        yield RunStart(
+            rank=rank,
+            world_size=1 if alone else output.world_size,
+            mono=began,
+            wall=None if began is None else began + wall_offset,
+            unit=output.unit,
+            scope=Scope.GLOBAL if alone else Scope.RANK,
+        )
+        for number, (mono, groups) in enumerate(steps[1:]):
+            yield Step(
+                rank=rank,
+                step=number,
+                mono=mono,
+                wall=mono + wall_offset,
+                samples=groups.get("samples", per_line),
+                loss=groups.get("loss"),
+                lr=groups.get("lr"),
+            )
+
+
+def _log(output: Output, rank: int) -> Path:
+    return output.folder / "logs" / f"rank{rank}.log"
+
+
+def _steps(log: Path, rank: int, pattern: re.Pattern[bytes]) -> Iterator[tuple[float, dict[str, float]]]:
+    arrived = [line.split() for line in log.with_suffix(".arrivals").read_text().splitlines()]
+    offsets = [int(offset) for offset, _ in arrived]
+    times = [float(seconds) for _, seconds in arrived]
+    end = 0
+    with log.open("rb") as file:
+        for line in file:
+            end += len(line)
+            if match := pattern.search(line):
+                seconds = times[min(bisect.bisect_left(offsets, end), len(times) - 1)]
+                numbers = {name: float(text) for name, text in match.groupdict().items() if text is not None}
+                yield seconds, numbers

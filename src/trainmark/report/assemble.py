@@ -1,0 +1,129 @@
+"""From a run's folders to the document every layout reads."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from trainmark.events import DeviceSample, stream
+from trainmark.measure.result import Trial, summarise
+from trainmark.measure.trace import TraceError, trace_of
+from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
+from trainmark.store.run import RunFolder
+from trainmark.store.trial import SAMPLES, TrialRecord
+
+MOST_POINTS = 2000
+# A page with hundreds of traces helps nobody; the first cases have theirs, the rest keep their events.
+MOST_TRACES = 40
+
+
+def document_of(run: RunFolder) -> Document:
+    info, records = run.info, list(run.records())
+    shown = _median_trials(records)[:MOST_TRACES]
+    return Document(
+        name=info.name,
+        title=info.name,
+        about=info.about,
+        created=datetime.fromtimestamp(info.created, timezone.utc).isoformat(timespec="seconds"),
+        suite=run.suite,
+        version=info.version,
+        command=info.command,
+        results=tuple(summarise([_trial(record) for record in records])),
+        trials=tuple(_line(record) for record in records),
+        skipped=info.skipped,
+        traces=tuple(trace for record in shown for trace in _trace(run, record)),
+        samples=tuple(series for record in shown for series in _samples(run, record)),
+        environment=run.environment,
+    )
+
+
+def _trial(record: TrialRecord) -> Trial:
+    return Trial(record.key, record.figure, record.environment)
+
+
+def _line(record: TrialRecord) -> TrialLine:
+    figure = record.figure
+    interval = figure.interval if figure else None
+    return TrialLine(
+        case=record.spec.case,
+        repeat=record.spec.repeat,
+        outcome=record.outcome,
+        throughput=figure.throughput if figure else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        warmup_steps=figure.window.first if figure else None,
+        retries=len(record.retries),
+        detail=record.detail,
+        command=record.spec.command,
+    )
+
+
+def _median_trials(records: Sequence[TrialRecord]) -> list[TrialRecord]:
+    """Of each case the trial whose throughput is the median, the lower one of two."""
+    cases: dict[str, list[TrialRecord]] = defaultdict(list)
+    for record in records:
+        if record.figure is not None:
+            cases[record.spec.case].append(record)
+
+    def throughput(record: TrialRecord) -> float:
+        return record.figure.throughput if record.figure else 0.0
+
+    chosen = []
+    for trials in cases.values():
+        middle = statistics.median_low(throughput(trial) for trial in trials)
+        chosen.append(next(trial for trial in trials if throughput(trial) == middle))
+    return chosen
+
+
+def _folder(run: RunFolder, record: TrialRecord) -> Path:
+    return run.trial(record.spec.case, record.spec.repeat).done
+
+
+def _trace(run: RunFolder, record: TrialRecord) -> list[StepTrace]:
+    files = sorted((_folder(run, record) / "events").glob("rank*.jsonl"))
+    if record.figure is None or not files:
+        return []
+    try:
+        seconds = trace_of(event for file in files for event in stream.read(file)).step_seconds
+    except (TraceError, stream.StreamError, OSError):
+        return []
+    stride = max(1, -(-len(seconds) // MOST_POINTS))
+    return [
+        StepTrace(
+            case=record.spec.case,
+            seconds=tuple(float(value) for value in seconds[::stride]),
+            steps=tuple(range(0, len(seconds), stride)),
+            window_first=record.figure.window.first,
+            window_stop=record.figure.window.stop,
+        )
+    ]
+
+
+def _samples(run: RunFolder, record: TrialRecord) -> list[SampleSeries]:
+    path = _folder(run, record) / SAMPLES
+    devices: dict[str, list[DeviceSample]] = defaultdict(list)
+    try:
+        for event in stream.read(path) if path.exists() else ():
+            if isinstance(event, DeviceSample):
+                devices[event.device].append(event)
+    except (stream.StreamError, OSError):
+        return []
+    return [_series(record.spec.case, device, rows) for device, rows in devices.items()]
+
+
+def _series(case: str, device: str, rows: list[DeviceSample]) -> SampleSeries:
+    rows = rows[:: max(1, -(-len(rows) // MOST_POINTS))]
+    began = rows[0].mono
+    return SampleSeries(
+        case=case,
+        device=device,
+        seconds=tuple(row.mono - began for row in rows),
+        utilisation=tuple(row.utilisation for row in rows),
+        power_watts=tuple(row.power_watts for row in rows),
+        temperature_c=tuple(row.temperature_c for row in rows),
+        clock_mhz=tuple(row.clock_mhz for row in rows),
+        memory_bytes=tuple(row.memory_bytes for row in rows),
+    )

@@ -1,0 +1,60 @@
+"""The results as a spreadsheet: one row each, the JSON contract's names joined by an underscore."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import fields
+from math import isfinite
+from typing import Any
+
+from trainmark.measure.key import Key
+from trainmark.report.document import Document
+from trainmark.report.json_report import result_tree
+from trainmark.report.visible import one_line
+
+KEY = tuple(field.name for field in fields(Key))
+NESTED = {
+    "throughput": ("median", "low", "high", "confidence", "n", "unit"),
+    "speedup": ("value", "low", "high", "confidence"),
+    "efficiency": ("value", "low", "high", "confidence"),
+    "step_seconds": ("mean", "p50", "p90", "p99", "longest"),
+    "mfu": ("value", "peak_flops", "source"),
+}
+PLAIN = ("memory_bytes", "first_step_seconds", "warmup_steps", "data_wait_share", "samples_per_joule")
+COLUMNS = [
+    *KEY,
+    *(f"{name}_{part}" for name, parts in NESTED.items() for part in parts),
+    *PLAIN,
+    "trials",
+    "doubts",
+]
+
+
+def render(document: Document) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for result in document.results:
+        writer.writerow({name: cell(value) for name, value in _flat(result_tree(result)).items()})
+    return out.getvalue()
+
+
+def cell(value: Any) -> Any:
+    """Empty for what is missing; text that a spreadsheet would take for a formula is quoted."""
+    if value is None or (isinstance(value, float) and not isfinite(value)):
+        return ""
+    if not isinstance(value, str):
+        return value
+    text = one_line(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def _flat(tree: dict[str, Any]) -> dict[str, Any]:
+    row = {name: tree[name] for name in (*KEY, *PLAIN)}
+    for name, parts in NESTED.items():
+        for part in parts:
+            row[f"{name}_{part}"] = tree[name][part] if tree[name] is not None else None
+    row["trials"] = " ".join(repr(figure) for figure in tree["trials"])
+    row["doubts"] = " ".join(doubt["code"] for doubt in tree["doubts"])
+    return row

@@ -1,0 +1,68 @@
+"""What a report is made from: one plain value that the store fills and every layout reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark.measure.figure import Result
+
+
+@dataclass(frozen=True)
+class TrialLine:
+    """One trial as a report shows it; `detail` is one line that says why it failed, or empty."""
+
+    case: str
+    repeat: int
+    outcome: str
+    throughput: float | None
+    low: float | None
+    high: float | None
+    warmup_steps: int | None
+    retries: int
+    detail: str
+    command: str
+
+
+@dataclass(frozen=True)
+class StepTrace:
+    """Step times of a case's median trial, thinned; its window is `window_first` ≤ step < `window_stop`."""
+
+    case: str
+    seconds: tuple[float, ...]
+    steps: tuple[int, ...]
+    window_first: int
+    window_stop: int
+
+
+@dataclass(frozen=True)
+class SampleSeries:
+    """What one device said of itself during that same trial; `seconds` count from the trial's start."""
+
+    case: str
+    device: str
+    seconds: tuple[float, ...]
+    utilisation: tuple[float | None, ...]
+    power_watts: tuple[float | None, ...]
+    temperature_c: tuple[float | None, ...]
+    clock_mhz: tuple[float | None, ...]
+    memory_bytes: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report; `environment` is nested plain JSON in named sections, with None for "not found"."""
+
+    name: str
+    title: str
+    about: str
+    created: str
+    suite: str
+    version: str
+    command: str
+    results: tuple[Result, ...]
+    trials: tuple[TrialLine, ...]
+    skipped: tuple[tuple[str, str], ...]
+    traces: tuple[StepTrace, ...]
+    samples: tuple[SampleSeries, ...]
+    environment: dict[str, Any]

@@ -1,0 +1,158 @@
+"""The report as a Markdown page, in the form published benchmark reports take, with what those leave out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmark.measure.doubt import Doubt
+from trainmark.measure.figure import Result
+from trainmark.report import number, templating
+from trainmark.report.document import Document
+from trainmark.report.environment import Section, sections
+from trainmark.report.group import CaseTrials, Group, by_case, by_series, failures
+from trainmark.report.label import facts, rate_unit
+from trainmark.report.markup import code, fence, plain, table
+from trainmark.report.prose import method, summary
+from trainmark.report.words import Lang, doubt_name, outcome_name, words
+
+# The first five columns are those of the published tables, under the names they have there.
+PUBLISHED = ("node_num", "gpu_num_per_node", "batch_size_per_device")
+
+
+@dataclass(frozen=True)
+class GroupText:
+    name: str
+    facts: str
+    table: str
+    notes: str
+
+
+def render(document: Document, lang: Lang = "en") -> str:
+    page = _Page(document, lang)
+    return templating.environment(lang, html=False).get_template("report.md.j2").render(page.context())
+
+
+class _Page:
+    """The pieces of one page in one language."""
+
+    def __init__(self, document: Document, lang: Lang) -> None:
+        self.document = document
+        self.lang = lang
+        self.t = words(lang)
+
+    def context(self) -> dict[str, object]:
+        document, t = self.document, self.t
+        cases = by_case(document.trials)
+        return {
+            "title": plain(document.title),
+            "about": plain(document.about),
+            "summary": summary(document, self.lang),
+            "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
+            "groups": [self.group(group) for group in by_series(document.results)],
+            "environment": [self.section(section) for section in sections(document.environment)],
+            "method": method(document, self.lang),
+            "run_command": fence(document.command, "shell"),
+            "suite": fence(document.suite, "yaml"),
+            "cases": [self.command(case) for case in cases],
+            "trials": self.trials(),
+            "failed": self.failed(),
+        }
+
+    def group(self, group: Group) -> GroupText:
+        t = self.t
+        notes: dict[Doubt, int] = {}
+        for result in group.results:
+            for doubt in result.doubts:
+                notes.setdefault(doubt, len(notes) + 1)
+        rate = plain(rate_unit(group.results[0].unit))
+        own = ("interval", "n", "efficiency", "memory", "doubts")
+        header = (*PUBLISHED, rate, t["speedup"], *(t.get(name, name) for name in own))
+        rows = [self.row(result, notes) for result in group.results]
+        lines = [
+            f"<sup>{mark}</sup> {plain(doubt_name(doubt.code, self.lang))}: {plain(doubt.message)}"
+            for doubt, mark in notes.items()
+        ]
+        return GroupText(
+            plain(group.name),
+            plain(facts(group.key)),
+            table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({9})),
+            "<br>\n".join(lines),
+        )
+
+    def row(self, result: Result, notes: dict[Doubt, int]) -> tuple[str, ...]:
+        key, batch = result.key, result.key.batch_per_device
+        speedup, efficiency = result.speedup, result.efficiency
+        bounds = number.ratio_interval(speedup.interval) if speedup and speedup.interval else ""
+        marks = [f"{plain(doubt_name(d.code, self.lang))}<sup>{notes[d]}</sup>" for d in result.doubts]
+        return (
+            str(key.nodes),
+            str(key.devices_per_node),
+            number.MISSING if batch is None else str(batch),
+            number.throughput(result.throughput),
+            f"{number.ratio(speedup.value)} {bounds}".strip() if speedup else number.MISSING,
+            number.interval(result.interval),
+            str(result.n),
+            number.percent(efficiency.value) if efficiency else number.MISSING,
+            number.gibibytes(result.memory_bytes),
+            ", ".join(marks),
+        )
+
+    def section(self, section: Section) -> dict[str, object]:
+        def show(value: object) -> str:
+            return plain(templating.fact(value, self.lang))
+
+        lines = [
+            f"- {plain(label)}: {show(value)}" if label else f"- {show(value)}"
+            for label, value in section.facts
+        ]
+        parts = ["\n".join(lines)] if lines else []
+        parts += [
+            table(list(map(plain, t.columns)), [list(map(self.fact, r)) for r in t.rows])
+            for t in section.tables
+        ]
+        parts += [f"{plain(label)}\n\n{fence(text)}".strip() for label, text in section.blocks]
+        return {"title": self.t.get(section.name) or plain(section.name), "parts": parts}
+
+    def fact(self, value: object) -> str:
+        return templating.fact(value, self.lang)
+
+    def command(self, case: CaseTrials) -> dict[str, str]:
+        differ = self.t["commands_differ"].format(count=len(case.commands)) if len(case.commands) > 1 else ""
+        return {"name": plain(case.case), "command": fence(case.commands[0], "shell"), "note": differ}
+
+    def trials(self) -> str:
+        t = self.t
+        names = ("case", "repeat", "outcome", "throughput", "within", "warmup", "retries", "reason")
+        rows = (
+            (
+                code(trial.case),
+                str(trial.repeat),
+                outcome_name(trial.outcome, self.lang),
+                number.throughput(trial.throughput),
+                number.bounds(trial.low, trial.high),
+                number.MISSING if trial.warmup_steps is None else str(trial.warmup_steps),
+                str(trial.retries),
+                trial.detail,
+            )
+            for trial in self.document.trials
+        )
+        return table([t[name] for name in names], rows, frozenset({1, 3, 5, 6}), trusted=frozenset({0}))
+
+    def failed(self) -> str:
+        rows = [
+            (
+                code(failure.case),
+                outcome_name(failure.outcome, self.lang),
+                numbers(failure.repeats),
+                failure.detail,
+            )
+            for failure in failures(self.document.trials)
+        ] + [(code(case), outcome_name("skipped", self.lang), "", why) for case, why in self.document.skipped]
+        if not rows:
+            return self.t["none_failed"]
+        header = [self.t[name] for name in ("case", "outcome", "repeats", "reason")]
+        return table(header, rows, trusted=frozenset({0}))
+
+
+def numbers(repeats: tuple[int, ...]) -> str:
+    return ", ".join(map(str, repeats))

@@ -1,0 +1,67 @@
+"""How numbers look in a report: enough digits to compare, never more than the figure carries."""
+
+from __future__ import annotations
+
+from math import floor, isfinite, log10
+
+from trainmark.measure.figure import Interval
+
+MISSING = "n/a"
+USUAL_CONFIDENCE = 0.95
+GIB = 2**30
+
+
+def significant(value: float | None, digits: int = 4) -> str:
+    """At least `digits` significant digits, thousands separated, the whole part never rounded away."""
+    if value is None or not isfinite(value):
+        return MISSING
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:,.{decimals}f}"
+
+
+def throughput(value: float | None) -> str:
+    """Four significant digits, and one decimal more from a thousand up, where the bounds show none."""
+    return significant(value, 5 if value is not None and abs(value) >= 1000 else 4)
+
+
+def bounds(low: float | None, high: float | None) -> str:
+    """`[1,234, 1,250]`."""
+    if low is None or high is None:
+        return MISSING
+    return f"[{significant(low)}, {significant(high)}]"
+
+
+def interval(value: Interval | None) -> str:
+    """The bounds, and the confidence where it falls short of 95 %."""
+    return MISSING if value is None else bounds(value.low, value.high) + shortfall(value)
+
+
+def ratio_interval(value: Interval | None) -> str:
+    """The bounds of a quotient, to two decimals like the quotient itself."""
+    return MISSING if value is None else f"[{value.low:.2f}, {value.high:.2f}]{shortfall(value)}"
+
+
+def shortfall(value: Interval) -> str:
+    """` (93.8 %)` where the interval carries less than the usual confidence, otherwise nothing."""
+    return f" ({percent(value.confidence)})" if value.confidence < USUAL_CONFIDENCE else ""
+
+
+def ratio(value: float | None) -> str:
+    return MISSING if value is None or not isfinite(value) else f"{value:.2f}"
+
+
+def percent(value: float | None, decimals: int = 1) -> str:
+    return MISSING if value is None or not isfinite(value) else f"{100 * value:.{decimals}f} %"
+
+
+def gibibytes(value: float | None) -> str:
+    return MISSING if value is None or not isfinite(value) else f"{value / GIB:,.1f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Milliseconds below one second, seconds above."""
+    if seconds is None or not isfinite(seconds):
+        return MISSING
+    return f"{significant(seconds * 1000, 3)} ms" if seconds < 1 else f"{significant(seconds, 3)} s"

@@ -1,0 +1,55 @@
+"""Result lines for a terminal: one line a result, columns aligned, the doubts at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.measure.figure import Result
+from trainmark.report import label, number
+from trainmark.report.visible import one_line
+
+SHORT_UNITS = {"images": "img"}
+RIGHT_ALIGNED = frozenset({4, 8})
+
+
+def result_lines(results: Sequence[Result]) -> list[str]:
+    """`pytorch  amp/dynamic  b256  1n8g  6,154.7 img/s  [6,130, 6,173]  n=6  ×7.67 [7.61, 7.71]  96 %`."""
+    names = label.distinguishing(result.key for result in results)
+    return aligned([_cells(result, names) for result in results], RIGHT_ALIGNED)
+
+
+def aligned(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:
+    """Rows as lines with columns two spaces apart; a column that is empty throughout takes no room."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            if width
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
+    key, speedup, efficiency = result.key, result.speedup, result.efficiency
+    unit = label.rate_unit(SHORT_UNITS.get(result.unit, result.unit))
+    codes = ", ".join(doubt.code.value for doubt in result.doubts)
+    cells = [
+        label.framework(key),
+        label.precision(key),
+        label.batch(key),
+        " ".join(filter(None, (key.topology, label.extras(key, names)))),
+        f"{number.throughput(result.throughput)} {unit}",
+        number.interval(result.interval) if result.interval else "[no interval]",
+        f"n={result.n}",
+        _speedup(speedup.value, number.ratio_interval(speedup.interval)) if speedup else "× n/a",
+        number.percent(efficiency.value, 0) if efficiency else number.MISSING,
+        f" ! {codes}" if codes else "",
+    ]
+    # `one_line` would close up the space before the mark, which sets the doubts apart.
+    return [one_line(cell) for cell in cells[:-1]] + cells[-1:]
+
+
+def _speedup(value: float, bounds: str) -> str:
+    return f"×{number.ratio(value)}" + ("" if bounds == number.MISSING else f" {bounds}")

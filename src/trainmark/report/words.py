@@ -1,0 +1,196 @@
+"""Every word a report prints, in English and Chinese side by side, so that neither can lack one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from trainmark.measure.doubt import DoubtCode
+
+Lang = Literal["en", "zh"]
+LANGUAGES: tuple[Lang, ...] = ("en", "zh")
+
+WORDS: dict[str, tuple[str, str]] = {
+    "summary": (
+        "Results: {results}, from {trials} trials ({ok} ok, {failed} failed). Cases skipped: {skipped}.",
+        "结果 {results} 项，来自 {trials} 次试验（成功 {ok}，失败 {failed}）；跳过用例 {skipped} 个。",
+    ),
+    "no_results": (
+        "No figure: no trial ended well. The reasons are listed under “Failed and skipped”.",
+        "没有结果：所有试验均未成功，原因见“失败与跳过”。",
+    ),
+    "made_by": ("Measured with Trainmark {version}, {created}", "由 Trainmark {version} 测得，{created}"),
+    "headline": ("Main results", "主要结果"),
+    "results": ("Results", "结果"),
+    "scaling": ("Scaling", "扩展性"),
+    "throughput": ("Throughput", "吞吐量"),
+    "throughput_note": (
+        "Median of the trials with its interval; dashed: one device times the device count.",
+        "各次试验的中位数及其区间；虚线为单卡吞吐量乘以设备数。",
+    ),
+    "efficiency": ("Efficiency", "扩展效率"),
+    "efficiency_note": ("Speed-up divided by the device count.", "加速比除以设备数。"),
+    "steps": ("Step times", "单步耗时"),
+    "steps_note": (
+        "The median trial of a case. The shaded steps are outside the window and do not count.",
+        "取该用例的中位试验。阴影部分在统计窗口之外，不计入结果。",
+    ),
+    "spread": ("Spread of the trials", "试验离散度"),
+    "spread_note": (
+        "Each dot is one trial, relative to its case's median; the bar is the interval of the median.",
+        "每个点为一次试验，以该用例中位数为基准；横条为中位数的区间。",
+    ),
+    "samples": ("Devices during the trial", "试验期间的设备状态"),
+    "samples_note": (
+        "Read from outside the workload during that same trial.",
+        "在同一次试验中从训练进程之外读取。",
+    ),
+    "environment": ("Environment", "环境"),
+    "host": ("Host", "主机"),
+    "devices": ("Devices", "设备"),
+    "topology": ("Topology", "拓扑"),
+    "libraries": ("Libraries", "库"),
+    "fabric": ("Fabric", "互连网络"),
+    "software": ("Software", "软件"),
+    "git": ("Source", "源代码"),
+    "container": ("Container", "容器"),
+    "not_found": ("not found", "未找到"),
+    "yes": ("yes", "是"),
+    "no": ("no", "否"),
+    "method": ("Method", "方法"),
+    "method_figure": (
+        "Throughput is samples divided by wall time over the steady window of a trial, from boundaries at"
+        " which the device had finished; it is never a mean of per-step rates.",
+        "吞吐量等于稳定窗口内的样本数除以墙钟时间，窗口边界处设备均已同步；从不使用逐步速率的平均值。",
+    ),
+    "method_trials": (
+        "Each trial is a fresh process. A result is the median over its trials (here {trials} a result) with"
+        " an interval for that median; where the trials carry less than 95 % confidence, that stands beside"
+        " the interval.",
+        "每次试验都是全新进程。结果为各次试验（此处每项 {trials} 次）的中位数及其区间；置信度不足 95 % 时，"
+        "会在区间旁注明实际置信度。",
+    ),
+    "method_warmup": (
+        "Warm-up ends where a change point in the step times says so (here after {warmup} steps), not after a"
+        " fixed count.",
+        "预热在单步耗时的变点处结束（此处为 {warmup} 步之后），而非固定步数。",
+    ),
+    "method_speedup": (
+        "Speed-up compares with the one-device result of the same case, and efficiency is speed-up divided by"
+        " the device count; without that baseline both are n/a.",
+        "加速比以同一用例的单卡结果为基准，扩展效率等于加速比除以设备数；缺少该基准时均为 n/a。",
+    ),
+    "method_doubts": (
+        "Doubts are reasons not to take a figure at its word; each says what to do about it.",
+        "存疑项说明为何不应直接采信某个数字，并给出处理建议。",
+    ),
+    "commands": ("Commands to repeat", "复现命令"),
+    "run_command": ("The whole run", "整个测试"),
+    "case_command": ("Rank 0 of one trial", "单次试验的 rank 0 命令"),
+    "commands_differ": (
+        "{count} different commands; the first is shown, the JSON report holds all.",
+        "共 {count} 条不同命令；此处仅显示第一条，其余见 JSON 报告。",
+    ),
+    "suite": ("Suite", "测试配置"),
+    "copy_button": ("Copy", "复制"),
+    "copied": ("Copied", "已复制"),
+    "selected": ("Selected", "已选中"),
+    "every_trial": ("Every trial", "全部试验"),
+    "trial_count": ("{count} trials", "{count} 次试验"),
+    "failed": ("Failed and skipped", "失败与跳过"),
+    "none_failed": ("Nothing failed and nothing was skipped.", "没有失败或跳过的用例。"),
+    "case": ("case", "用例"),
+    "repeat": ("repeat", "序号"),
+    "repeats": ("repeats", "序号"),
+    "outcome": ("outcome", "结局"),
+    "reason": ("reason", "原因"),
+    "interval": ("interval", "区间"),
+    "no_interval": ("no interval", "无区间"),
+    "within": ("interval within the trial", "试验内区间"),
+    "speedup": ("speedup", "加速比"),
+    "memory": ("memory (GiB)", "显存/内存 (GiB)"),
+    "warmup": ("warm-up steps", "预热步数"),
+    "retries": ("retries", "重试"),
+    "doubts": ("doubts", "存疑"),
+    "nodes": ("nodes", "节点"),
+    "device_count": ("devices", "设备数"),
+    "step_p50": ("step p50", "单步 p50"),
+    "step_p99": ("step p99", "单步 p99"),
+    "first_step": ("first step", "首步"),
+    "data_wait": ("data wait", "等待数据"),
+    "per_joule": ("{unit}/J", "{unit}/J"),
+    "mfu": ("MFU", "MFU"),
+    "axis_devices": ("devices", "设备数"),
+    "axis_step": ("step", "步"),
+    "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),
+    "axis_deviation": ("deviation from the median (%)", "相对中位数的偏差 (%)"),
+    "axis_seconds": ("seconds since the trial began", "试验开始后的秒数"),
+    "median": ("median", "中位数"),
+    "ideal": ("ideal", "理想"),
+    "outside": ("outside the window", "窗口之外"),
+    "off_scale": ("up to {longest} outside the window", "窗口之外最长 {longest}"),
+    "linear": ("Linear", "线性"),
+    "log_log": ("Log–log", "双对数"),
+    "log": ("Log", "对数"),
+    "window": ("Window", "窗口"),
+    "everything": ("Everything", "全部"),
+    "utilisation": ("utilisation (%)", "利用率 (%)"),
+    "power": ("power (W)", "功耗 (W)"),
+    "temperature": ("temperature (°C)", "温度 (°C)"),
+    "clock": ("clock (MHz)", "频率 (MHz)"),
+    "memory_used": ("memory (GiB)", "显存/内存 (GiB)"),
+    "series": ("Series", "系列"),
+    "no_script": (
+        "The plots need JavaScript; every figure is in the tables as well.",
+        "图表需要 JavaScript；所有数据在表格中均有列出。",
+    ),
+}
+
+OUTCOMES: dict[str, tuple[str, str]] = {
+    "ok": ("ok", "成功"),
+    "oom": ("oom", "显存/内存不足"),
+    "timeout": ("timeout", "超时"),
+    "hung": ("hung", "挂起"),
+    "crashed": ("crashed", "崩溃"),
+    "interrupted": ("interrupted", "中断"),
+    "skipped": ("skipped", "跳过"),
+    "invalid": ("invalid", "无效"),
+}
+
+DOUBTS_ZH: dict[DoubtCode, str] = {
+    DoubtCode.FEW_TRIALS: "试验次数少",
+    DoubtCode.NOISY_TRIALS: "试验波动大",
+    DoubtCode.FAILED_TRIALS: "部分试验失败",
+    DoubtCode.WINDOW_TOO_SHORT: "窗口过短",
+    DoubtCode.WARMUP_PAST_WINDOW: "预热超出窗口",
+    DoubtCode.NEVER_SETTLED: "未达稳定",
+    DoubtCode.DATA_BOUND: "受数据读取限制",
+    DoubtCode.THROTTLED: "降频",
+    DoubtCode.DEVICE_SHARED: "设备被共用",
+    DoubtCode.HOST_BUSY: "主机繁忙",
+    DoubtCode.SCOPE_AMBIGUOUS: "单卡/全局不明",
+    DoubtCode.SUPERLINEAR: "超线性扩展",
+    DoubtCode.COLLAPSED_SCALING: "扩展崩塌",
+    DoubtCode.NAN_LOSS: "损失为 NaN",
+    DoubtCode.LOSS_NOT_FALLING: "损失不下降",
+    DoubtCode.COPIED_LOGS: "日志疑似复制",
+    DoubtCode.MEAN_OF_RATES: "速率的平均",
+    DoubtCode.WRONG_LAYOUT: "内存布局不当",
+    DoubtCode.STRAGGLER: "存在拖慢者",
+    DoubtCode.MIXED_ENVIRONMENT: "环境不一致",
+}
+
+
+def words(lang: Lang) -> dict[str, str]:
+    """The words of one language by their name."""
+    column = LANGUAGES.index(lang)
+    return {name: pair[column] for name, pair in WORDS.items()}
+
+
+def doubt_name(code: DoubtCode, lang: Lang) -> str:
+    # A code this version has no Chinese name for is still better shown than lost.
+    return DOUBTS_ZH.get(code, code.value) if lang == "zh" else code.value
+
+
+def outcome_name(outcome: str, lang: Lang) -> str:
+    pair = OUTCOMES.get(outcome)
+    return pair[LANGUAGES.index(lang)] if pair else outcome

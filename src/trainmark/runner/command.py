@@ -1,0 +1,81 @@
+"""From a case to the command and the environment of its ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from trainmark.launch.job import Job
+from trainmark.suite.errors import SuiteError, nearest
+from trainmark.suite.model import Case, Command
+from trainmark.suite.workloads import module
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+def interpreter(case: Case) -> str:
+    return case.python or sys.executable
+
+
+def command_of(case: Case) -> tuple[str, ...]:
+    if isinstance(case.workload, Command):
+        return ("sh", "-c", filled_in(case.workload.line, case))
+    return (interpreter(case), "-u", "-m", module(case.workload, str(case.framework)), *arguments(case))
+
+
+def arguments(case: Case) -> tuple[str, ...]:
+    """The command line that all built-in workloads share."""
+    words = {
+        "--device": case.device,
+        "--batch": str(case.batch_per_device),
+        "--precision": case.precision,
+        "--loss-scale": case.loss_scale,
+        "--layout": case.layout,
+        "--data": case.data,
+        "--image-size": str(case.image_size),
+        "--steps": str(case.rules.steps),
+    }
+    flags = [name for name, on in (("--compile", case.compile), ("--cuda-graph", case.cuda_graph)) if on]
+    return (*(word for pair in words.items() if pair[1] is not None for word in pair if word), *flags)
+
+
+def filled_in(line: str, case: Case) -> str:
+    """`{batch_per_device}` and the like, from the case; other braces are the shell's."""
+    known = {
+        "python": interpreter(case),
+        "steps": str(case.rules.steps),
+        **{
+            name: str(getattr(case, name))
+            for name in ("precision", "loss_scale", "layout", "data", "image_size", "batch_per_device", "device")
+        },
+    }
+
+    def fill(found: re.Match[str]) -> str:
+        if found[1] not in known:
+            raise SuiteError(f"the command has no value for '{{{found[1]}}}'{nearest(found[1], known)}")
+        return known[found[1]]
+
+    return PLACEHOLDER.sub(fill, line)
+
+
+def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, cores: int) -> Job:
+    environment = dict(case.environment)
+    inherited = os.environ.get("PYTHONPATH")
+    environment["PYTHONPATH"] = f"{code}{os.pathsep}{inherited}" if inherited else str(code)
+    environment["PYTHONUNBUFFERED"] = "1"
+    if case.device == "cpu":
+        fair = max(1, cores // case.topology.devices_per_node)
+        environment.setdefault("OMP_NUM_THREADS", str(case.threads or fair))
+    elif case.threads:
+        environment["OMP_NUM_THREADS"] = str(case.threads)
+    users_own = isinstance(case.workload, Command) and suite_folder
+    return Job(
+        command=command_of(case),
+        environment=environment,
+        working_folder=Path(suite_folder) if users_own and suite_folder else folder,
+        folder=folder,
+        nodes=case.topology.nodes,
+        ranks_per_node=case.topology.devices_per_node,
+    )

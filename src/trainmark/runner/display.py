@@ -1,0 +1,18 @@
+"""What a run shows while it goes on; the command line decides how it looks."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from trainmark.store.trial import TrialRecord
+from trainmark.suite.plan import Trial
+
+
+class Display(Protocol):
+    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None: ...
+
+    def progress(self, steps: int, rate: float | None) -> None: ...
+
+    def trial_ended(self, trial: Trial, record: TrialRecord) -> None: ...
+
+    def note(self, text: str) -> None: ...

@@ -1,0 +1,51 @@
+"""How long a plan will take: from earlier trials of the same cases, else from arithmetic."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from trainmark.store.files import StoreError
+from trainmark.store.run import all_runs
+from trainmark.suite.model import Case, Command
+from trainmark.suite.plan import Plan
+from trainmark.workloads.resnet50 import recipe
+
+START_SECONDS = 12.0
+# What eager training gets of a device, within a factor of two: a CPU core, and a GPU by precision.
+CORE_FLOPS = 30e9
+GPU_FLOPS = {"fp32": 15e12, "tf32": 40e12, "amp": 80e12, "bf16": 80e12}
+RECENT_RUNS = 5
+
+
+def history(runs: Path) -> dict[str, float]:
+    """Median seconds of a trial by case, over the latest runs."""
+    seen: dict[str, list[float]] = defaultdict(list)
+    for run in all_runs(runs)[-RECENT_RUNS:]:
+        try:
+            for record in run.records():
+                seen[record.spec.case].append(record.seconds)
+        except StoreError:
+            continue
+    return {case: statistics.median(seconds) for case, seconds in seen.items()}
+
+
+def trial_seconds(case: Case, known: Mapping[str, float], cores: int) -> float | None:
+    """None for a program of the user's that has never run here."""
+    if case.slug in known:
+        return known[case.slug]
+    if isinstance(case.workload, Command):
+        return None
+    flops = recipe.flops_per_image(case.image_size) * case.batch_per_device * case.rules.steps
+    if case.device == "cuda":
+        return START_SECONDS + flops / GPU_FLOPS[case.precision]
+    return START_SECONDS + flops * case.topology.devices_per_node / (CORE_FLOPS * cores)
+
+
+def plan_seconds(plan: Plan, known: Mapping[str, float], cores: int) -> float | None:
+    """The sum over the trials that are sure to run; None where one of them cannot be told."""
+    each = [trial_seconds(trial.case, known, cores) for trial in plan.certain()]
+    told = [seconds for seconds in each if seconds is not None]
+    return sum(told) if len(told) == len(each) else None

@@ -1,0 +1,90 @@
+"""A whole run: round after round until every case has its trials, or someone says stop."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from trainmark.launch.outcome import Outcome
+from trainmark.measure.adaptive import tight_enough
+from trainmark.runner.interrupts import Interrupts
+from trainmark.runner.trial import Bench, run_trial
+from trainmark.store.trial import TrialRecord
+from trainmark.suite.model import Case
+from trainmark.suite.plan import Plan, Trial
+
+# A case whose first trials all fail will fail again: the rest of its trials are better spent elsewhere.
+FAILURES_TO_GIVE_UP = 2
+
+
+@dataclass
+class Tally:
+    """What has been seen of each case so far, earlier sessions of a resumed run included."""
+
+    rates: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, record: TrialRecord) -> None:
+        case = record.spec.case
+        self.seconds[case].append(record.seconds)
+        if record.figure is not None:
+            self.rates[case].append(record.figure.throughput)
+        else:
+            self.failures[case] += 1
+
+    @property
+    def failed(self) -> int:
+        return sum(self.failures.values())
+
+    @property
+    def done(self) -> int:
+        return sum(len(rates) for rates in self.rates.values())
+
+    def wants_more(self, trial: Trial) -> bool:
+        """Whether this trial is still worth its time."""
+        case, repeats = trial.case.slug, trial.case.rules.repeats
+        if self.failures[case] >= FAILURES_TO_GIVE_UP and not self.rates[case]:
+            return False
+        if trial.repeat <= repeats.least or repeats.until is None:
+            return True
+        return not tight_enough(self.rates[case], repeats.until)
+
+    def seconds_left(self, plan: Plan) -> float | None:
+        """From the trials so far: what the sure ones still to come will take; None before the first."""
+        known = [sum(times) / len(times) for times in self.seconds.values() if times]
+        if not known:
+            return None
+        usual = sum(known) / len(known)
+        return sum(self._left(case) * self._each(case, usual) for case in plan.cases)
+
+    def _left(self, case: Case) -> int:
+        return max(0, case.rules.repeats.least - len(self.seconds[case.slug]))
+
+    def _each(self, case: Case, otherwise: float) -> float:
+        times = self.seconds[case.slug]
+        return sum(times) / len(times) if times else otherwise
+
+
+def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Tally:
+    tally = Tally()
+    finished = set()
+    for record in bench.run.records():
+        tally.add(record)
+        finished.add((record.spec.case, record.spec.repeat))
+    total = len(plan.certain())
+    number = len(finished)
+    for repeat in range(1, plan.rounds + 1):
+        for trial in plan.round(repeat):
+            if (trial.case.slug, trial.repeat) in finished or not tally.wants_more(trial):
+                continue
+            if interrupts.stop_soon:
+                return tally
+            number += 1
+            bench.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))
+            record = run_trial(trial, bench)
+            bench.display.trial_ended(trial, record)
+            if record.outcome == Outcome.INTERRUPTED.value:
+                return tally
+            tally.add(record)
+    return tally

@@ -1,0 +1,155 @@
+"""One trial from start to figure: launch, watch, judge, read, measure, keep."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.events import DeviceSample, stream
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.outcome import Judgement, Outcome, judge
+from trainmark.launch.watch import Limits, watch
+from trainmark.measure.figure import TrialFigure
+from trainmark.measure.key import Key
+from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trial import Rules, measure_trial
+from trainmark.readers.output import Output, ReaderError
+from trainmark.readers.registry import reader
+from trainmark.runner.command import job_of
+from trainmark.runner.display import Display
+from trainmark.runner.follow import Follower
+from trainmark.runner.identity import key_of
+from trainmark.store.run import RunFolder
+from trainmark.store.trial import SAMPLES, TrialRecord, TrialSpec
+from trainmark.suite.model import Case, Command
+from trainmark.suite.plan import Trial
+from trainmark.system.available import known_peak_flops
+from trainmark.system.sampler import Sampler
+
+TAIL_BYTES = 16384
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all trials of a run share."""
+
+    run: RunFolder
+    launcher: Launcher
+    environment: Mapping[str, Any]
+    fingerprint: str
+    device: str
+    cores: int
+    facts: Mapping[str, Mapping[str, Any]]
+    suite_folder: str | None
+    display: Display
+    stop_asked: Callable[[], bool]
+
+
+def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
+    """Tries again after transient ends only, and says so; the last attempt is the trial."""
+    place = bench.run.trial(trial.case.slug, trial.repeat)
+    place.recover()
+    retries: list[str] = []
+    while True:
+        record, judgement = _attempt(trial, bench, tuple(retries))
+        if judgement.outcome is Outcome.INTERRUPTED:
+            place.set_aside(place.part, Outcome.INTERRUPTED.value)
+            return record
+        if not judgement.transient or len(retries) >= trial.case.rules.retries:
+            place.finish(record)
+            return record
+        bench.display.note(f"{trial.id}: {judgement.detail}; trying again")
+        place.set_aside(place.part, judgement.outcome.value)
+        retries.append(f"{judgement.outcome.value}: {judgement.detail}")
+
+
+def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[TrialRecord, Judgement]:
+    case, place = trial.case, bench.run.trial(trial.case.slug, trial.repeat)
+    job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder, bench.cores)
+    spec = TrialSpec(
+        case=case.slug,
+        repeat=trial.repeat,
+        command=job.shell(),
+        environment=dict(job.environment),
+        steps=case.rules.steps,
+        warmup_steps=case.rules.warmup_steps,
+    )
+    place.begin(spec, bench.environment)
+    key = key_of(case, bench.device, bench.facts.get(case.slug, {}))
+    started = time.time()
+    ending = _carry_out(job, case, bench)
+    judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
+    figure = None
+    if judgement.outcome is Outcome.OK:
+        try:
+            figure = figure_of(case, key, job.folder)
+        except (TraceError, ReaderError, stream.StreamError) as error:
+            judgement = Judgement(Outcome.INVALID, None, str(error))
+    record = TrialRecord(
+        spec=spec,
+        key=key,
+        outcome=judgement.outcome.value,
+        detail=judgement.detail,
+        rank=judgement.rank,
+        retries=retries,
+        started=started,
+        seconds=ending.seconds,
+        environment=bench.fingerprint,
+        figure=figure,
+    )
+    return record, judgement
+
+
+def _carry_out(job: Job, case: Case, bench: Bench) -> Any:
+    follower = Follower(job.events(0), job.world_size)
+
+    def tick() -> None:
+        follower.look()
+        bench.display.progress(follower.steps, follower.rate)
+
+    session = bench.launcher.start(job)
+    limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
+    with Sampler(job.folder / SAMPLES, root_pid=session.root_pid):
+        return watch(session, job, limits, bench.stop_asked, tick)
+
+
+def figure_of(case: Case, key: Key, folder: Path) -> TrialFigure:
+    """The figure of a finished trial, from nothing but its folder."""
+    command = case.workload if isinstance(case.workload, Command) else None
+    output = Output(
+        folder=folder,
+        world_size=case.topology.devices,
+        batch_per_device=case.batch_per_device,
+        unit=command.unit if command else "images",
+        pattern=command.pattern if command else None,
+    )
+    trace = trace_of(reader(command.reader if command else "probe")(output))
+    samples = [event for event in _samples(folder / SAMPLES) if isinstance(event, DeviceSample)]
+    return measure_trial(
+        trace,
+        Rules(warmup_steps=case.rules.warmup_steps),
+        key=key,
+        samples=samples,
+        flops_per_sample=trace.facts.get("flops_per_sample"),
+        known_peak_flops=known_peak_flops(key.device or "", case.precision),
+    )
+
+
+def _samples(path: Path) -> list[Any]:
+    return list(stream.read(path)) if path.exists() else []
+
+
+def tail(log: Path) -> str:
+    """The end of a log as plain text: what a terminal would obey is taken out."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - TAIL_BYTES))
+            return CONTROL.sub("", file.read().decode("utf-8", "replace").replace("\r", "\n"))
+    except OSError:
+        return ""

@@ -1,0 +1,94 @@
+"""The whole environment of a measurement, as the reports of the field list it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.system.container import Container, read_container
+from trainmark.system.devices import Devices, read_devices, read_topology
+from trainmark.system.fabric import Fabric, read_fabric
+from trainmark.system.git import Git, read_git
+from trainmark.system.host import Host, read_host
+from trainmark.system.libraries import Libraries, read_libraries
+from trainmark.system.software import Software, read_interpreter, read_software
+
+GIBIBYTE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything but the code that a figure depends on; None is "looked for and not found"."""
+
+    host: Host
+    devices: Devices
+    topology: str | None
+    libraries: Libraries
+    fabric: Fabric
+    software: Software
+    git: Git | None
+    container: Container | None
+
+
+def capture(folder: Path | None = None, python: Path | None = None) -> Environment:
+    """Look at this machine; `folder`'s git commit and `python`'s packages where they are given."""
+    # Side by side, because a slow driver or a sleepy network disc would otherwise be waited for in turn.
+    with ThreadPoolExecutor(max_workers=4, thread_name_prefix="environment") as probes:
+        devices = probes.submit(read_devices)
+        topology = probes.submit(read_topology)
+        git = probes.submit(read_git, folder) if folder else None
+        interpreter = probes.submit(read_interpreter, python)
+        host, fabric, container = read_host(), read_fabric(), read_container()
+        found = interpreter.result()
+        return Environment(
+            host=host,
+            devices=devices.result(),
+            topology=topology.result(),
+            libraries=read_libraries(found.packages if found else {}),
+            fabric=fabric,
+            software=read_software(found, os.environ),
+            git=git.result() if git else None,
+            container=container,
+        )
+
+
+def to_dict(environment: Environment) -> dict[str, Any]:
+    """The environment as plain JSON values, one key a section."""
+    sections: dict[str, Any] = _plain(asdict(environment))
+    return sections
+
+
+def fingerprint(environment: Environment) -> str:
+    """Sixteen hex digits that two environments share when they should train equally fast.
+
+    Names of machines and serial numbers of cards are left out, so that the equal nodes of a cluster agree;
+    so is the git commit, which says what was measured rather than where.
+    """
+    sections = to_dict(environment)
+    host, fabric = sections["host"], sections["fabric"]
+    # The kernel keeps back a little memory, more or less from one start to the next, and a virtual machine's
+    # node grows and shrinks while it runs.
+    host["memory_bytes"] = round((host["memory_bytes"] or 0) / GIBIBYTE)
+    for node in host["numa"] or []:
+        del node["memory_bytes"]
+    # Bridges and virtual pairs come and go with other people's containers.
+    fabric["interfaces"] = [card for card in fabric["interfaces"] or [] if card["physical"]]
+    for gpu in sections["devices"]["gpus"]:
+        del gpu["uuid"], gpu["pci_bus"]
+    sections["software"]["variables"].pop("CUDA_VISIBLE_DEVICES", None)
+    del host["hostname"], sections["git"]
+    return hashlib.sha256(json.dumps(sections, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value

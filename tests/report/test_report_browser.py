@@ -1,0 +1,52 @@
+"""Opens reports in a real browser that can resolve no host."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from sample_documents import cpu, h200, hostile, single
+
+from trainmark.report import html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH"),
+]
+
+
+def opened(document, lang, folder):
+    """The page's own account of itself: the attributes of its root after all scripts ran."""
+    page = folder / "report.html"
+    page.write_text(html.render(document, lang), encoding="utf-8")
+    flags = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+        "--disable-sync", "--disable-component-update", "--virtual-time-budget=10000", "--dump-dom",
+    ]  # fmt: skip
+    blocked = "--host-resolver-rules=MAP * ~NOTFOUND"
+    ran = subprocess.run(
+        [CHROMIUM, *flags, blocked, f"--user-data-dir={folder / 'profile'}", page.as_uri()],
+        capture_output=True, text=True, encoding="utf-8", timeout=120, check=True,
+    )  # fmt: skip
+    root = re.search(r"<html[^>]*>", ran.stdout)
+    assert root, "the browser gave no page back"
+    return dict(re.findall(r'data-(\w+)="([^"]*)"', root[0])), ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("document", "lang", "drawn"),
+    [(h200(), "en", 5), (cpu(), "zh", 4), (single(), "en", 3)],
+    ids=["h200", "cpu-zh", "single"],
+)
+def test_all_plots_are_drawn_without_an_error_or_a_network(document, lang, drawn, tmp_path):
+    root, dom = opened(document, lang, tmp_path)
+    assert root == {"plots": str(drawn), "errors": ""}
+    assert len(re.findall('<svg class="main-svg"', dom)) >= drawn
+
+
+def test_hostile_text_does_not_run(tmp_path):
+    root, dom = opened(hostile(), "en", tmp_path)
+    assert root == {"plots": "5", "errors": ""}
+    assert "<img" not in dom

@@ -1,0 +1,43 @@
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+from sample_documents import GPU, cpu, h200, hostile, result
+
+from trainmark.report import csv_report
+
+
+def rows(document):
+    return list(csv.DictReader(io.StringIO(csv_report.render(document))))
+
+
+def test_each_result_is_one_row_with_flat_names():
+    document = h200()
+    got = rows(document)
+    assert len(got) == len(document.results)
+    assert float(got[0]["throughput_median"]) == document.results[0].throughput
+    assert got[7]["devices_per_node"] == "8"
+    assert got[3]["doubts"] == "data-bound straggler"
+
+
+def test_what_is_missing_is_an_empty_cell():
+    got = rows(cpu())[0]
+    assert got["throughput_low"] == got["mfu_value"] == got["samples_per_joule"] == ""
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", " =", "\t="])
+def test_text_that_a_spreadsheet_would_compute_is_quoted(first):
+    document = replace(h200(), results=(result(replace(GPU, device=f"{first}1+1"), 10.0),))
+    assert rows(document)[0]["device"].startswith("'")
+
+
+def test_a_negative_number_stays_a_number():
+    assert csv_report.cell(-1.5) == -1.5
+
+
+def test_hostile_text_adds_no_row_and_no_control_character():
+    text = csv_report.render(hostile())
+    assert len(rows(hostile())) == 2
+    assert "\x1b" not in text
+    assert "\u202e" not in text

@@ -1,0 +1,64 @@
+import json
+from dataclasses import replace
+from math import inf, nan
+
+from sample_documents import GPU, cpu, h200, hostile, result
+
+from trainmark.report import json_report
+
+RESULT_NAMES = {
+    "workload", "framework", "framework_version", "variant", "image_size", "precision", "loss_scale",
+    "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "throughput",
+    "speedup", "efficiency", "memory_bytes", "step_seconds", "first_step_seconds", "warmup_steps", "data_wait_share",
+    "samples_per_joule", "mfu", "trials", "doubts",
+}  # fmt: skip
+
+
+def test_the_names_of_the_contract_are_all_there_and_no_others():
+    tree = json.loads(json_report.render(h200()))
+    assert set(tree) == {"run", "results", "trials", "skipped", "environment"}
+    assert set(tree["run"]) == {"name", "title", "about", "created", "version", "command", "suite"}
+    assert set(tree["results"][0]) == RESULT_NAMES
+    assert set(tree["results"][0]["throughput"]) == {"median", "low", "high", "n", "unit", "confidence"}
+    assert set(tree["results"][0]["speedup"]) == {"value", "low", "high", "confidence"}
+    assert set(tree["results"][0]["step_seconds"]) == {"mean", "p50", "p90", "p99", "longest"}
+    assert set(tree["results"][0]["mfu"]) == {"value", "peak_flops", "source"}
+
+
+def test_figures_pass_through_unrounded():
+    document = h200()
+    got = json.loads(json_report.render(document))["results"][0]
+    assert got["throughput"]["median"] == document.results[0].throughput
+    assert got["throughput"]["unit"] == "images/s"
+    assert got["trials"] == list(document.results[0].trials)
+
+
+def test_a_missing_baseline_is_null_and_not_one():
+    document = replace(h200(), results=(result(GPU, 100.0),))
+    got = json.loads(json_report.render(document))["results"][0]
+    assert got["speedup"] is None
+    assert got["efficiency"] is None
+
+
+def test_a_result_of_two_trials_has_null_bounds():
+    got = json.loads(json_report.render(cpu()))["results"][0]["throughput"]
+    assert (got["low"], got["high"], got["confidence"]) == (None, None, None)
+
+
+def test_numbers_that_are_not_finite_become_null():
+    document = replace(
+        h200(),
+        results=(result(GPU, 100.0, samples_per_joule=nan),),
+        environment={"host": {"load": [inf, 1.0]}},
+    )
+    text = json_report.render(document)
+    assert "NaN" not in text
+    assert "Infinity" not in text
+    assert json.loads(text)["environment"]["host"]["load"] == [None, 1.0]
+
+
+def test_hostile_text_comes_back_as_it_was_and_travels_as_ascii():
+    document = hostile()
+    text = json_report.render(document)
+    assert text.isascii()
+    assert json.loads(text)["trials"][0]["detail"] == document.trials[0].detail

@@ -1,0 +1,86 @@
+import re
+from dataclasses import replace
+
+import pytest
+from sample_documents import GPU, cpu, empty, h200, hostile, result
+
+from trainmark.report import markdown
+from trainmark.report.markup import code, fence, plain
+
+
+def tables(text):
+    """Runs of table lines outside code blocks, as lists of cells."""
+    found, current = [], []
+    for line in re.sub(r"(?ms)^(`{3,}).*?^\1$", "", text).splitlines():
+        if line.startswith("|"):
+            current.append(re.split(r"(?<!\\)\|", line)[1:-1])
+        elif current:
+            found.append(current)
+            current = []
+    return [*found, current] if current else found
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    "document", [h200(), cpu(), empty(), hostile()], ids=["h200", "cpu", "empty", "hostile"]
+)
+def test_every_row_of_every_table_has_as_many_cells_as_its_header(document, lang):
+    found = tables(markdown.render(document, lang))
+    assert found
+    for table in found:
+        assert {len(row) for row in table} == {len(table[0])}
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_result_tables_begin_with_the_columns_of_the_published_ones(lang):
+    header = "| node_num | gpu_num_per_node | batch_size_per_device | images/s | "
+    assert markdown.render(h200(), lang).count(header) == 2
+
+
+def test_a_row_carries_its_interval_and_says_where_confidence_falls_short():
+    text = markdown.render(h200())
+    row = next(line for line in text.splitlines() if line.startswith("| 1 | 4 | 256 |"))
+    assert re.search(r"\\\[[\d,]+, [\d,]+\\\] \(93\.8 %\)", row)
+
+
+def test_a_doubt_is_a_mark_in_the_table_and_a_sentence_under_it():
+    text = markdown.render(h200())
+    assert "data-bound<sup>1</sup>, straggler<sup>2</sup>" in text
+    assert "<sup>2</sup> straggler: Rank 5 ended its steps" in text
+
+
+def test_chinese_names_the_doubt_and_keeps_its_sentence():
+    text = markdown.render(h200(), "zh")
+    assert "受数据读取限制<sup>1</sup>" in text
+    assert "Steps waited 4.1 % of their time for data" in text
+
+
+def test_a_missing_baseline_reads_not_available():
+    text = markdown.render(replace(h200(), results=(result(GPU, 100.0),)))
+    row = next(line for line in text.splitlines() if line.startswith("| 1 | 1 | 256 |"))
+    assert row.split(" | ")[4] == "n/a"
+
+
+def test_a_run_without_a_result_says_so_and_gives_the_reasons():
+    text = markdown.render(empty())
+    assert "No figure" in text
+    assert "CUDA out of memory" in text
+
+
+def test_hostile_text_brings_in_no_tag_and_no_hidden_character():
+    text = re.sub(r"(?ms)^(`{3,}).*?^\1$", "", markdown.render(hostile()))
+    outside_code = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert set(re.findall(r"</?(\w+)", outside_code)) <= {"details", "summary", "sup", "br"}
+    assert not re.search("[\x1b\u202e\u2028]", text)
+
+
+def test_a_block_is_fenced_by_more_backticks_than_it_holds():
+    assert fence("a\n````\nb").startswith("`````\n")
+
+
+def test_a_code_span_survives_backticks_and_bars():
+    assert code("a`|b`") == "`` a`\\|b` ``"
+
+
+def test_plain_text_cannot_become_markup():
+    assert plain("*a* <b> [c](d) | e\nf") == r"\*a\* &lt;b&gt; \[c\](d) \| e f"

@@ -1,0 +1,62 @@
+from dataclasses import replace
+
+from sample_documents import GPU, cpu, h200, hostile, result
+
+from trainmark.measure.figure import Interval, Ratio
+from trainmark.report import number
+from trainmark.report.text import result_lines
+
+
+def test_a_line_reads_as_the_style_shows_it():
+    made = replace(
+        result(replace(GPU, devices_per_node=8), 6154.66),
+        throughput=6154.66,
+        interval=Interval(6130.2, 6172.9, 0.96),
+        speedup=Ratio(7.67, Interval(7.61, 7.71, 0.95)),
+        efficiency=Ratio(0.959, None),
+        doubts=h200().results[3].doubts[:1],
+    )
+    assert result_lines([made]) == [
+        "pytorch  amp/dynamic  b256  1n8g  6,154.7 img/s  [6,130, 6,173]  n=6"
+        "  ×7.67 [7.61, 7.71]  96 %   ! data-bound"
+    ]
+
+
+def test_columns_stand_under_each_other():
+    lines = result_lines(h200().results)
+    assert len({line.index(" img/s") for line in lines}) == 1
+    assert len({line.index("n=") for line in lines}) == 1
+
+
+def test_a_result_without_interval_or_baseline_says_so():
+    (line,) = result_lines([replace(cpu().results[0], speedup=None, efficiency=None)])
+    assert "[no interval]" in line
+    assert "× n/a" in line
+
+
+def test_what_tells_two_cases_apart_is_shown():
+    lines = result_lines([result(GPU, 100.0), result(replace(GPU, layout="nchw"), 90.0)])
+    assert "nhwc" in lines[0]
+    assert "nchw" in lines[1]
+
+
+def test_a_line_stays_one_line_without_terminal_control():
+    assert all("\n" not in line and "\x1b" not in line for line in result_lines(hostile().results))
+
+
+def test_no_results_give_no_lines():
+    assert result_lines([]) == []
+
+
+def test_digits_follow_the_size_of_the_figure():
+    assert [number.throughput(v) for v in (12.412, 903.21, 6154.66, 22283.4)] == [
+        "12.41",
+        "903.2",
+        "6,154.7",
+        "22,283",
+    ]
+
+
+def test_an_interval_of_full_confidence_carries_no_remark():
+    assert number.interval(Interval(1234, 1250, 0.96)) == "[1,234, 1,250]"
+    assert number.interval(Interval(1234, 1250, 0.9375)) == "[1,234, 1,250] (93.8 %)"
