@@ -11,11 +11,14 @@
 Outside Trainmark (no TRAINMARK_EVENTS in the environment) every call does nothing.
 """
 
+from __future__ import annotations
+
 import atexit
 import json
 import os
 import time
 from collections import deque
+from typing import IO, Any, Deque
 
 EVENTS_FOLDER = "TRAINMARK_EVENTS"
 FLUSH_SECONDS = 0.25
@@ -31,28 +34,28 @@ class HostClock:
     it has not.
     """
 
-    def mark(self):
+    def mark(self) -> Any:
         return time.monotonic()
 
-    def seconds(self, mark, wait):
-        return mark
+    def seconds(self, mark: Any, wait: bool) -> float | None:
+        return float(mark)
 
 
 class Run:
     """What `start` gives; one per process."""
 
-    def __init__(self, file, rank, clock):
+    def __init__(self, file: IO[bytes] | None, rank: int, clock: HostClock) -> None:
         self._file = file
         self._rank = rank
         self._clock = clock
-        self._pending = deque()
-        self._lines = []
+        self._pending: Deque[Any] = deque()
+        self._lines: list[str] = []
         self._next_step = 0
         self._flushed = time.monotonic()
         # wall = mono + this; taken once, so that a clock set during the run does not bend the steps.
         self._wall_offset = time.time() - time.monotonic()
 
-    def step(self, samples, **numbers):
+    def step(self, samples: float, **numbers: Any) -> None:
         """The step that just ended: its samples, and `loss`, `lr`, `data_wait`, `memory` where known.
 
         A number may be a callable without arguments: it is called once the device has passed the step,
@@ -67,30 +70,30 @@ class Run:
             self._drain(wait=False)
             self.flush()
 
-    def mark(self, kind, **facts):
+    def mark(self, kind: str, **facts: Any) -> None:
         """An `epoch`, `eval`, `checkpoint` or `note` between the steps."""
         self._drain(wait=True)
         self._emit(kind, time.monotonic(), facts=facts)
 
-    def end(self, **facts):
+    def end(self, **facts: Any) -> None:
         """The run is over by its own will; without this the trial counts as cut short."""
         self._drain(wait=True)
         self._emit("run_end", time.monotonic(), facts=facts)
         self.close()
 
-    def flush(self):
+    def flush(self) -> None:
         self._flushed = time.monotonic()
-        if self._lines:
+        if self._lines and self._file is not None:
             text, self._lines = "".join(self._lines), []
             self._file.write(text.encode())
 
-    def close(self):
+    def close(self) -> None:
         if self._file is not None:
             self.flush()
             self._file.close()
             self._file = None
 
-    def _drain(self, wait, most=None):
+    def _drain(self, wait: bool, most: int | None = None) -> None:
         """Writes down the steps that the device has passed, oldest first."""
         while self._pending and most != 0:
             step, mark, samples, numbers = self._pending[0]
@@ -102,7 +105,7 @@ class Run:
             self._emit("step", passed, step=step, samples=samples, **known)
             most = None if most is None else most - 1
 
-    def _emit(self, kind, mono, **fields):
+    def _emit(self, kind: str, mono: float, **fields: Any) -> None:
         if self._file is None:
             return
         event = {"event": kind, "rank": self._rank, "mono": mono, "wall": mono + self._wall_offset}
@@ -110,7 +113,14 @@ class Run:
         self._lines.append(json.dumps(event, separators=(",", ":")) + "\n")
 
 
-def start(unit="samples", scope="rank", clock=None, rank=None, world_size=None, **facts):
+def start(
+    unit: str = "samples",
+    scope: str = "rank",
+    clock: HostClock | None = None,
+    rank: int | None = None,
+    world_size: int | None = None,
+    **facts: Any,
+) -> Run:
     """Begins the record of this process, just before its first step; `facts` say what is measured.
 
     Rank and world size are read from the usual variables (RANK, WORLD_SIZE) where they are not given.
@@ -131,7 +141,7 @@ def start(unit="samples", scope="rank", clock=None, rank=None, world_size=None, 
     return run
 
 
-def _show_stacks_on_request():
+def _show_stacks_on_request() -> None:
     """A watchdog that finds this process silent asks where it stands before it ends it."""
     import faulthandler
     import signal

@@ -67,7 +67,7 @@ def autocorrelated(rng: np.random.Generator, shape: tuple[int, int], sigma: floa
 
 
 def level_runs(rng: np.random.Generator, runs: int, steps: int, sigma: float = 0.015) -> np.ndarray:
-    """Step times around one second: autocorrelated noise, and every fiftieth step or so a stall of twice that."""
+    """Step times around one second: autocorrelated noise, and a stall at every fiftieth step or so."""
     seconds = 1 + autocorrelated(rng, (runs, steps), sigma, 0.5)
     return seconds * np.where(rng.random((runs, steps)) < 0.02, 2.0, 1.0)
 

@@ -111,7 +111,9 @@ def test_step_times_from_a_clock_of_whole_seconds_do_not_look_like_change():
     assert steady_window(run).verdict is Verdict.SETTLED
 
 
-@pytest.mark.parametrize("shape", [np.ones(1_000_000), np.linspace(1, 1.5, 1_000_000)], ids=["level", "drift"])
+@pytest.mark.parametrize(
+    "shape", [np.ones(1_000_000), np.linspace(1, 1.5, 1_000_000)], ids=["level", "drift"]
+)
 def test_a_million_steps_get_the_verdict_of_a_thousand(shape):
     run = shape * (1 + np.random.default_rng(13).normal(size=1_000_000) * 0.02)
     assert steady_window(run).verdict is steady_window(run[::1000]).verdict

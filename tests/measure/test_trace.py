@@ -17,11 +17,17 @@ def test_samples_of_all_ranks_are_summed_when_each_counts_its_own():
 
 
 def test_global_samples_are_taken_from_rank_0_and_never_summed():
-    assert trace_of(events_of(TEN_STEPS, samples=256, ranks=4, scope=Scope.GLOBAL)).samples.tolist() == [256] * 10
+    assert (
+        trace_of(events_of(TEN_STEPS, samples=256, ranks=4, scope=Scope.GLOBAL)).samples.tolist()
+        == [256] * 10
+    )
 
 
 def test_a_log_of_rank_0_alone_speaks_for_all_ranks_when_its_samples_are_global():
-    events = [replace(e, world_size=8) if isinstance(e, RunStart) else e for e in events_of(TEN_STEPS, scope=Scope.GLOBAL)]
+    events = [
+        replace(e, world_size=8) if isinstance(e, RunStart) else e
+        for e in events_of(TEN_STEPS, scope=Scope.GLOBAL)
+    ]
     assert trace_of(events).world_size == 8
 
 
@@ -32,12 +38,14 @@ def test_a_step_ends_when_its_latest_rank_ends():
 
 def test_steps_begin_when_the_latest_rank_starts():
     events = list(events_of(TEN_STEPS, ranks=2))
-    events[0] = replace(events[0], mono=STARTED - 5)
+    events[0] = replace(events[0], mono=STARTED - 5, wall=STARTED - 5 + WALL_OFFSET)
     assert trace_of(events).start == STARTED
 
 
 def test_only_steps_that_every_rank_finished_count():
-    events = [e for e in events_of(TEN_STEPS, ranks=2) if not (isinstance(e, Step) and e.rank == 1 and e.step > 6)]
+    events = [
+        e for e in events_of(TEN_STEPS, ranks=2) if not (isinstance(e, Step) and e.rank == 1 and e.step > 6)
+    ]
     assert len(trace_of(events).ends) == 7
 
 
@@ -57,7 +65,10 @@ def test_wall_time_serves_where_monotonic_time_is_missing():
 
 
 def test_a_start_without_time_makes_the_first_step_the_start():
-    events = [replace(e, mono=None, wall=None) if isinstance(e, RunStart) else e for e in events_of(TEN_STEPS, loss=1.0)]
+    events = [
+        replace(e, mono=None, wall=None) if isinstance(e, RunStart) else e
+        for e in events_of(TEN_STEPS, loss=1.0)
+    ]
     trace = trace_of(events)
     assert (len(trace.ends), len(trace.losses), trace.start) == (9, 9, STARTED + 0.5)
 
@@ -105,7 +116,10 @@ def _without_start_of_rank_1():
 
 
 def _backwards():
-    return [replace(e, mono=e.mono - 3) if isinstance(e, Step) and e.step == 7 else e for e in events_of(TEN_STEPS)]
+    return [
+        replace(e, mono=e.mono - 3) if isinstance(e, Step) and e.step == 7 else e
+        for e in events_of(TEN_STEPS)
+    ]
 
 
 def _before_the_start():
@@ -113,7 +127,9 @@ def _before_the_start():
 
 
 def _gap_in_rank_1():
-    return [e for e in events_of(TEN_STEPS, ranks=2) if not (isinstance(e, Step) and e.rank == 1 and e.step == 4)]
+    return [
+        e for e in events_of(TEN_STEPS, ranks=2) if not (isinstance(e, Step) and e.rank == 1 and e.step == 4)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -126,9 +142,18 @@ def _gap_in_rank_1():
         (_before_the_start(), "first step ends before the run starts"),
         (_gap_in_rank_1(), "rank 1 reports step 5 where rank 0 reports step 4"),
         ([*events_of(TEN_STEPS), *events_of(TEN_STEPS)], "rank 0 starts twice"),
-        ([replace(e, mono=None, wall=None) for e in events_of(TEN_STEPS)], "neither a monotonic nor a wall time"),
-        ([replace(e, samples=None) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)], "how many samples"),
-        ([replace(e, step=0) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)], "twice or out of order"),
+        (
+            [replace(e, mono=None, wall=None) for e in events_of(TEN_STEPS)],
+            "neither a monotonic nor a wall time",
+        ),
+        (
+            [replace(e, samples=None) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)],
+            "how many samples",
+        ),
+        (
+            [replace(e, step=0) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)],
+            "twice or out of order",
+        ),
     ],
 )
 def test_a_stream_that_cannot_carry_a_figure_is_refused_with_the_reason(events, reason):

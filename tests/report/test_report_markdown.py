@@ -40,7 +40,7 @@ def test_result_tables_begin_with_the_columns_of_the_published_ones(lang):
 def test_a_row_carries_its_interval_and_says_where_confidence_falls_short():
     text = markdown.render(h200())
     row = next(line for line in text.splitlines() if line.startswith("| 1 | 4 | 256 |"))
-    assert re.search(r"\\\[[\d,]+, [\d,]+\\\] \(93\.8 %\)", row)
+    assert re.search(r"\| \[[\d,]+, [\d,]+\] \(93\.8 %\) \|", row)
 
 
 def test_a_doubt_is_a_mark_in_the_table_and_a_sentence_under_it():

@@ -52,7 +52,8 @@ class Moving(Lines):
         self._console = Console(stderr=True, highlight=False)
         self._status = Status("", console=self._console, spinner="dots")
         self._trial: Any = None
-        self._began, self._left = 0.0, None
+        self._began = 0.0
+        self._left: float | None = None
 
     def __enter__(self) -> Moving:
         self._status.start()
@@ -65,7 +66,7 @@ class Moving(Lines):
 
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
         super().trial_began(trial, number, total, seconds_left)
-        self._trial, self._began, self._left = trial, time.monotonic(), seconds_left  # type: ignore[assignment]
+        self._trial, self._began, self._left = trial, time.monotonic(), seconds_left
         self.progress(0, None)
 
     def progress(self, steps: int, rate: float | None) -> None:

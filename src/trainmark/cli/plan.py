@@ -23,7 +23,9 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
     for skip in told["skipped"]:
         click.echo(f"skip  {skip['case']}: {skip['reason']}")
     more = told["most_trials"] - len(told["trials"])
-    count = f"{len(told['trials'])} trials" + (f", up to {more} more while intervals are wide" if more else "")
+    count = f"{len(told['trials'])} trials" + (
+        f", up to {more} more while intervals are wide" if more else ""
+    )
     click.echo(f"{count}; {_time(told['seconds'], told['seconds_from'])}")
 
 

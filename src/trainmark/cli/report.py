@@ -11,6 +11,7 @@ from trainmark.cli.options import runs_option
 
 if TYPE_CHECKING:
     from trainmark.report.document import Document
+    from trainmark.report.words import Lang
 
 FORMATS = ("md", "html", "json", "csv", "text")
 
@@ -44,14 +45,16 @@ def report_command(run: str, runs: Path, kind: str | None, lang: str, out: Path 
         else:
             out.write_text(render(document, kind, lang), encoding="utf-8")
     except OSError as error:
-        raise click.ClickException(f"the report cannot be written to {error.filename}: {error.strerror}.") from error
+        raise click.ClickException(
+            f"the report cannot be written to {error.filename}: {error.strerror}."
+        ) from error
     return 0
 
 
 def render(document: Document, kind: str, lang: str) -> str:
     from trainmark.report import csv_report, html, json_report, markdown
 
-    language = "zh" if lang == "zh" else "en"
+    language: Lang = "zh" if lang == "zh" else "en"
     if kind == "md":
         return markdown.render(document, language)
     if kind == "html":

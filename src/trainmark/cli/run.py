@@ -30,9 +30,13 @@ SHORTHANDS = {
 @click.argument("suite", default="")
 @click.option("--name", help="Name the run; by default the suite's name and the time.")
 @runs_option
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite."
+)
 @click.option("--framework", help="Short for --set framework=…")
-@click.option("--precision", help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas.")
+@click.option(
+    "--precision", help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas."
+)
 @click.option("--batch", help="Short for --set batch_per_device=…")
 @click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
 @click.option("--repeats", help="Short for --set repeats=…")
@@ -71,13 +75,17 @@ def run_command(
     from trainmark.runner.start import forget_failures, new_run
     from trainmark.store.run import find_run
 
-    given = [f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None]
+    given = [
+        f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
+    ]
     changes = (*overrides, *given)
     if retry_failed and not resume:
         raise click.UsageError("--retry-failed goes with --resume.")
     if resume:
         if changes or dry_run:
-            raise click.UsageError("a resumed run keeps its suite; leave out --set, its short forms and --dry-run.")
+            raise click.UsageError(
+                "a resumed run keeps its suite; leave out --set, its short forms and --dry-run."
+            )
         run = find_run(name or suite or "latest", runs)
         prepared = prepare_again(run.suite, run.info.folder)
         if retry_failed:
@@ -91,7 +99,9 @@ def run_command(
         return DONE
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
-        raise click.UsageError(f"nothing in this suite can run here: {'; '.join(reasons) or 'it has no cases'}.")
+        raise click.UsageError(
+            f"nothing in this suite can run here: {'; '.join(reasons) or 'it has no cases'}."
+        )
     command = shlex.join(["trainmark", *sys.argv[1:]])
     return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
 
@@ -115,7 +125,9 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
     try:
         written = write_reports(document, run.path)
     except OSError as error:
-        click.echo(f"trainmark: the report cannot be written: {error}; `trainmark report {run.path}`.", err=True)
+        click.echo(
+            f"trainmark: the report cannot be written: {error}; `trainmark report {run.path}`.", err=True
+        )
         return FAILED
     if as_json:
         from trainmark.report import json_report

@@ -33,7 +33,7 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True)
 class Ending:
-    """What was seen: exit codes by rank (negative: a signal), the rank to blame, kills by the kernel for memory."""
+    """What was seen: exit codes by rank (negative: a signal), who is to blame, kills for want of memory."""
 
     cause: Cause
     exits: Mapping[int, int | None]
@@ -65,7 +65,7 @@ REFUSED = re.compile(r"^refused: (.+)$", re.MULTILINE)
 
 
 def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
-    """The outcome, the rank it happened on and one line for the table; `tails` are the last lines of each log."""
+    """The outcome, the rank it happened on and one line about it; `tails` are the ends of the logs."""
     if ending.cause is Cause.STOPPED:
         return Judgement(Outcome.INTERRUPTED, None, "stopped by the user")
     if ending.cause is Cause.TIME_UP:

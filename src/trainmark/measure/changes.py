@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,8 +14,8 @@ from trainmark.measure.trace import Floats
 # the difference that six trials can still tell apart.
 RELEVANT_CHANGE = 0.01
 
-# Segmentation tests many segments, so each test is stricter than the usual 5 %.
-SIGNIFICANCE = 0.01
+# Segmentation tests many segments of every run, so each test is far stricter than the usual 5 %.
+SIGNIFICANCE = 0.002
 
 # A segment's median needs a few steps to mean anything.
 SHORTEST_SEGMENT = 5
@@ -24,12 +26,16 @@ MOST_POINTS = 5_000
 
 
 def segments(seconds: Floats) -> list[tuple[int, int]]:
-    """Stretches `[first, stop)` of steps on one level, by binary segmentation (Scott & Knott 1974)."""
+    """Stretches `[first, stop)` of steps whose neighbours are on relevantly different levels.
+
+    Binary segmentation (Scott & Knott 1974) cuts wherever a change is certain; then neighbours that do not
+    relevantly differ are merged again, the most alike first.
+    """
     size = -(-len(seconds) // MOST_POINTS)
     points = batch_medians(seconds, size)
-    bounds = _split(points, 0, len(points))
-    stops = [min(stop * size, len(seconds)) for _, stop in bounds[:-1]] + [len(seconds)]
-    return list(zip([0, *stops], stops, strict=False))
+    inner = _merged(points, _cuts(points, 0))
+    bounds = [0, *(cut * size for cut in inner), len(seconds)]
+    return list(pairwise(bounds))
 
 
 def batch_medians(seconds: Floats, size: int) -> Floats:
@@ -57,14 +63,11 @@ def rank_sums(ranks: Floats) -> Floats:
     return np.asarray((2 * np.cumsum(ranks) - np.arange(1, n + 1) * (n + 1))[:-1], dtype=np.float64)
 
 
-def effective_share(ranks: Floats, cut: int) -> float:
-    """The share of independent steps among autocorrelated ones, (1 − ρ) ÷ (1 + ρ) of both sides of a cut.
+def independent_share(residuals: Floats) -> float:
+    """How many independent steps one autocorrelated step is worth: (1 − ρ) ÷ (1 + ρ).
 
     Without it persistence alone looks like change (Serinaldi & Kilsby 2016).
     """
-    residuals = ranks.copy()
-    residuals[:cut] -= residuals[:cut].mean()
-    residuals[cut:] -= residuals[cut:].mean()
     power = float(residuals @ residuals)
     if power == 0:
         return 1.0
@@ -72,22 +75,53 @@ def effective_share(ranks: Floats, cut: int) -> float:
     return (1 - rho) / (1 + rho)
 
 
-def _split(points: Floats, first: int, stop: int) -> list[tuple[int, int]]:
-    cut = _change_point(points[first:stop])
-    if cut is None:
-        return [(first, stop)]
-    return _split(points, first, first + cut) + _split(points, first + cut, stop)
+def share_around_cuts(ranks: Floats, cuts: Sequence[int]) -> float:
+    """The independent share of what the cuts leave unexplained."""
+    return independent_share(np.concatenate([part - part.mean() for part in np.split(ranks, cuts)]))
 
 
-def _change_point(points: Floats) -> int | None:
-    """Where the level most surely changes (Pettitt 1979), if it does, and by a relevant amount."""
+def _cuts(points: Floats, offset: int) -> list[int]:
+    """All certain changes, in order; positions count from `offset`."""
+    cuts = _change(points)
+    found: list[int] = []
+    for first, stop in pairwise([0, *cuts, len(points)]) if cuts else ():
+        found += [*_cuts(points[first:stop], offset + first), offset + stop]
+    return found[:-1]
+
+
+def _change(points: Floats) -> list[int]:
+    """The most certain change of level, or both ends of the most certain episode on another level, or none.
+
+    A change by the largest rank sum (Pettitt 1979); an episode, which leaves the levels before and after it
+    alike and so hides from that test, by the range of the rank sums (Kuiper 1960). Scaled by their
+    variance the rank sums of a level run are a Brownian bridge, whence both tails.
+    """
     n = len(points)
     if n < 2 * SHORTEST_SEGMENT:
-        return None
+        return []
     ranks = midranks(points)
-    inner = np.abs(rank_sums(ranks)[SHORTEST_SEGMENT - 1 : n - SHORTEST_SEGMENT])
-    cut = int(np.argmax(inner)) + SHORTEST_SEGMENT
-    strength = 6 * float(inner.max()) ** 2 / (n**3 + n**2) * effective_share(ranks, cut)
-    if 2 * math.exp(-strength) > SIGNIFICANCE:
-        return None
-    return cut if relevant(float(np.median(points[:cut])), float(np.median(points[cut:]))) else None
+    bridge = rank_sums(ranks)[SHORTEST_SEGMENT - 1 : n - SHORTEST_SEGMENT] / math.sqrt((n**3 + n**2) / 3)
+    highest, lowest = int(np.argmax(bridge)), int(np.argmin(bridge))
+    top, bottom = float(bridge[highest]), float(bridge[lowest])
+    cut = (highest if top > -bottom else lowest) + SHORTEST_SEGMENT
+    height = max(top, -bottom) ** 2 * share_around_cuts(ranks, [cut])
+    if 2 * math.exp(-2 * height) < SIGNIFICANCE:
+        return [cut]
+    if abs(highest - lowest) < SHORTEST_SEGMENT:
+        return []
+    episode = sorted([highest + SHORTEST_SEGMENT, lowest + SHORTEST_SEGMENT])
+    extent = (top - bottom) ** 2 * share_around_cuts(ranks, episode)
+    # The tail formula holds for small probabilities only, and those need an extent well above 1.
+    return episode if extent > 1 and 2 * (4 * extent - 1) * math.exp(-2 * extent) < SIGNIFICANCE else []
+
+
+def _merged(points: Floats, cuts: list[int]) -> list[int]:
+    """The cuts that are left when neighbours on one level are joined."""
+    cuts = list(cuts)
+    while cuts:
+        levels = [float(np.median(part)) for part in np.split(points, cuts)]
+        excesses = [abs(before - after) - RELEVANT_CHANGE * after for before, after in pairwise(levels)]
+        if min(excesses) > 0:
+            break
+        del cuts[excesses.index(min(excesses))]
+    return cuts

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trainmark.measure.changes import RELEVANT_CHANGE, batch_medians
+from trainmark.measure.changes import RELEVANT_CHANGE, batch_medians, independent_share
 from trainmark.measure.trace import Floats
 
 # Medians of three steps or more take single stalls out of the line; very short runs make do with fewer.
@@ -42,7 +42,7 @@ def drifts(seconds: Floats) -> bool:
     residuals = centred - slope * at
     unexplained = float(residuals @ residuals)
     explained = 1 - unexplained / float(centred @ centred)
-    independent = n * _effective_share(residuals)
+    independent = n * independent_share(residuals)
     freedom = independent - 2
     if freedom < 1 or explained * freedom < _steep(freedom) ** 2 * (1 - explained):
         return False
@@ -54,14 +54,6 @@ def _steep(freedom: float) -> float:
     """The quantile of Student's t that `STEEP` is of the normal distribution (Cornish & Fisher 1938)."""
     z = STEEP
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-
-
-def _effective_share(residuals: Floats) -> float:
-    power = float(residuals @ residuals)
-    if power == 0:
-        return 1.0
-    rho = min(max(float(residuals[1:] @ residuals[:-1]) / power, 0.0), 0.99)
-    return (1 - rho) / (1 + rho)
 
 
 def _unexplained_at_rest(centred: Floats) -> float:

@@ -9,10 +9,10 @@ import numpy as np
 from trainmark.measure.changes import (
     RELEVANT_CHANGE,
     SHORTEST_SEGMENT,
-    effective_share,
     midranks,
     rank_sums,
     relevant,
+    share_around_cuts,
 )
 from trainmark.measure.trace import Floats
 
@@ -72,6 +72,6 @@ def _ranked_apart(seconds: Floats) -> int:
     scores = np.abs(rank_sums(ranks)[cuts - 1]) / np.sqrt(cuts * (n - cuts) * (n + 1) / 3)
     best = int(np.argmax(scores))
     cut = int(cuts[best])
-    if float(scores[best]) * math.sqrt(effective_share(ranks, cut)) < APART:
+    if float(scores[best]) * math.sqrt(share_around_cuts(ranks, [cut])) < APART:
         return 0
     return cut if relevant(float(np.median(seconds[:cut])), float(np.median(seconds[cut:]))) else 0

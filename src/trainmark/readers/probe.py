@@ -11,6 +11,8 @@ from trainmark.readers.output import Output, ReaderError
 def read(output: Output) -> Iterator[Event]:
     files = sorted((output.folder / "events").glob("rank*.jsonl"))
     if not files:
-        raise ReaderError("the program emitted no events; call trainmark.probe in it, or name another reader.")
+        raise ReaderError(
+            "the program emitted no events; call trainmark.probe in it, or name another reader."
+        )
     for file in files:
         yield from stream.read(file)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from trainmark.events import DeviceSample, stream
+from trainmark.measure.figure import Result
 from trainmark.measure.result import Trial, summarise
 from trainmark.measure.trace import TraceError, trace_of
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
@@ -31,7 +32,7 @@ def document_of(run: RunFolder) -> Document:
         suite=run.suite,
         version=info.version,
         command=info.command,
-        results=tuple(summarise([_trial(record) for record in records])),
+        results=_results(records),
         trials=tuple(_line(record) for record in records),
         skipped=info.skipped,
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
@@ -40,8 +41,12 @@ def document_of(run: RunFolder) -> Document:
     )
 
 
-def _trial(record: TrialRecord) -> Trial:
-    return Trial(record.key, record.figure, record.environment)
+def results_of(run: RunFolder) -> tuple[Result, ...]:
+    return _results(run.records())
+
+
+def _results(records: Iterable[TrialRecord]) -> tuple[Result, ...]:
+    return tuple(summarise([Trial(record.key, record.figure, record.environment) for record in records]))
 
 
 def _line(record: TrialRecord) -> TrialLine:

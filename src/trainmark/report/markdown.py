@@ -65,8 +65,8 @@ class _Page:
             for doubt in result.doubts:
                 notes.setdefault(doubt, len(notes) + 1)
         rate = plain(rate_unit(group.results[0].unit))
-        own = ("interval", "n", "efficiency", "memory", "doubts")
-        header = (*PUBLISHED, rate, t["speedup"], *(t.get(name, name) for name in own))
+        own = (t["interval"], "n", t["efficiency_column"], t["memory"], t["doubts"])
+        header = (*PUBLISHED, rate, t["speedup"], *own)
         rows = [self.row(result, notes) for result in group.results]
         lines = [
             f"<sup>{mark}</sup> {plain(doubt_name(doubt.code, self.lang))}: {plain(doubt.message)}"
@@ -75,7 +75,7 @@ class _Page:
         return GroupText(
             plain(group.name),
             plain(facts(group.key)),
-            table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({9})),
+            table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({4, 5, 9})),
             "<br>\n".join(lines),
         )
 

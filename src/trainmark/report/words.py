@@ -28,6 +28,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "各次试验的中位数及其区间；虚线为单卡吞吐量乘以设备数。",
     ),
     "efficiency": ("Efficiency", "扩展效率"),
+    "efficiency_column": ("efficiency", "扩展效率"),
     "efficiency_note": ("Speed-up divided by the device count.", "加速比除以设备数。"),
     "steps": ("Step times", "单步耗时"),
     "steps_note": (

@@ -1,1 +1,1 @@
-"""The runner: carries a plan out. It joins suite, launch, readers, system, measure and store; they do not meet."""
+"""The runner: carries a plan out. Suite, launch, readers, system, measure and store meet only here."""

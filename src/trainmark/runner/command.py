@@ -48,7 +48,15 @@ def filled_in(line: str, case: Case) -> str:
         "steps": str(case.rules.steps),
         **{
             name: str(getattr(case, name))
-            for name in ("precision", "loss_scale", "layout", "data", "image_size", "batch_per_device", "device")
+            for name in (
+                "precision",
+                "loss_scale",
+                "layout",
+                "data",
+                "image_size",
+                "batch_per_device",
+                "device",
+            )
         },
     }
 

@@ -17,7 +17,7 @@ from trainmark.suite.plan import Machine, Plan, plan
 
 @dataclass(frozen=True)
 class Prepared:
-    """`device` is the name by which results on this machine are known; `facts` by case, from the frameworks."""
+    """`device` names this machine in results; `facts` are what the frameworks say, by case."""
 
     suite: Suite
     plan: Plan
@@ -46,7 +46,9 @@ def prepare_again(text: str, folder: str | None) -> Prepared:
     """A run's own suite, for going on with it."""
     machine, device = machine_here()
     suite = load.parse(text, "suite.yaml", devices_here=machine.devices)
-    return _checked(Suite(suite.name, suite.about, suite.cases, suite.seed, suite.text, folder), machine, device)
+    return _checked(
+        Suite(suite.name, suite.about, suite.cases, suite.seed, suite.text, folder), machine, device
+    )
 
 
 def _checked(suite: Suite, machine: Machine, device: str) -> Prepared:

@@ -50,7 +50,7 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
 
 
 def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: int | None = None) -> Finish:
-    """Runs what is not finished yet; a full disk or the like stops it with a sentence, and --resume goes on."""
+    """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
     from trainmark.system.environment import capture, fingerprint, to_dict
 
     with run.locked(), Interrupts(display.note) as interrupts:

@@ -1,1 +1,1 @@
-"""The store: one folder per trial is the truth, atomic and browsable; an index is rebuilt from it at any time."""
+"""The store: one folder per trial is the truth; an index is rebuilt from them at any time."""

@@ -19,7 +19,7 @@ SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 
 @dataclass(frozen=True)
 class RunInfo:
-    """`least` and `most` are the trials that the plan foresees; `folder` is where a user's suite file stood."""
+    """`least` and `most` trials are planned; `folder` is where a user's suite file stood."""
 
     name: str
     suite: str

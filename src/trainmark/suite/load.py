@@ -1,4 +1,4 @@
-"""From YAML and overrides to a Suite; whatever does not fit is refused with its place and the nearest right word."""
+"""From YAML and overrides to a Suite; what does not fit is refused with its place and the right word."""
 
 from __future__ import annotations
 

@@ -36,14 +36,14 @@ class Skip:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cases that will run and those that will not; trials come round by round, every case once a round."""
+    """The cases that will run and those that will not; in each round every case has one trial."""
 
     cases: tuple[Case, ...]
     skipped: tuple[Skip, ...]
     seed: int
 
     def round(self, repeat: int) -> list[Trial]:
-        """Shuffled anew each round, from the seed: slow drift and the neighbour before hit all cases alike."""
+        """Shuffled anew from the seed: slow drift and the trial before hit all cases alike."""
         trials = [Trial(case, repeat) for case in self.cases if repeat <= case.rules.repeats.most]
         random.Random(f"{self.seed}/{repeat}").shuffle(trials)
         return trials

@@ -35,7 +35,7 @@ def read(text: str, name: str) -> Source:
         if node is None:
             raise SuiteError(f"{name} is empty; see `trainmark suites show quick` for an example.")
         _note_lines(node, (), lines, name)
-        return Source(name, loader.construct_document(node), lines)  # type: ignore[no-untyped-call]
+        return Source(name, loader.construct_document(node), lines)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise SuiteError(f"{name}{line}: not valid YAML: {error.problem}.") from error

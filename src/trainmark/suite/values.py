@@ -1,4 +1,4 @@
-"""How the values of a suite are read: each function takes what YAML gave and returns it checked, or raises."""
+"""How the values of a suite are read: each takes what YAML gave and returns it checked, or raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workloads a suite may name, found where they lie: a new framework is a new file, and nothing here changes."""
+"""The workloads a suite may name, found where they lie: a new framework is a new file and no change here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The programs measured. They run in a framework's own environment, with the probe and nothing else of ours."""
+"""The programs measured, in their frameworks' environments; of ours they import only the probe."""

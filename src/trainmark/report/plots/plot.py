@@ -49,6 +49,6 @@ def short(value: float | None) -> float | None:
 
 
 def name(text: str) -> str:
-    """A name from outside, as written (Plotly would read tags as markup) and cut before it crowds the plot."""
+    """A name from outside, as written (Plotly would read tags as markup), cut before it crowds the plot."""
     line = one_line(text)
     return escape(line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…", quote=False)

@@ -64,7 +64,7 @@ def efficiency(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
 
 def _percent_range(data: Sequence[dict[str, Any]]) -> list[float]:
     """From a half up if all lies there, so that a drop of a few per cent can be seen; otherwise from zero."""
-    values = [value for trace in data for value in trace["y"]]
+    values = [value for trace in data for value in trace["y"] if value is not None] or [100.0]
     return [50 if min(values) > 55 else 0, max(105.0, max(values) * 1.05)]
 
 

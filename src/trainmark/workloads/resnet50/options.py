@@ -11,7 +11,7 @@ import sys
 REFUSED = 3  # exit code of a workload that cannot do what was asked on this device
 
 
-class Refusal(Exception):
+class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
     """What was asked cannot be had here; the message is one sentence that says why and what to use."""
 
 

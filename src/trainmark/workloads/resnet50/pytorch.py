@@ -1,6 +1,7 @@
 """ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
 
 import contextlib
+import inspect
 import resource
 import shutil
 import time
@@ -208,9 +209,7 @@ def train(opt):
     if opt.world_size > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         local = [device.index] if device.type == "cuda" else None
-        model = DistributedDataParallel(
-            model, device_ids=local, gradient_as_bucket_view=True, broadcast_buffers=False
-        )
+        model = DistributedDataParallel(model, device_ids=local, gradient_as_bucket_view=True, **per_device())
     step = Step(opt, torch.compile(model) if opt.compile else model, device)
     stream = batches(opt, device)
     # The rate is still zero here: what warms the capture up does not move the weights.
@@ -236,6 +235,12 @@ def train(opt):
     run.end(peak_flops=measured_peak(opt, device))
     if opt.world_size > 1:
         dist.destroy_process_group()
+
+
+def per_device():
+    """Batch-norm statistics stay each rank's own; PyTorch 2.13 gave the argument a new name."""
+    known = inspect.signature(DistributedDataParallel).parameters
+    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
 
 
 def check(opt):

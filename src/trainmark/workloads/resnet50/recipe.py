@@ -3,7 +3,10 @@
 Runs inside every framework's interpreter: standard library only, Python 3.7+.
 """
 
+from __future__ import annotations
+
 import math
+from typing import Iterator, Tuple
 
 CLASSES = 1000
 PARAMETERS = 25557032
@@ -23,7 +26,7 @@ EPOCHS = 90
 TRAINING_IMAGES = 1281167  # ILSVRC2012
 
 
-def learning_rate(step, global_batch):
+def learning_rate(step: int, global_batch: int) -> float:
     """Rises linearly for eight epochs, then follows a cosine to zero; scaled by the global batch."""
     peak = BASE_RATE * global_batch / BASE_BATCH
     epoch = (step + 1) * global_batch / TRAINING_IMAGES  # the first step already moves
@@ -33,7 +36,7 @@ def learning_rate(step, global_batch):
     return peak * (1 + math.cos(math.pi * progress)) / 2
 
 
-def convolutions(image_size):
+def convolutions(image_size: int) -> Iterator[Tuple[int, int, int, int]]:
     """Every convolution as (inputs, outputs, kernel, output side), then the classifier as a 1x1 on side 1."""
     side = _halved(image_size)
     yield 3, 64, 7, side
@@ -53,11 +56,11 @@ def convolutions(image_size):
     yield channels, CLASSES, 1, 1
 
 
-def flops_per_image(image_size):
+def flops_per_image(image_size: int) -> int:
     """Forward and backward, a multiply-add as two: 24.5 GFLOP at 224. Backward costs twice the forward."""
     forward = sum(2 * i * o * k * k * side * side for i, o, k, side in convolutions(image_size))
     return 3 * forward
 
 
-def _halved(side):
+def _halved(side: int) -> int:
     return (side + 1) // 2

@@ -1,0 +1,40 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench clean
+
+demo: $(VENV)/.demo
+	$(BIN)/trainmark run quick
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) dist build
+
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Trainmark needs Python 3.10 or later; name one with PYTHON=…")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# torch comes by plain pip and by its exact version: a range would bring several gigabytes of CUDA packages.
+$(VENV)/.demo: $(VENV)/.python pyproject.toml requirements/core.txt src/trainmark/locks/pytorch.txt
+	$(PIP) -r requirements/core.txt -r src/trainmark/locks/pytorch.txt
+	$(PIP) --no-deps --editable .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.demo requirements/test.txt
+	$(PIP) -r requirements/test.txt
+	touch $@

@@ -1,0 +1,75 @@
+"""`trainmark compare`: two runs against each other, case by case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trainmark.cli.options import json_option, runs_option
+
+SAME, FAILED = 0, 1
+
+
+@click.command("compare")
+@click.argument("before")
+@click.argument("after")
+@runs_option
+@click.option(
+    "--fail-below", type=click.FloatRange(min=0, min_open=True), help="Exit 1 where after/before is less."
+)
+@click.option("--format", "kind", type=click.Choice(["text", "md", "json"]), default="text")
+@json_option
+def compare_command(
+    before: str, after: str, runs: Path, fail_below: float | None, kind: str, as_json: bool
+) -> int:
+    """Compare run AFTER with run BEFORE: the ratio with its interval for each case that both have.
+
+    A case is marked as changed only where the 95 % interval of the ratio leaves 1 out. With --fail-below a
+    case fails when its ratio is less and chance does not explain it (or too few trials were run to tell).
+
+    \b
+    Examples:
+      trainmark compare before-upgrade latest
+      trainmark compare main my-change --fail-below 0.97 || echo slower
+    """
+    from trainmark.measure.compare import compare, fails_below, unmatched
+    from trainmark.report import comparison, label
+    from trainmark.report.assemble import results_of
+    from trainmark.store.run import find_run
+
+    folders = [find_run(name, runs) for name in (before, after)]
+    old, new = (results_of(folder) for folder in folders)
+    pairs = compare(old, new)
+    if not pairs:
+        raise click.ClickException(
+            f"{before} and {after} have no case in common; see `trainmark show` of each."
+        )
+    names = label.distinguishing(result.key for result in (*old, *new))
+    only_old, only_new = unmatched(old, new)
+    table = comparison.ComparisonTable(
+        before=folders[0].path.name,
+        after=folders[1].path.name,
+        rows=tuple(
+            comparison.ComparisonRow(
+                case=f"{label.series(pair.before.key, names)} {pair.before.key.topology}",
+                before=pair.before.throughput,
+                after=pair.after.throughput,
+                ratio=pair.ratio.value,
+                low=pair.ratio.interval.low if pair.ratio.interval else None,
+                high=pair.ratio.interval.high if pair.ratio.interval else None,
+                changed=pair.changed,
+                differs=pair.differs,
+            )
+            for pair in pairs
+        ),
+        only_before=tuple(f"{label.series(key, names)} {key.topology}" for key in only_old),
+        only_after=tuple(f"{label.series(key, names)} {key.topology}" for key in only_new),
+    )
+    layouts = {"text": comparison.as_text, "md": comparison.as_markdown, "json": comparison.as_json}
+    click.echo(layouts["json" if as_json else kind](table), nl=False)
+    failing = [pair for pair in pairs if fail_below is not None and fails_below(pair, fail_below)]
+    for pair in failing:
+        case = f"{label.series(pair.before.key, names)} {pair.before.key.topology}"
+        click.echo(f"trainmark: {case} is at ×{pair.ratio.value:.3f}, below {fail_below:g}.", err=True)
+    return FAILED if failing else SAME

@@ -1,0 +1,44 @@
+"""`trainmark suites`: the suites built in."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from trainmark.cli.options import json_option
+
+
+@click.group("suites", invoke_without_command=True)
+@json_option
+@click.pass_context
+def suites_command(context: click.Context, as_json: bool) -> int:
+    """List the suites built in; `suites show NAME` prints one as a start for your own.
+
+    \b
+    Example:
+      trainmark suites show quick > mine.yaml
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    from trainmark.suite.load import built_in_names, load
+
+    suites = [load(name) for name in built_in_names()]
+    if as_json:
+        click.echo(
+            json.dumps([{"name": s.name, "about": s.about, "cases": len(s.cases)} for s in suites], indent=2)
+        )
+        return 0
+    for suite in suites:
+        click.echo(f"{suite.name:<18} {suite.about}")
+    return 0
+
+
+@suites_command.command("show")
+@click.argument("name")
+def show(name: str) -> int:
+    """Print suite NAME as YAML."""
+    from trainmark.suite.load import find
+
+    click.echo(find(name).read_text(encoding="utf-8"), nl=False)
+    return 0

@@ -1,0 +1,103 @@
+"""The index: every trial of every run as a row in DuckDB, rebuilt whenever the folders have changed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from trainmark.store.files import StoreError
+from trainmark.store.overview import trial_row
+from trainmark.store.run import RunFolder, all_runs
+
+INDEX = "index.duckdb"
+TYPES = {
+    "VARCHAR": "run case outcome detail workload framework framework_version variant precision loss_scale"
+    " layout compiler data device unit verdict doubts environment",
+    "BIGINT": "repeat image_size batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
+    " retries",
+    "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share samples_per_joule mfu"
+    " started seconds",
+}
+COLUMNS = {name: kind for kind, names in TYPES.items() for name in names.split()}
+
+
+def build(runs: Path) -> int:
+    """Reads every finished trial below `runs` into a new index and puts it in place; returns how many."""
+    duckdb = _duckdb()
+    count = 0
+    with tempfile.TemporaryDirectory(dir=runs, prefix=".index-") as folder:
+        rows = Path(folder) / "rows.ndjson"
+        with rows.open("w", encoding="utf-8") as file:
+            for row in _rows(runs):
+                file.write(json.dumps(row) + "\n")
+                count += 1
+        part = Path(folder) / INDEX
+        with duckdb.connect(str(part)) as connection:
+            connection.execute(
+                "CREATE TABLE trials AS SELECT * FROM"
+                " read_json($rows, format='newline_delimited', columns=$columns)",
+                {"rows": str(rows), "columns": COLUMNS},
+            )
+            connection.execute("CREATE TABLE built (state VARCHAR)")
+            connection.execute("INSERT INTO built VALUES (?)", [state(runs)])
+        part.replace(runs / INDEX)
+    return count
+
+
+def query(runs: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Asks the index, which is brought up to date first and cannot be changed this way."""
+    duckdb = _duckdb()
+    if not runs.is_dir():
+        raise StoreError(f"there are no runs in {runs}; make one with `trainmark run quick`.")
+    if not _current(runs):
+        build(runs)
+    settings = {"enable_external_access": "false"}
+    try:
+        with duckdb.connect(str(runs / INDEX), read_only=True, config=settings) as connection:
+            answer = connection.execute(sql)
+            return [column[0] for column in answer.description or ()], answer.fetchall()
+    except duckdb.Error as error:
+        raise StoreError(f"the query was refused: {str(error).splitlines()[0]}.") from error
+
+
+def state(runs: Path) -> str:
+    """What the index was built from: changes whenever a trial is added, removed or set aside."""
+    seen = []
+    for run in all_runs(runs):
+        if run.trials.is_dir():
+            with os.scandir(run.trials) as cases:
+                seen += [f"{run.path.name}/{case.name}@{case.stat().st_mtime_ns}" for case in cases]
+    return json.dumps(sorted(seen))
+
+
+def _current(runs: Path) -> bool:
+    duckdb = _duckdb()
+    with contextlib.suppress(duckdb.Error, OSError):
+        with duckdb.connect(str(runs / INDEX), read_only=True) as connection:
+            found = connection.execute("SELECT state FROM built").fetchone()
+        return bool(found and found[0] == state(runs))
+    return False
+
+
+def _rows(runs: Path) -> Iterator[dict[str, Any]]:
+    for run in all_runs(runs):
+        yield from run_rows(run)
+
+
+def run_rows(run: RunFolder) -> Iterator[dict[str, Any]]:
+    name = run.info.name
+    for record in run.records():
+        yield trial_row(name, record)
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ImportError as error:
+        raise StoreError("the index needs DuckDB; pip install 'trainmark[index]'.") from error
+    return duckdb

@@ -1,0 +1,71 @@
+"""Runs and trials as plain rows, for lists and scripts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from trainmark.store.files import StoreError
+from trainmark.store.run import RunFolder, all_runs
+from trainmark.store.trial import TrialRecord
+
+
+def overview(runs: Path) -> list[dict[str, Any]]:
+    """One row a run, oldest first; a run with an unreadable trial is named `damaged`, not left out."""
+    return [run_row(run) for run in all_runs(runs)]
+
+
+def run_row(run: RunFolder) -> dict[str, Any]:
+    info = run.info
+    try:
+        outcomes = Counter(record.outcome for record in run.records())
+        status = "finished" if sum(outcomes.values()) >= info.least else "partial"
+    except StoreError:
+        outcomes, status = Counter(), "damaged"
+    return {
+        "name": info.name,
+        "path": str(run.path),
+        "suite": info.suite,
+        "created": info.created,
+        "version": info.version,
+        "status": status,
+        "ok": outcomes["ok"],
+        "failed": sum(outcomes.values()) - outcomes["ok"],
+        "least": info.least,
+        "most": info.most,
+        "outcomes": dict(outcomes),
+        "skipped": len(info.skipped),
+    }
+
+
+def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
+    """One trial, flat: what the index and the data frame hold."""
+    figure = record.figure
+    return {
+        "run": run,
+        "case": record.spec.case,
+        "repeat": record.spec.repeat,
+        "outcome": record.outcome,
+        "detail": record.detail,
+        **asdict(record.key),
+        "throughput": figure.throughput if figure else None,
+        "low": figure.interval.low if figure and figure.interval else None,
+        "high": figure.interval.high if figure and figure.interval else None,
+        "unit": f"{figure.unit}/s" if figure else None,
+        "steps": figure.window.steps if figure else None,
+        "warmup_steps": figure.window.first if figure else None,
+        "verdict": figure.window.verdict.value if figure else None,
+        "step_seconds": figure.step_times.p50 if figure else None,
+        "first_step_seconds": figure.first_step_seconds if figure else None,
+        "memory_bytes": figure.memory_bytes if figure else None,
+        "data_wait_share": figure.data_wait_share if figure else None,
+        "samples_per_joule": figure.samples_per_joule if figure else None,
+        "mfu": figure.utilisation.value if figure and figure.utilisation else None,
+        "doubts": ",".join(doubt.code.value for doubt in figure.doubts) if figure else "",
+        "retries": len(record.retries),
+        "started": record.started,
+        "seconds": record.seconds,
+        "environment": record.environment,
+    }

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from measured_streams import KEY, figure_with, trials_with
+
+from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.figure import Interval, Utilisation, Verdict, Window
+from trainmark.measure.result import Trial, failed_cases, summarise
+
+EIGHT = replace(KEY, devices_per_node=8)
+STEADY = [100.0, 100.5, 101.0, 101.5, 102.0, 102.5]
+
+
+def _codes(result):
+    return [doubt.code for doubt in result.doubts]
+
+
+def test_a_result_is_the_median_over_its_trials_with_its_interval():
+    (result,) = summarise(trials_with([103.0, 100.0, 101.0, 102.0, 104.0, 99.0]))
+    assert (result.throughput, result.n) == (101.5, 6)
+    assert result.interval == Interval(99.0, 104.0, 0.96875)
+
+
+def test_six_close_trials_raise_no_doubt():
+    (result,) = summarise(trials_with(STEADY))
+    assert result.doubts == ()
+
+
+def test_results_come_in_order_of_appearance():
+    trials = trials_with([8.0], EIGHT) + trials_with([1.0]) + trials_with([8.1], EIGHT)
+    assert [result.key for result in summarise(trials)] == [EIGHT, KEY]
+
+
+def test_speedup_is_the_ratio_of_medians_and_efficiency_that_per_device():
+    _, eight = summarise(trials_with(STEADY) + trials_with([7 * rate for rate in STEADY], EIGHT))
+    assert eight.speedup.value == pytest.approx(7.0)
+    assert eight.efficiency.value == pytest.approx(7 / 8)
+    assert eight.speedup.interval.low < 7 < eight.speedup.interval.high
+    assert eight.efficiency.interval.high == pytest.approx(eight.speedup.interval.high / 8)
+
+
+def test_the_baseline_against_itself_is_exactly_one():
+    (result,) = summarise(trials_with(STEADY))
+    assert (result.speedup.value, result.speedup.interval.low, result.speedup.interval.high) == (
+        1.0,
+        1.0,
+        1.0,
+    )
+
+
+@pytest.mark.parametrize("other", [{"precision": "amp"}, {"batch_per_device": 32}, {"device": "A100"}])
+def test_a_baseline_of_another_case_is_no_baseline(other):
+    _, eight = summarise(trials_with(STEADY, replace(KEY, **other)) + trials_with(STEADY, EIGHT))
+    assert (eight.speedup, eight.efficiency) == (None, None)
+
+
+def test_a_baseline_that_only_failed_is_no_baseline():
+    (eight,) = summarise([Trial(KEY, None), *trials_with(STEADY, EIGHT)])
+    assert eight.speedup is None
+
+
+def test_a_case_that_only_failed_has_no_result_and_is_named_apart():
+    trials = [Trial(KEY, None), Trial(KEY, None), *trials_with(STEADY, EIGHT)]
+    assert [result.key for result in summarise(trials)] == [EIGHT]
+    assert failed_cases(trials) == {KEY: 2}
+
+
+def test_failed_trials_are_counted_beside_the_figure():
+    (result,) = summarise([Trial(KEY, None), *trials_with(STEADY)])
+    assert (result.n, _codes(result)) == (6, [DoubtCode.FAILED_TRIALS])
+    assert "1 of 7 trials failed" in result.doubts[0].message
+
+
+def test_five_trials_are_few():
+    (result,) = summarise(trials_with(STEADY[:5]))
+    assert _codes(result) == [DoubtCode.FEW_TRIALS]
+
+
+def test_trials_far_apart_are_noisy():
+    (result,) = summarise(trials_with([90.0, 95.0, 100.0, 105.0, 110.0, 115.0]))
+    assert _codes(result) == [DoubtCode.NOISY_TRIALS]
+
+
+@pytest.mark.parametrize(
+    ("factor", "codes"), [(8.5, [DoubtCode.SUPERLINEAR]), (4.0, [DoubtCode.COLLAPSED_SCALING]), (7.5, [])]
+)
+def test_implausible_scaling_is_doubted(factor, codes):
+    _, eight = summarise(trials_with(STEADY) + trials_with([factor * rate for rate in STEADY], EIGHT))
+    assert _codes(eight) == codes
+
+
+def test_superlinear_scaling_within_the_noise_is_not_doubted():
+    wide = [95.0, 97.0, 100.0, 101.0, 103.0, 106.0]
+    _, eight = summarise(trials_with(wide) + trials_with([8.3 * rate for rate in wide], EIGHT))
+    assert DoubtCode.SUPERLINEAR not in _codes(eight)
+
+
+def test_trials_from_two_environments_are_mixed():
+    trials = [replace(trial, environment="ab"[i % 2]) for i, trial in enumerate(trials_with(STEADY))]
+    (result,) = summarise(trials)
+    assert _codes(result) == [DoubtCode.MIXED_ENVIRONMENT]
+
+
+def test_doubts_of_trials_become_one_with_their_count():
+    busy = Doubt(DoubtCode.HOST_BUSY, "Other processes took 30% of the host: stop them.")
+    trials = trials_with(STEADY[:2], doubts=(busy,)) + trials_with(STEADY[2:])
+    (result,) = summarise(trials)
+    assert result.doubts == (Doubt(DoubtCode.HOST_BUSY, f"In 2 of 6 trials: {busy.message}"),)
+
+
+def test_what_trials_do_not_know_is_unknown_and_the_rest_is_their_middle():
+    figures = [
+        figure_with(
+            100 + i, memory_bytes=i, data_wait_share=None if i else 0.5, window=Window(i, 50, Verdict.SETTLED)
+        )
+        for i in range(3)
+    ]
+    (result,) = summarise([Trial(KEY, figure) for figure in figures])
+    assert (result.memory_bytes, result.data_wait_share, result.warmup_steps) == (2, 0.5, 2)
+    assert result.samples_per_joule is None
+
+
+def test_utilisation_keeps_value_peak_and_source_of_one_trial_together():
+    values = [
+        Utilisation(0.3, 1e12, "measured"),
+        Utilisation(0.5, 2e12, "known"),
+        Utilisation(0.4, 3e12, "measured"),
+    ]
+    (result,) = summarise([Trial(KEY, figure_with(100, utilisation=value)) for value in values])
+    assert result.utilisation == values[2]
+
+
+def test_ten_thousand_trials_of_one_case_still_give_a_ratio():
+    rates = [100 + i % 7 for i in range(5000)]
+    _, eight = summarise(trials_with(rates) + trials_with([8 * rate for rate in rates], EIGHT))
+    assert eight.efficiency.value == pytest.approx(1.0)

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
+
+from trainmark.events import Step
+from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import Rules, measure_trial
+
+LEVEL = np.full(120, 0.5)
+INSIDE, OUTSIDE = STARTED + 30, STARTED + 1
+RULES = Rules(warmup_steps=10)
+
+
+def _doubts(trace, rules=RULES, **inputs):
+    return {doubt.code: doubt.message for doubt in measure_trial(trace, rules, **inputs).doubts}
+
+
+def _with_losses(losses):
+    return trace_of(replace(e, loss=losses[e.step]) if isinstance(e, Step) else e for e in events_of(LEVEL))
+
+
+def test_a_sound_trial_raises_no_doubt():
+    sound = events_of(LEVEL, ranks=2, data_wait=0.001)
+    calm = [device_sample(INSIDE, throttle=("idle",)), device_sample(INSIDE, "cpu", foreign_share=0.05)]
+    assert _doubts(trace_of(sound), samples=calm, key=replace(KEY, precision="amp", layout="NHWC")) == {}
+
+
+def test_too_few_steady_steps_are_doubted():
+    message = _doubts(trace_from(LEVEL[:15]))[DoubtCode.WINDOW_TOO_SHORT]
+    assert "Only 5 steady steps" in message
+
+
+def test_warmup_beyond_what_was_allowed_for_is_doubted_with_its_length():
+    slow_start = np.r_[np.full(40, 1.5), LEVEL]
+    message = _doubts(trace_from(slow_start))[DoubtCode.WARMUP_PAST_WINDOW]
+    assert message.endswith("set warmup_steps to at least 40.")
+
+
+def test_a_run_that_never_settles_is_doubted_as_that_alone():
+    assert set(_doubts(trace_from(np.linspace(0.5, 1.0, 200)))) == {DoubtCode.NEVER_SETTLED}
+
+
+@pytest.mark.parametrize(("wait", "doubted"), [(0.010, False), (0.020, True)])
+def test_waiting_for_data_is_doubted_above_three_percent(wait, doubted):
+    assert (DoubtCode.DATA_BOUND in _doubts(trace_of(events_of(LEVEL, data_wait=wait)))) is doubted
+
+
+@pytest.mark.parametrize(("at", "doubted"), [(INSIDE, True), (OUTSIDE, False)])
+def test_clocks_held_down_are_doubted_inside_the_window_only(at, doubted):
+    samples = [device_sample(at, throttle=("thermal",)), device_sample(INSIDE + 1)]
+    assert (DoubtCode.THROTTLED in _doubts(trace_from(LEVEL), samples=samples)) is doubted
+
+
+def test_throttling_names_its_reasons_and_how_often_they_held():
+    samples = [device_sample(INSIDE + i, throttle=("sw-power-cap",) if i < 3 else ()) for i in range(10)]
+    assert (
+        "(sw-power-cap) in 3 of 10 samples"
+        in _doubts(trace_from(LEVEL), samples=samples)[DoubtCode.THROTTLED]
+    )
+
+
+def test_another_process_on_the_device_is_doubted():
+    samples = [device_sample(INSIDE, foreign_processes=2)]
+    assert "cuda:0" in _doubts(trace_from(LEVEL), samples=samples)[DoubtCode.DEVICE_SHARED]
+
+
+@pytest.mark.parametrize(("share", "doubted"), [(0.08, False), (0.3, True)])
+def test_a_busy_host_is_doubted_above_a_tenth(share, doubted):
+    samples = [device_sample(INSIDE, "cpu", foreign_share=share)]
+    assert (DoubtCode.HOST_BUSY in _doubts(trace_from(LEVEL), samples=samples)) is doubted
+
+
+def test_one_nan_loss_is_doubted():
+    losses = np.linspace(7, 6, 120)
+    losses[50] = np.nan
+    assert "1 of 120 reports" in _doubts(_with_losses(losses))[DoubtCode.NAN_LOSS]
+
+
+@pytest.mark.parametrize(("last", "doubted"), [(6.0, False), (7.0, True), (7.5, True)])
+def test_a_loss_that_does_not_fall_over_a_hundred_steps_is_doubted(last, doubted):
+    assert (DoubtCode.LOSS_NOT_FALLING in _doubts(_with_losses(np.linspace(7, last, 120)))) is doubted
+
+
+def test_a_short_run_need_not_lower_its_loss():
+    assert DoubtCode.LOSS_NOT_FALLING not in _doubts(trace_of(events_of(LEVEL[:60], loss=7.0)))
+
+
+@pytest.mark.parametrize(
+    ("precision", "layout", "device", "doubted"),
+    [
+        ("amp", "NCHW", "NVIDIA H200", True),
+        ("bf16", "NCHW", "NVIDIA H200", True),
+        ("amp", "NHWC", "NVIDIA H200", False),
+        ("fp32", "NCHW", "NVIDIA H200", False),
+        ("bf16", "NCHW", "cpu", False),
+    ],
+)
+def test_reduced_precision_in_nchw_is_doubted_on_cuda(precision, layout, device, doubted):
+    key = replace(KEY, precision=precision, layout=layout, device=device)
+    assert (DoubtCode.WRONG_LAYOUT in _doubts(trace_from(LEVEL), key=key)) is doubted
+
+
+def test_a_rank_that_is_slower_than_the_others_is_doubted_by_name():
+    trace = trace_from(LEVEL)
+    slow = replace(trace, rank_seconds=np.stack([LEVEL, LEVEL * 1.1]))
+    close = replace(trace, rank_seconds=np.stack([LEVEL, LEVEL * 1.04]))
+    assert "Rank 1's median step is 10.0% above" in _doubts(slow)[DoubtCode.STRAGGLER]
+    assert DoubtCode.STRAGGLER not in _doubts(close)

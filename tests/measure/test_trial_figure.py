@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
+
+from trainmark.events import RunStart
+from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trial import Rules, measure_trial
+
+LEVEL = np.full(40, 0.5)
+RULES = Rules(warmup_steps=10)
+
+
+def test_throughput_is_samples_over_wall_time_of_the_window():
+    figure = measure_trial(trace_of(events_of(LEVEL, samples=64, ranks=2)), RULES)
+    assert (figure.throughput, figure.samples, figure.seconds) == pytest.approx((256, 30 * 128, 15))
+
+
+def test_throughput_is_not_the_mean_of_rates():
+    uneven = np.tile([0.1, 1.9], 50)
+    assert measure_trial(trace_from(uneven, samples=10), Rules(0)).throughput == pytest.approx(10.0)
+
+
+def test_the_first_step_counts_from_the_start_of_the_run():
+    assert measure_trial(trace_from(np.r_[7.0, LEVEL]), RULES).first_step_seconds == pytest.approx(7.0)
+
+
+def test_step_times_are_those_inside_the_window():
+    times = measure_trial(trace_from(np.r_[7.0, LEVEL, 1.0]), RULES).step_times
+    assert (times.p50, times.longest) == pytest.approx((0.5, 1.0))
+
+
+def test_a_run_that_is_all_warmup_is_refused():
+    with pytest.raises(TraceError, match="40 steps and 50 of them are warm-up"):
+        measure_trial(trace_from(LEVEL), Rules(warmup_steps=50))
+
+
+def test_a_clock_too_coarse_to_see_the_window_is_refused():
+    with pytest.raises(TraceError, match="too coarse"):
+        measure_trial(trace_from(np.zeros(40)), RULES)
+
+
+def test_the_share_of_waiting_is_over_the_window():
+    figure = measure_trial(trace_of(events_of(LEVEL, data_wait=0.05)), RULES)
+    assert figure.data_wait_share == pytest.approx(0.1)
+
+
+def test_energy_is_power_over_the_window_summed_over_devices():
+    trace = trace_of(events_of(LEVEL))
+    samples = [
+        device_sample(STARTED + second, device, power_watts=watts)
+        for second in range(0, 21, 2)
+        for device, watts in (("cuda:0", 300.0), ("cuda:1", 100.0))
+    ]
+    figure = measure_trial(trace, RULES, samples=samples)
+    assert figure.joules == pytest.approx(400 * 15)
+    assert figure.samples_per_joule == pytest.approx(30 * 64 / 6000)
+
+
+def test_rising_power_is_integrated_by_trapezoids():
+    samples = [device_sample(STARTED + second, power_watts=10.0 * second) for second in (0, 20)]
+    inside = [*samples, device_sample(STARTED + 10, power_watts=100.0)]
+    assert measure_trial(trace_of(events_of(LEVEL)), RULES, samples=inside).joules == pytest.approx(
+        10 * (400 - 25) / 2
+    )
+
+
+def test_energy_is_unknown_where_one_device_does_not_tell_its_power():
+    samples = [
+        device_sample(STARTED + second, device, power_watts=watts)
+        for second in range(20)
+        for device, watts in (("cuda:0", 300.0), ("cuda:1", None))
+    ]
+    figure = measure_trial(trace_of(events_of(LEVEL)), RULES, samples=samples)
+    assert (figure.joules, figure.samples_per_joule) == (None, None)
+
+
+def test_a_host_that_does_not_tell_its_power_does_not_hide_the_devices():
+    samples = [device_sample(STARTED + s, power_watts=100.0) for s in range(20)]
+    samples += [device_sample(STARTED + s, "cpu", utilisation=0.5) for s in range(20)]
+    assert measure_trial(trace_of(events_of(LEVEL)), RULES, samples=samples).joules == pytest.approx(1500)
+
+
+def test_samples_read_by_wall_time_match_a_trace_in_wall_time():
+    trace = trace_of(replace(event, mono=None) for event in events_of(LEVEL))
+    samples = [device_sample(STARTED + second, power_watts=100.0) for second in range(20)]
+    assert measure_trial(trace, RULES, samples=samples).joules == pytest.approx(1500)
+
+
+def test_utilisation_is_over_the_peak_that_the_ranks_measured():
+    figure = measure_trial(
+        trace_of(events_of(LEVEL, ranks=2)), RULES, flops_per_sample=1e9, known_peak_flops=9e12
+    )
+    assert (figure.utilisation.value, figure.utilisation.source) == (pytest.approx(256e9 / 2e12), "measured")
+
+
+def test_utilisation_falls_back_on_the_known_peak_of_all_devices():
+    key = replace(KEY, devices_per_node=4)
+    figure = measure_trial(trace_from(LEVEL), RULES, key, flops_per_sample=1e9, known_peak_flops=2e12)
+    assert (figure.utilisation.value, figure.utilisation.source) == (pytest.approx(128e9 / 8e12), "known")
+
+
+def test_utilisation_is_unknown_without_any_peak():
+    assert measure_trial(trace_from(LEVEL), RULES, flops_per_sample=1e9).utilisation is None
+
+
+def test_first_and_last_loss_are_kept():
+    falling = (replace(e, loss=5.0 - e.step / 10) if hasattr(e, "loss") else e for e in events_of(LEVEL))
+    figure = measure_trial(trace_of(falling), RULES)
+    assert (figure.loss_first, figure.loss_last) == pytest.approx((5.0, 1.1))
+
+
+def test_the_figure_counts_all_ranks_of_the_run():
+    events = [replace(e, unit="tokens") if isinstance(e, RunStart) else e for e in events_of(LEVEL, ranks=3)]
+    figure = measure_trial(trace_of(events), RULES)
+    assert (figure.world_size, figure.unit) == (3, "tokens")
