@@ -82,6 +82,12 @@ def test_the_ratio_interval_holds_the_ratio_of_medians(above, below):
     assert interval.low <= statistics.median(above) / statistics.median(below) <= interval.high
 
 
+def test_the_ratio_interval_is_widened_where_the_ratio_of_medians_lies_outside_it():
+    above, below = [1.0] * 15 + [1000.0] * 14, [1.0] * 15 + [0.001] * 14
+    assert ratio_interval(above, below).low == 1.0
+    assert ratio_interval(below, above).high == 1.0
+
+
 @given(RATES, RATES)
 def test_swapping_the_sides_inverts_the_ratio_interval(above, below):
     one, other = ratio_interval(above, below), ratio_interval(below, above)
@@ -110,7 +116,7 @@ def test_the_rate_interval_is_the_same_each_time():
 
 
 def test_a_few_steps_carry_no_rate_interval():
-    assert rate_interval(np.ones(29), np.ones(29)) is None
+    assert rate_interval(np.ones(99), np.ones(99)) is None
 
 
 def test_blocks_grow_with_the_memory_of_the_steps():

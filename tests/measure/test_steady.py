@@ -66,6 +66,12 @@ def test_stalls_that_come_back_every_tenth_step_are_neither_cut_nor_unsettling(s
     assert steady_window(run) == Window(0, steps, Verdict.SETTLED)
 
 
+def test_slow_phases_that_come_back_throughout_a_long_run_do_not_eat_it_up():
+    run = 1 + 0.3 * (np.arange(200_000) // 5000 % 2) + np.random.default_rng(6).normal(size=200_000) * 0.01
+    window = steady_window(run)
+    assert (window.verdict, window.first <= 5000) == (Verdict.SETTLED, True)
+
+
 def test_one_step_of_compilation_is_cut_and_nothing_else():
     run = 0.01 + np.random.default_rng(7).normal(size=200) * 1e-5
     run[0] = 40.0

@@ -38,7 +38,7 @@ def test_too_few_steady_steps_are_doubted():
 def test_warmup_beyond_what_was_allowed_for_is_doubted_with_its_length():
     slow_start = np.r_[np.full(40, 1.5), LEVEL]
     message = _doubts(trace_from(slow_start))[DoubtCode.WARMUP_PAST_WINDOW]
-    assert message.endswith("set warmup_steps to at least 40.")
+    assert message.endswith("set warmup.steps to at least 40.")
 
 
 def test_a_run_that_never_settles_is_doubted_as_that_alone():
@@ -111,3 +111,9 @@ def test_a_rank_that_is_slower_than_the_others_is_doubted_by_name():
     close = replace(trace, rank_seconds=np.stack([LEVEL, LEVEL * 1.04]))
     assert "Rank 1's median step is 10.0% above" in _doubts(slow)[DoubtCode.STRAGGLER]
     assert DoubtCode.STRAGGLER not in _doubts(close)
+
+
+@pytest.mark.parametrize(("clock", "doubted"), [(1900.0, False), (1500.0, True)])
+def test_running_at_the_power_limit_is_doubted_only_where_it_costs_much_clock(clock, doubted):
+    sample = device_sample(INSIDE, throttle=("sw-power-cap",), clock_mhz=clock, clock_max_mhz=1980.0)
+    assert (DoubtCode.THROTTLED in _doubts(trace_from(LEVEL), samples=[sample])) is doubted

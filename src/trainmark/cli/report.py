@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,18 +37,21 @@ def report_command(run: str, runs: Path, kind: str | None, lang: str, out: Path 
 
     folder = find_run(run, runs)
     document = document_of(folder)
+    if kind is not None and out is None:
+        click.echo(render(document, kind, lang), nl=False)
+        return 0
     try:
-        if kind is None:
-            for name, path in write_reports(document, out or folder.path, lang).items():
-                click.echo(f"{name:<9} {path}")
-        elif out is None:
-            click.echo(render(document, kind, lang), nl=False)
+        if kind is None or out is None:
+            written = write_reports(document, out or folder.path, lang)
         else:
             out.write_text(render(document, kind, lang), encoding="utf-8")
+            written = {kind: out}
     except OSError as error:
         raise click.ClickException(
             f"the report cannot be written to {error.filename}: {error.strerror}."
         ) from error
+    for name, path in written.items():
+        click.echo(f"{name:<9} {path}")
     return 0
 
 
@@ -78,6 +82,9 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
         "json": folder / "report.json",
         "csv": folder / "report.csv",
     }
+    if find_spec("plotly") is None:
+        click.echo("no HTML: the plots need plotly; pip install plotly, then `trainmark report`", err=True)
+        del paths["html"]
     for kind, path in paths.items():
         write_text(path, render(document, kind, lang))
     return paths

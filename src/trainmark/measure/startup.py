@@ -38,7 +38,8 @@ MAD_TO_SIGMA = 1.4826
 def startup_steps(seconds: Floats) -> int:
     """How many leading steps are start-up rather than the level that follows."""
     cut = outlying_steps(seconds)
-    while more := _ranked_apart(seconds[cut : cut + LONGEST_LOOK]):
+    beginning = seconds[:LONGEST_LOOK]
+    while more := _ranked_apart(beginning[cut:]):
         cut += more
     return cut + outlying_steps(seconds[cut:])
 

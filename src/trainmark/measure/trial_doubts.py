@@ -34,6 +34,10 @@ CUDA_NAMES = ("nvidia", "cuda", "tesla", "geforce", "quadro")
 # An idle clock is low because nothing runs, not because something holds it down.
 HARMLESS_THROTTLE = frozenset({"idle", "none"})
 
+# Large GPUs run at their power limit whenever they work hard; it is news only where it costs this much clock.
+POWER_LIMIT = "sw-power-cap"
+CLOCK_SHARE_AT_POWER_LIMIT = 0.85
+
 
 def window_doubts(window: Window, floor: int, min_steps: int) -> Iterator[Doubt]:
     if window.verdict is Verdict.NEVER_SETTLED:
@@ -52,7 +56,7 @@ def window_doubts(window: Window, floor: int, min_steps: int) -> Iterator[Doubt]
         yield Doubt(
             DoubtCode.WARMUP_PAST_WINDOW,
             f"Warm-up lasted {window.first} steps where {floor} were allowed for; "
-            f"the rest was cut as well, so set warmup_steps to at least {window.first}.",
+            f"the rest was cut as well: set warmup.steps to at least {window.first}.",
         )
 
 
@@ -67,9 +71,9 @@ def data_doubts(wait_share: float | None) -> Iterator[Doubt]:
 
 def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
     """Doubts from the device samples taken inside the window."""
-    held = [s for s in inside if set(s.throttle) - HARMLESS_THROTTLE]
+    held = [s for s in inside if _held_down(s)]
     if held:
-        reasons = Counter(r for s in held for r in s.throttle if r not in HARMLESS_THROTTLE)
+        reasons = Counter(reason for s in held for reason in _held_down(s))
         named = ", ".join(reason for reason, _ in reasons.most_common())
         watched = sum(s.device in {h.device for h in held} for s in inside)
         yield Doubt(
@@ -91,6 +95,13 @@ def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
             f"Other processes took {busy:.0%} of the host's processors during the window: "
             "stop them and run again.",
         )
+
+
+def _held_down(sample: DeviceSample) -> set[str]:
+    reasons = set(sample.throttle) - HARMLESS_THROTTLE
+    if reasons == {POWER_LIMIT} and sample.clock_mhz and sample.clock_max_mhz:
+        return reasons if sample.clock_mhz < CLOCK_SHARE_AT_POWER_LIMIT * sample.clock_max_mhz else set()
+    return reasons
 
 
 def loss_doubts(losses: Floats, steps: int) -> Iterator[Doubt]:

@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from trainmark.errors import UserError
 from trainmark.measure.figure import Result
 from trainmark.report import templating
 from trainmark.report.document import Document
@@ -90,4 +91,8 @@ def _own(name: str) -> str:
 
 @cache
 def _plotly() -> str:
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")
+    try:
+        library = files("plotly") / "package_data" / "plotly.min.js"
+    except ModuleNotFoundError as error:
+        raise UserError("the HTML report draws with plotly; pip install plotly.") from error
+    return library.read_text(encoding="utf-8")
