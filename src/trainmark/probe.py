@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import operator
 import os
 import time
 from collections import deque
@@ -83,9 +84,17 @@ class Run:
 
     def flush(self) -> None:
         self._flushed = time.monotonic()
-        if self._lines and self._file is not None:
-            text, self._lines = "".join(self._lines), []
-            self._file.write(text.encode())
+        file = self._file
+        if self._lines and file is not None:
+            rest, self._lines = memoryview("".join(self._lines).encode()), []
+            try:
+                while rest:
+                    rest = rest[file.write(rest) :]
+            except OSError as error:
+                # With a hole in it the record is worth nothing: it ends here.
+                self._file = None
+                file.close()
+                raise OSError(error.errno, os.strerror(error.errno or 0), file.name) from error
 
     def close(self) -> None:
         if self._file is not None:
@@ -110,7 +119,17 @@ class Run:
             return
         event = {"event": kind, "rank": self._rank, "mono": mono, "wall": mono + self._wall_offset}
         event.update((name, value) for name, value in fields.items() if value is not None)
-        self._lines.append(json.dumps(event, separators=(",", ":")) + "\n")
+        self._lines.append(json.dumps(event, separators=(",", ":"), default=_plain) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of array libraries as numbers, anything else as its text."""
+    for number in (operator.index, float):
+        try:
+            return number(value)
+        except (TypeError, ValueError):
+            continue
+    return str(value)
 
 
 def start(
@@ -126,11 +145,11 @@ def start(
     Rank and world size are read from the usual variables (RANK, WORLD_SIZE) where they are not given.
     `scope` says whether `samples` count this rank ("rank") or all of them ("global").
     """
-    rank = int(os.environ.get("RANK", "0")) if rank is None else rank
-    world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     folder = os.environ.get(EVENTS_FOLDER)
     if not folder:
-        return Run(None, rank, HostClock())
+        return Run(None, 0, HostClock())
+    rank = int(os.environ.get("RANK", "0")) if rank is None else rank
+    world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
     file = open(os.path.join(folder, "rank{}.jsonl".format(rank)), "ab", buffering=0)
     run = Run(file, rank, clock or HostClock())

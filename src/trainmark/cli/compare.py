@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trainmark.cli.options import json_option, runs_option
+
+if TYPE_CHECKING:
+    from trainmark.measure.compare import Comparison
+    from trainmark.report.comparison import ComparisonRow
 
 SAME, FAILED = 0, 1
 
@@ -38,6 +44,8 @@ def compare_command(
     from trainmark.report.assemble import results_of
     from trainmark.store.run import find_run
 
+    if fail_below is not None and math.isnan(fail_below):
+        raise click.UsageError("--fail-below takes a ratio such as 0.97.")
     folders = [find_run(name, runs) for name in (before, after)]
     old, new = (results_of(folder) for folder in folders)
     pairs = compare(old, new)
@@ -51,17 +59,7 @@ def compare_command(
         before=folders[0].path.name,
         after=folders[1].path.name,
         rows=tuple(
-            comparison.ComparisonRow(
-                case=f"{label.series(pair.before.key, names)} {pair.before.key.topology}",
-                before=pair.before.throughput,
-                after=pair.after.throughput,
-                ratio=pair.ratio.value,
-                low=pair.ratio.interval.low if pair.ratio.interval else None,
-                high=pair.ratio.interval.high if pair.ratio.interval else None,
-                changed=pair.changed,
-                differs=pair.differs,
-            )
-            for pair in pairs
+            _row(pair, f"{label.series(pair.before.key, names)} {pair.before.key.topology}") for pair in pairs
         ),
         only_before=tuple(f"{label.series(key, names)} {key.topology}" for key in only_old),
         only_after=tuple(f"{label.series(key, names)} {key.topology}" for key in only_new),
@@ -73,3 +71,22 @@ def compare_command(
         case = f"{label.series(pair.before.key, names)} {pair.before.key.topology}"
         click.echo(f"trainmark: {case} is at ×{pair.ratio.value:.3f}, below {fail_below:g}.", err=True)
     return FAILED if failing else SAME
+
+
+def _row(pair: Comparison, case: str) -> ComparisonRow:
+    """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
+    from trainmark.measure.intervals import CONFIDENCE
+    from trainmark.report.comparison import ComparisonRow
+
+    bounds = pair.ratio.interval
+    sure = bounds is not None and bounds.confidence >= CONFIDENCE
+    return ComparisonRow(
+        case=case,
+        before=pair.before.throughput,
+        after=pair.after.throughput,
+        ratio=pair.ratio.value,
+        low=bounds.low if bounds and sure else None,
+        high=bounds.high if bounds and sure else None,
+        changed=pair.changed,
+        differs=pair.differs,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -47,6 +48,14 @@ class Commands(click.Group):
             raise click.UsageError(f"there is no command '{args[0]}'{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output has gone (`| head`); nothing is wrong, though click would exit with 1.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="trainmark")
@@ -73,10 +82,8 @@ def main() -> None:
         code = _say(" ".join(error.format_message().split()))
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`); nothing is wrong.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except OSError as error:
+        code = _say(f"{error.filename}: {error.strerror}." if error.filename else f"{error}.")
     sys.exit(code if isinstance(code, int) else 0)
 
 

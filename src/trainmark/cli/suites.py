@@ -37,8 +37,13 @@ def suites_command(context: click.Context, as_json: bool) -> int:
 @suites_command.command("show")
 @click.argument("name")
 def show(name: str) -> int:
-    """Print suite NAME as YAML."""
-    from trainmark.suite.load import find
+    """Print suite NAME as YAML.
 
-    click.echo(find(name).read_text(encoding="utf-8"), nl=False)
+    \b
+    Example:
+      trainmark suites show quick
+    """
+    from trainmark.suite.load import find, read_text
+
+    click.echo(read_text(find(name)), nl=False)
     return 0

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from reprlib import repr as short
 from typing import Any
 
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
@@ -17,7 +18,19 @@ _KINDS: dict[str, type[RunStart | Step | DeviceSample | RunEnd]] = {
     "run_end": RunEnd,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_FIELDS = {kind: frozenset(f.name for f in fields(kind)) for kind in (*_KINDS.values(), Mark)}
+# By the annotation of a field: what JSON must hold for it. JSON has no sign for a whole float.
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "int": int,
+    "float": (int, float),
+    "str": str,
+    "Scope": str,
+    "tuple[str, ...]": list,
+    "dict[str, Any]": dict,
+}
+_FIELDS = {
+    kind: {f.name: _TYPES[str(f.type).removesuffix(" | None")] for f in fields(kind)}
+    for kind in (*_KINDS.values(), Mark)
+}
 MARKS = frozenset({"epoch", "eval", "checkpoint", "note"})
 
 
@@ -40,7 +53,7 @@ def decode(line: str | bytes) -> Event:
     """The event on one line; StreamError where the line is not one."""
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StreamError(f"not JSON: {line[:80]!r}") from error
     if not isinstance(found, dict) or "event" not in found:
         raise StreamError(f"no event on this line: {line[:80]!r}")
@@ -48,26 +61,30 @@ def decode(line: str | bytes) -> Event:
 
 
 def from_object(found: dict[str, Any]) -> Event:
-    name = found.pop("event")
+    name = str(found.pop("event"))
     kind = Mark if name in MARKS else _KINDS.get(name)
     if kind is None:
         raise StreamError(f"unknown event {name!r}")
     if kind is Mark:
         found["kind"] = name
     # A newer writer may say more than this reader knows; what it adds is not an error.
-    known = {k: v for k, v in found.items() if k in _FIELDS[kind]}
+    types = _FIELDS[kind]
+    known = {k: v for k, v in found.items() if k in types and v is not None}
+    for field, value in known.items():
+        if not isinstance(value, types[field]) or isinstance(value, bool):
+            raise StreamError(f"'{field}' of this {name} event cannot be {short(value)}")
     if kind in (RunStart, Step, Mark, RunEnd):
         known.setdefault("mono", None)
         known.setdefault("wall", None)
     if kind is Step:
         known.setdefault("samples", None)
-    if "scope" in known:
-        known["scope"] = Scope(known["scope"])
     if "throttle" in known:
         known["throttle"] = tuple(known["throttle"])
     try:
+        if "scope" in known:
+            known["scope"] = Scope(known["scope"])
         return kind(**known)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise StreamError(f"incomplete {name} event: {error}") from error
 
 

@@ -51,6 +51,8 @@ class Session(Protocol):
     """A started job."""
 
     root_pid: int | None
+    lost_output: OSError | None
+    """What kept the ranks' output from being kept whole; None where it is all there."""
 
     def exits(self, timeout: float) -> list[Exited]:
         """The ranks that left since the last call, in their order; waits at most `timeout`."""

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from trainmark.launch.job import Exited, Job
@@ -17,6 +18,8 @@ from trainmark.launch.job import Exited, Job
 AGENT = Path(__file__).with_name("agent.py")
 LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 3.0
+KILL_SECONDS = 5.0
+EVENTS = "TRAINMARK_EVENTS"  # where trainmark.probe writes
 
 
 class LocalLauncher:
@@ -44,11 +47,13 @@ class LocalLauncher:
         }
         path = job.folder / "job.json"
         path.write_text(json.dumps(spec, indent=1), encoding="utf-8")
-        return LocalSession(path)
+        return LocalSession(path, job.world_size, marker=f"{EVENTS}={job.folder / 'events'}")
 
 
 class LocalSession:
-    def __init__(self, job: Path) -> None:
+    """`marker` stands in the environment of every process of the job, however far it moved away."""
+
+    def __init__(self, job: Path, world_size: int, marker: str) -> None:
         self._agent = subprocess.Popen(
             [sys.executable, "-E", "-s", str(AGENT), str(job)],
             stdin=subprocess.PIPE,
@@ -60,28 +65,29 @@ class LocalSession:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._output, selectors.EVENT_READ)
         self._unread = b""
-        self._pids: dict[int, int] = {}
-        self.log_lost: str | None = None
+        self._ended = False
+        self._running = set(range(world_size))
+        self._marker = marker.encode()
+        self.lost_output: OSError | None = None
         self.root_pid: int | None = self._agent.pid
 
     def exits(self, timeout: float) -> list[Exited]:
         if not self._selector.select(timeout):
             return []
-        self._unread += os.read(self._output.fileno(), 1 << 16)
-        *lines, self._unread = self._unread.split(b"\n")
+        told = os.read(self._output.fileno(), 1 << 16)
+        self._ended = not told
+        *lines, self._unread = (self._unread + told).split(b"\n")
         messages = [json.loads(line) for line in lines]
         for message in messages:
-            if message["event"] == "started":
-                self._pids[message["rank"]] = message["pid"]
-            elif message["event"] == "log-lost":
-                self.log_lost = message["reason"]
+            if message["event"] == "lost-output":
+                self.lost_output = OSError(message["number"], message["reason"], message["path"])
         gone = [Exited(m["rank"], m["code"]) for m in messages if m["event"] == "exited"]
-        for exited in gone:
-            del self._pids[exited.rank]
+        self._running -= {exited.rank for exited in gone}
         return gone
 
     def lost(self) -> bool:
-        return self._agent.poll() is not None and bool(self._pids)
+        # The agent's output ends with the agent, and only after its last message.
+        return self._ended and bool(self._running)
 
     def show_stacks(self) -> None:
         self._tell(b"stacks\n")
@@ -96,9 +102,9 @@ class LocalSession:
             self._agent.kill()
             self._agent.wait()
         if self._agent.returncode < 0:  # it was killed before it could clean up
-            for pid in self._pids.values():
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(pid, signal.SIGKILL)
+            kill_marked(self._marker)
+        while not (self._ended or self._output.closed):
+            self.exits(0.0)
         self._selector.close()
         self._output.close()
 
@@ -119,8 +125,21 @@ def placement(job: Job, rank: int, port: int) -> dict[str, str]:
         "MASTER_PORT": str(port),
         # gloo asks the resolver for this host's name otherwise, which many machines cannot answer.
         "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
-        "TRAINMARK_EVENTS": str(job.folder / "events"),
+        EVENTS: str(job.folder / "events"),
     }
+
+
+def kill_marked(marker: bytes) -> None:
+    """Ends every process with this variable in its environment, also those forked meanwhile."""
+    deadline = time.monotonic() + KILL_SECONDS
+    found = True
+    while found and time.monotonic() < deadline:
+        found = False
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if marker in environment.read_bytes().split(b"\0"):
+                    os.kill(int(environment.parent.name), signal.SIGKILL)
+                    found = True
 
 
 def free_port() -> int:

@@ -55,10 +55,14 @@ OUT_OF_MEMORY = re.compile(
     r"|std::bad_alloc|\bMemoryError\b|CUDNN_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted",
     re.IGNORECASE,
 )
+# A rank that says this has lost another; it is to blame only where no rank fell for a reason of its own.
+LOST_PEER = re.compile(
+    r"connection (?:reset|refused|closed) by peer|connection refused|remote process exited|ncclRemoteError",
+    re.IGNORECASE,
+)
 # Worth another try: the next one may find the port free or the peer awake. Nothing else is.
 TRANSIENT = re.compile(
-    r"address already in use|EADDRINUSE|connection (?:reset|refused|closed) by peer|connection refused"
-    r"|temporary failure in name resolution",
+    rf"address already in use|EADDRINUSE|temporary failure in name resolution|{LOST_PEER.pattern}",
     re.IGNORECASE,
 )
 REFUSED = re.compile(r"^refused: (.+)$", re.MULTILINE)
@@ -72,7 +76,7 @@ def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
         return Judgement(Outcome.TIMEOUT, None, f"not done after {ending.seconds:.0f} s; raise limits.trial")
     if ending.cause is Cause.SILENT:
         silent = "the ranks" if ending.culprit is None else f"rank {ending.culprit}"
-        detail = f"no sign of life from {silent}; the logs end with the stacks of all ranks"
+        detail = f"no sign of life from {silent}; the ends of the logs show where the ranks stood"
         return Judgement(Outcome.HUNG, ending.culprit, detail)
     if ending.cause is Cause.AGENT_LOST:
         return Judgement(Outcome.CRASHED, None, "the process that watched the ranks was killed")
@@ -83,29 +87,42 @@ def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
             return Judgement(Outcome.OOM, rank, f"rank {rank}: {_telling_line(tail, OUT_OF_MEMORY)}")
     if ending.cause is Cause.FINISHED:
         return Judgement(Outcome.OK, None, "")
-    rank = ending.culprit or 0
+    rank = _first_to_fall(ending, tails)
     code = ending.exits.get(rank)
-    if code == -signal.SIGKILL and ending.oom_kills:
+    if _signal_of(code) == signal.SIGKILL and ending.oom_kills:
         return Judgement(
             Outcome.OOM, rank, f"rank {rank} was killed by the kernel: the host ran out of memory"
         )
     tail = tails.get(rank, "")
     if refused := REFUSED.search(tail):
         return Judgement(Outcome.SKIPPED, rank, refused.group(1))
-    transient = any(TRANSIENT.search(text) for text in tails.values())
+    transient = bool(TRANSIENT.search(tail))
     detail = f"rank {rank} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT)}"
     return Judgement(Outcome.CRASHED, rank, detail.rstrip(": "), transient)
+
+
+def _first_to_fall(ending: Ending, tails: Mapping[int, str]) -> int:
+    """The first rank seen to leave, unless it only lost a peer that fell for a reason of its own."""
+    seen = ending.culprit or 0
+    if LOST_PEER.search(tails.get(seen, "")):
+        failed = [rank for rank, code in sorted(ending.exits.items()) if code]
+        return next((rank for rank in failed if not LOST_PEER.search(tails.get(rank, ""))), seen)
+    return seen
+
+
+def _signal_of(code: int | None) -> int | None:
+    """The signal that ended a rank, also where a shell reports it of its child (128 + signal)."""
+    number = -code if code is not None and code < 0 else (code or 0) - 128
+    return number if number in signal.valid_signals() else None
 
 
 def _describe_exit(code: int | None) -> str:
     if code is None:
         return "vanished"
-    if code >= 0:
+    if (number := _signal_of(code)) is None:
         return f"left with exit code {code}"
-    try:
-        return f"was ended by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was ended by signal {-code}"
+    named = [known.name for known in signal.Signals if known == number]
+    return f"was ended by {named[0] if named else f'signal {number}'}"
 
 
 def _telling_line(tail: str, pattern: re.Pattern[str]) -> str:

@@ -15,6 +15,8 @@ TICK_SECONDS = 0.2
 # Once one rank has failed, the others get this long to print why before they are ended.
 LAST_WORDS_SECONDS = 2.0
 STACKS_SECONDS = 1.0
+# The probe holds events back for up to 0.25 s, so two ranks that stop together seem this far apart.
+TOGETHER_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -86,17 +88,17 @@ class SignsOfLife:
         return any(now - self._heard[rank] > allowed for rank in running)
 
     def hindmost(self, running: list[int]) -> int | None:
-        """The rank its peers wait for: the one with the fewest steps; None where several have as few."""
-        done = {rank: _lines(self._job.events(rank)) for rank in running}
-        fewest = [rank for rank in running if done[rank] == min(done.values())]
-        return fewest[0] if len(fewest) == 1 else None
+        """The rank whose events end clearly before those of all others; None where that cannot be told."""
+        last = {rank: _modified(self._job.events(rank)) for rank in running}
+        first, *others = sorted(running, key=last.__getitem__)
+        return first if all(last[other] - last[first] > TOGETHER_SECONDS for other in others) else None
 
 
-def _lines(path: Path) -> int:
+def _modified(path: Path) -> float:
     try:
-        return path.read_bytes().count(b"\n")
+        return path.stat().st_mtime
     except OSError:
-        return 0
+        return 0.0
 
 
 def _size(path: Path) -> int:

@@ -8,32 +8,32 @@ from __future__ import annotations
 
 import bisect
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from trainmark.events import Event, RunStart, Scope, Step
 from trainmark.readers.output import Output, ReaderError
 
+NUMBERS = ("samples", "loss", "lr")
+
 
 def read(output: Output) -> Iterator[Event]:
     if output.pattern is None:
         raise ReaderError("the reader 'pattern' needs a 'pattern', a regular expression that matches a step.")
     pattern = re.compile(output.pattern.encode())
-    found = [list(_steps(_log(output, rank), rank, pattern)) for rank in range(output.world_size)]
+    found = [list(_steps(_log(output, rank), pattern)) for rank in range(output.world_size)]
     if not found[0]:
         raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
     # Where rank 0 alone prints, it speaks for all of them.
     alone = output.world_size > 1 and not any(found[1:])
     per_line = output.batch_per_device * (output.world_size if alone else 1)
-    wall_offset = time.time() - time.monotonic()
     for rank, steps in enumerate(found[:1] if alone else found):
         began = steps[0][0] if steps else None
         yield RunStart(
             rank=rank,
             world_size=1 if alone else output.world_size,
             mono=began,
-            wall=None if began is None else began + wall_offset,
+            wall=None,
             unit=output.unit,
             scope=Scope.GLOBAL if alone else Scope.RANK,
         )
@@ -42,7 +42,7 @@ def read(output: Output) -> Iterator[Event]:
                 rank=rank,
                 step=number,
                 mono=mono,
-                wall=mono + wall_offset,
+                wall=None,
                 samples=groups.get("samples", per_line),
                 loss=groups.get("loss"),
                 lr=groups.get("lr"),
@@ -53,15 +53,35 @@ def _log(output: Output, rank: int) -> Path:
     return output.folder / "logs" / f"rank{rank}.log"
 
 
-def _steps(log: Path, rank: int, pattern: re.Pattern[bytes]) -> Iterator[tuple[float, dict[str, float]]]:
-    arrived = [line.split() for line in log.with_suffix(".arrivals").read_text().splitlines()]
-    offsets = [int(offset) for offset, _ in arrived]
-    times = [float(seconds) for _, seconds in arrived]
+def _steps(log: Path, pattern: re.Pattern[bytes]) -> Iterator[tuple[float, dict[str, float]]]:
+    offsets, times = _arrivals(log.with_suffix(".arrivals"))
     end = 0
     with log.open("rb") as file:
         for line in file:
             end += len(line)
             if match := pattern.search(line):
-                seconds = times[min(bisect.bisect_left(offsets, end), len(times) - 1)]
-                numbers = {name: float(text) for name, text in match.groupdict().items() if text is not None}
-                yield seconds, numbers
+                arrival = bisect.bisect_left(offsets, end)
+                if arrival == len(times):
+                    raise ReaderError(f"{log.name} holds more than its arrivals tell: was the disk full?")
+                yield times[arrival], _numbers(match)
+
+
+def _arrivals(path: Path) -> tuple[list[int], list[float]]:
+    """Up to which byte the log had come by when; a last line cut short by a killed agent is left out."""
+    try:
+        arrived = [line.split() for line in path.read_text(encoding="ascii").split("\n")[:-1]]
+        return [int(offset) for offset, _ in arrived], [float(seconds) for _, seconds in arrived]
+    except (OSError, ValueError) as error:
+        raise ReaderError(f"{path.name} does not tell when the lines came: {error}.") from error
+
+
+def _numbers(match: re.Match[bytes]) -> dict[str, float]:
+    """The groups that mean something here; a pattern may name others for its own use."""
+    numbers = {}
+    for name, text in match.groupdict().items():
+        if name in NUMBERS and text is not None:
+            try:
+                numbers[name] = float(text)
+            except ValueError as error:
+                raise ReaderError(f"the pattern's group '{name}' matched {text!r}, no number.") from error
+    return numbers

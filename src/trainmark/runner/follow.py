@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from pathlib import Path
 
@@ -31,13 +32,11 @@ class Follower:
         whole, newline, _ = added.rpartition(b"\n")
         self._read += len(whole) + len(newline)
         for line in whole.splitlines():
-            try:
+            with contextlib.suppress(StreamError, OverflowError):
                 event = decode(line)
-            except StreamError:
-                continue
-            if isinstance(event, Step) and event.mono is not None:
-                self.steps = event.step + 1
-                self._recent.append((event.mono, event.samples or 0.0))
+                if isinstance(event, Step) and event.mono is not None:
+                    self._recent.append((float(event.mono), float(event.samples or 0.0)))
+                    self.steps = event.step + 1
 
     @property
     def rate(self) -> float | None:

@@ -57,6 +57,7 @@ def _ask(python: str, program: str, cases: list[Case]) -> tuple[dict[str, Any], 
             input=questions,
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=SECONDS,
             env={**os.environ, "PYTHONPATH": path},
         )

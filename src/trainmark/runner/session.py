@@ -17,6 +17,12 @@ from trainmark.suite.plan import Plan, Trial
 FAILURES_TO_GIVE_UP = 2
 
 
+@dataclass(frozen=True)
+class Finish:
+    tally: Tally
+    interrupted: bool
+
+
 @dataclass
 class Tally:
     """What has been seen of each case so far, earlier sessions of a resumed run included."""
@@ -66,7 +72,8 @@ class Tally:
         return sum(times) / len(times) if times else otherwise
 
 
-def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Tally:
+def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
+    """Cut short only if there was more to do: a Ctrl-C in the last trial interrupts nothing."""
     tally = Tally()
     finished = set()
     for record in bench.run.records():
@@ -79,12 +86,12 @@ def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Tally:
             if (trial.case.slug, trial.repeat) in finished or not tally.wants_more(trial):
                 continue
             if interrupts.stop_soon:
-                return tally
+                return Finish(tally, interrupted=True)
             number += 1
             bench.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))
             record = run_trial(trial, bench)
             bench.display.trial_ended(trial, record)
             if record.outcome == Outcome.INTERRUPTED.value:
-                return tally
+                return Finish(tally, interrupted=True)
             tally.add(record)
-    return tally
+    return Finish(tally, interrupted=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark import __version__
@@ -14,16 +13,10 @@ from trainmark.runner.code import keep_code
 from trainmark.runner.display import Display
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.prepare import Prepared
-from trainmark.runner.session import Tally, carry_out
+from trainmark.runner.session import Finish, carry_out
 from trainmark.runner.trial import Bench
 from trainmark.store.files import StoreError
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
-
-
-@dataclass(frozen=True)
-class Finish:
-    tally: Tally
-    interrupted: bool
 
 
 def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> RunFolder:
@@ -53,8 +46,8 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
     """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
     from trainmark.system.environment import capture, fingerprint, to_dict
 
-    with run.locked(), Interrupts(display.note) as interrupts:
-        try:
+    try:
+        with run.locked(), Interrupts(display.note) as interrupts:
             keep_code(run.code)
             # Taken anew when a run is resumed: each trial keeps the environment that it really had.
             environment = capture(folder=Path.cwd(), python=_interpreter(prepared))
@@ -69,15 +62,14 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
                 facts=prepared.facts,
                 suite_folder=prepared.suite.folder,
                 display=display,
-                stop_asked=lambda: interrupts.stop_now,
+                stop_asked=interrupts.stop_now,
             )
-            tally = carry_out(prepared.plan, bench, interrupts)
-        except OSError as error:
-            raise RunStoppedError(
-                f"the run stopped: {error.strerror} ({error.filename}); "
-                f"mend that, then `trainmark run --resume {run.path}`."
-            ) from error
-        return Finish(tally, interrupts.stop_soon)
+            return carry_out(prepared.plan, bench, interrupts)
+    except OSError as error:
+        raise RunStoppedError(
+            f"the run stopped: {error.strerror or error} ({error.filename or run.path}); "
+            f"mend that, then `trainmark run --resume {run.path}`."
+        ) from error
 
 
 class RunStoppedError(RuntimeError):
@@ -86,10 +78,11 @@ class RunStoppedError(RuntimeError):
 
 def forget_failures(run: RunFolder) -> None:
     """Sets failed trials aside, so that the next session runs them again."""
-    for record in list(run.records()):
-        if record.outcome != Outcome.OK.value:
-            place = run.trial(record.spec.case, record.spec.repeat)
-            place.set_aside(place.done, record.outcome)
+    with run.locked():
+        for record in list(run.records()):
+            if record.outcome != Outcome.OK.value:
+                place = run.trial(record.spec.case, record.spec.repeat)
+                place.set_aside(place.done, record.outcome)
 
 
 def _interpreter(prepared: Prepared) -> Path | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,13 +14,13 @@ from typing import Any
 
 from trainmark.events import DeviceSample, stream
 from trainmark.launch.job import Job, Launcher
-from trainmark.launch.outcome import Judgement, Outcome, judge
+from trainmark.launch.outcome import Ending, Judgement, Outcome, judge
 from trainmark.launch.watch import Limits, watch
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trace import trace_of
 from trainmark.measure.trial import Rules, measure_trial
-from trainmark.readers.output import Output, ReaderError
+from trainmark.readers.output import Output
 from trainmark.readers.registry import reader
 from trainmark.runner.command import job_of
 from trainmark.runner.display import Display
@@ -31,6 +34,8 @@ from trainmark.system.available import known_peak_flops
 from trainmark.system.sampler import Sampler
 
 TAIL_BYTES = 16384
+# Less than this and a trial cannot even leave its record.
+ROOM_BYTES = 1 << 20
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]")
 
 
@@ -57,6 +62,8 @@ def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
     retries: list[str] = []
     while True:
         record, judgement = _attempt(trial, bench, tuple(retries))
+        if judgement.outcome is not Outcome.OK:
+            require_room(place.part)
         if judgement.outcome is Outcome.INTERRUPTED:
             place.set_aside(place.part, Outcome.INTERRUPTED.value)
             return record
@@ -88,7 +95,7 @@ def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[Tria
     if judgement.outcome is Outcome.OK:
         try:
             figure = figure_of(case, key, job.folder)
-        except (TraceError, ReaderError, stream.StreamError) as error:
+        except (ValueError, OverflowError) as error:  # whatever a program left: one bad trial, not a bad run
             judgement = Judgement(Outcome.INVALID, None, str(error))
     record = TrialRecord(
         spec=spec,
@@ -105,7 +112,8 @@ def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[Tria
     return record, judgement
 
 
-def _carry_out(job: Job, case: Case, bench: Bench) -> Any:
+def _carry_out(job: Job, case: Case, bench: Bench) -> Ending:
+    """OSError where what the ranks printed could not be kept, as on a full disk."""
     follower = Follower(job.events(0), job.world_size)
 
     def tick() -> None:
@@ -115,7 +123,16 @@ def _carry_out(job: Job, case: Case, bench: Bench) -> Any:
     session = bench.launcher.start(job)
     limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
     with Sampler(job.folder / SAMPLES, root_pid=session.root_pid):
-        return watch(session, job, limits, bench.stop_asked, tick)
+        ending = watch(session, job, limits, bench.stop_asked, tick)
+    if session.lost_output is not None:
+        raise session.lost_output
+    return ending
+
+
+def require_room(folder: Path) -> None:
+    """What fails on a full disk says nothing of the program: the run stops there, and can be resumed."""
+    if shutil.disk_usage(folder).free < ROOM_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def figure_of(case: Case, key: Key, folder: Path) -> TrialFigure:

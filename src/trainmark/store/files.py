@@ -33,5 +33,7 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise StoreError(f"{path} is missing.") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path} cannot be read: {error}.") from error
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged: {error}.") from error

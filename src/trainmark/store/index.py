@@ -60,6 +60,8 @@ def query(runs: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
     try:
         with duckdb.connect(str(runs / INDEX), read_only=True, config=settings) as connection:
             answer = connection.execute(sql)
+            if answer is None:
+                raise StoreError("the query was refused: it holds no statement.")
             return [column[0] for column in answer.description or ()], answer.fetchall()
     except duckdb.Error as error:
         raise StoreError(f"the query was refused: {str(error).splitlines()[0]}.") from error

@@ -62,7 +62,10 @@ class RunFolder:
 
     @property
     def suite(self) -> str:
-        return (self.path / SUITE).read_text(encoding="utf-8")
+        try:
+            return (self.path / SUITE).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.path / SUITE} cannot be read: {error}.") from error
 
     @property
     def environment(self) -> Any:

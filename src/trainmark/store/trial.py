@@ -67,8 +67,10 @@ class TrialFolder:
 
     def set_aside(self, folder: Path, reason: str) -> None:
         """Keeps an attempt that does not count as `01.crashed-1`, `01.interrupted-2`, …"""
-        taken = len(list(self.done.parent.glob(f"{self.done.name}.{reason}-*")))
-        folder.rename(self.done.with_name(f"{self.done.name}.{reason}-{taken + 1}"))
+        number = 1
+        while (aside := self.done.with_name(f"{self.done.name}.{reason}-{number}")).exists():
+            number += 1
+        folder.rename(aside)
 
     def recover(self) -> None:
         """After a kill: what lies half-written was interrupted."""
@@ -77,6 +79,7 @@ class TrialFolder:
 
 
 def read_trial(folder: Path) -> TrialRecord:
+    again = "move its folder away, and `trainmark run --resume` measures it again."
     try:
         spec = TrialSpec(**read_json(folder / SPEC))
         found = read_json(folder / FIGURE)
@@ -88,15 +91,18 @@ def read_trial(folder: Path) -> TrialRecord:
             figure=None if figure is None else figure_from_dict(figure),
             **found,
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{folder} does not hold a trial of this version: {error}.") from error
+    except StoreError as error:
+        raise StoreError(f"{str(error).removesuffix('.')}; {again}") from error
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise StoreError(f"{folder} does not hold a trial of this version ({error}); {again}") from error
 
 
 def finished_trials(trials: Path) -> Iterator[Path]:
     """Finished trial folders in the order of case and repeat."""
     for case in sorted(trials.iterdir()) if trials.is_dir() else []:
         if case.is_dir():
-            yield from sorted(folder for folder in case.iterdir() if folder.name.isdigit())
+            done = [folder for folder in case.iterdir() if folder.name.isdecimal()]
+            yield from sorted(done, key=lambda folder: int(folder.name))
 
 
 def _record_to_dict(record: TrialRecord) -> dict[str, Any]:

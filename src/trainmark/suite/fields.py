@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from reprlib import repr as short
 from typing import Any
 
 from trainmark.suite import values
+from trainmark.suite.errors import nearest
 from trainmark.suite.model import Command, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 
@@ -31,12 +33,10 @@ def section(**keys: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
 
     def parse(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise ValueError(f"takes {{{', '.join(keys)}}}, not {value!r}")
+            raise ValueError(f"takes {{{', '.join(keys)}}}, not {short(value)}")
         read = {}
         for key, item in value.items():
             if key not in keys:
-                from trainmark.suite.errors import nearest
-
                 raise ValueError(f"has no key '{key}'{nearest(str(key), keys)}")
             try:
                 read[key] = keys[key](item)
@@ -49,9 +49,9 @@ def section(**keys: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
 
 def repeats(value: Any) -> Repeats:
     if not isinstance(value, dict):
-        fixed = values.count(value)
+        fixed = values.repeat_count(value)
         return Repeats(fixed, fixed)
-    read = section(min=values.count, max=values.count, until=values.relative_width)(value)
+    read = section(min=values.repeat_count, max=values.repeat_count, until=values.relative_width)(value)
     least = read.get("min", 5)
     most = read.get("max", max(20, least) if "until" in read else least)
     if most < least:
@@ -63,14 +63,21 @@ def workload(value: Any) -> str | Command:
     if isinstance(value, str):
         return values.text(value)
     read = section(
-        name=values.text, command=values.text, reader=values.text, pattern=values.text, unit=values.text
+        name=values.name,
+        command=values.text,
+        reader=values.text,
+        pattern=values.regular_expression,
+        unit=values.text,
     )(value)
     if "command" not in read:
         raise ValueError("needs a 'command', or the name of a built-in workload")
+    reader = read.get("reader", "pattern" if "pattern" in read else "probe")
+    if reader == "pattern" and "pattern" not in read:
+        raise ValueError("needs a 'pattern', a regular expression that matches the line of a step")
     return Command(
         name=read.get("name", "command"),
         line=read["command"],
-        reader=read.get("reader", "probe"),
+        reader=reader,
         pattern=read.get("pattern"),
         unit=read.get("unit", "samples"),
     )
@@ -100,7 +107,7 @@ CASE_FIELDS: dict[str, Field] = {
     "retries": Field(values.count_or_none, 1),
 }
 SUITE_FIELDS: dict[str, Field] = {
-    "name": Field(values.text, None),
+    "name": Field(values.name, None),
     "about": Field(values.text, ""),
     "seed": Field(values.count_or_none, 0),
     "cases": Field(lambda value: value, None),

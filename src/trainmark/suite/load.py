@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from trainmark.suite.fields import CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
 from trainmark.suite.model import Case, Command, Rules, Suite
 from trainmark.suite.source import Source
 from trainmark.suite.topology import Topology, powers_of_two
+from trainmark.suite.values import NAME
 
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
 MOST_CASES = 2000
-SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 
 def built_in_names() -> list[str]:
@@ -29,7 +29,7 @@ def built_in_names() -> list[str]:
 
 def find(name: str) -> Path:
     """The file behind a built-in name or a path."""
-    if (built_in := BUILT_IN / f"{name}.yaml").is_file() and SAFE_NAME.fullmatch(name):
+    if (built_in := BUILT_IN / f"{name}.yaml").is_file() and NAME.fullmatch(name):
         return built_in
     path = Path(name)
     if path.is_file():
@@ -41,15 +41,19 @@ def find(name: str) -> Path:
 
 def load(name: str, overrides: Sequence[str] = (), devices_here: int = 1) -> Suite:
     path = find(name)
-    if path.stat().st_size > LARGEST_SUITE_BYTES:
-        raise SuiteError(f"{name} is larger than 1 MiB and cannot be a suite.")
+    suite = parse(read_text(path), path.name, overrides, devices_here)
+    return replace(suite, folder=None if path.parent == BUILT_IN else str(path.resolve().parent))
+
+
+def read_text(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuiteError(f"{name} cannot be read as UTF-8 text: {error}.") from error
-    suite = parse(text, path.name, overrides, devices_here)
-    folder = None if path.parent == BUILT_IN else str(path.resolve().parent)
-    return Suite(suite.name, suite.about, suite.cases, suite.seed, suite.text, folder)
+        if path.stat().st_size > LARGEST_SUITE_BYTES:
+            raise SuiteError(f"{path} is larger than 1 MiB and cannot be a suite.")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path} is not UTF-8 text and cannot be a suite.") from error
+    except OSError as error:
+        raise SuiteError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def parse(text: str, name: str, overrides: Sequence[str] = (), devices_here: int = 1) -> Suite:
@@ -59,37 +63,38 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), devices_here: int
         raise SuiteError(
             f"{name}: a suite is a mapping of keys to values; see `trainmark suites show quick`."
         )
+    given = origin.data
+    listed = given.get("cases", [{}])
+    if not isinstance(listed, list) or not listed:
+        raise SuiteError(f"{origin.at(('cases',))}: 'cases' takes a list of mappings, one a case.")
     for override in overrides:
-        apply(override, origin.data)
-    top = {key: value for key, value in origin.data.items() if key != "cases"}
-    _refuse_unknown(top, {**CASE_FIELDS, **SUITE_FIELDS}, origin, ())
-    title = _read("name", origin.data.get("name", Path(name).stem), origin, ("name",))
-    if not SAFE_NAME.fullmatch(title):
-        raise SuiteError(
-            f"{origin.at(('name',))}: the name '{title}' must be letters, digits, '.', '_' or '-'."
-        )
-    listed = origin.data.get("cases") or [{}]
-    if not isinstance(listed, list):
-        raise SuiteError(f"{origin.at(('cases',))}: 'cases' takes a list of mappings.")
-    defaults = {key: value for key, value in top.items() if key in CASE_FIELDS}
+        apply(override, origin)
+    _refuse_unknown(given, {**CASE_FIELDS, **SUITE_FIELDS}, origin)
+    title = _read("name", given.get("name", Path(name).stem), origin.at(("name",)))
+    about = _read("about", given["about"], origin.at(("about",))) if "about" in given else ""
+    defaults = {key: value for key, value in given.items() if key in CASE_FIELDS}
     cases: dict[str, Case] = {}
-    for index, given in enumerate(listed):
-        for case in _cases_of(given, index, defaults, origin, devices_here):
-            if cases.setdefault(case.slug, case) != case:
-                at = origin.at(("cases", index))
-                raise SuiteError(f"{at}: a second, different case {case.slug}; give the two different names.")
-            if len(cases) > MOST_CASES:
-                raise SuiteError(f"{name}: more than {MOST_CASES} cases; narrow the lists.")
+    expanded = (
+        (index, case)
+        for index, own in enumerate(listed)
+        for case in _cases_of(own, index, defaults, origin, devices_here)
+    )
+    for count, (index, case) in enumerate(expanded, 1):
+        if count > MOST_CASES:
+            raise SuiteError(f"{name}: more than {MOST_CASES} cases; narrow the lists.")
+        if cases.setdefault(case.slug, case) != case:
+            at = origin.at(("cases", index))
+            raise SuiteError(f"{at}: a second, different case {case.slug}; give the two different names.")
     return Suite(
         name=title,
-        about=" ".join(str(origin.data.get("about", "")).split()),
+        about=" ".join(about.split()),
         cases=tuple(cases.values()),
-        seed=_read("seed", origin.data.get("seed", 0), origin, ("seed",)),
-        text=yaml.safe_dump(origin.data, sort_keys=False, allow_unicode=True),
+        seed=_read("seed", given.get("seed", 0), origin.at(("seed",))),
+        text=yaml.safe_dump(given, sort_keys=False, allow_unicode=True),
     )
 
 
-def apply(override: str, data: dict[str, Any]) -> None:
+def apply(override: str, origin: Source) -> None:
     """`measure.steps=50` or `precision=fp32,amp`, over the suite's value and every case's own."""
     path, equals, written = override.partition("=")
     key, _, inner = path.strip().partition(".")
@@ -99,11 +104,17 @@ def apply(override: str, data: dict[str, Any]) -> None:
         )
     if key not in CASE_FIELDS and key not in ("name", "about", "seed"):
         raise SuiteError(f"--set {override}: unknown key '{key}'{nearest(key, CASE_FIELDS)}")
-    value = source.read(written or "''", f"--set {override}").data
+    place = f"--set {override}"
+    value = source.read(written or "''", place).data
     if key in CASE_FIELDS and CASE_FIELDS[key].axis and isinstance(value, str) and "," in value:
-        value = [source.read(part, f"--set {override}").data for part in value.split(",")]
-    holders = [data, *(case for case in data.get("cases") or [] if isinstance(case, dict) and key in case)]
-    for holder in holders:
+        value = [source.read(part or "''", place).data for part in value.split(",")]
+    holders: dict[source.Path, dict[str, Any]] = {(): origin.data}
+    for index, case in enumerate(origin.data.get("cases", ())):
+        # A suite's name is not its cases'.
+        if key in CASE_FIELDS and isinstance(case, dict) and key in case:
+            holders["cases", index] = case
+    for where, holder in holders.items():
+        origin.places[(*where, key)] = place
         if inner:
             held = holder.get(key)
             holder[key] = {**(held if isinstance(held, dict) else {}), inner: value}
@@ -116,44 +127,44 @@ def _cases_of(
 ) -> Iterator[Case]:
     place: source.Path = ("cases", index)
     if not isinstance(given, dict):
-        raise SuiteError(
-            f"{origin.at(place)}: a case is a mapping such as {{precision: amp}}, not {given!r}."
-        )
-    _refuse_unknown(given, {**CASE_FIELDS, "name": SUITE_FIELDS["name"]}, origin, place)
-    if "name" in given and not SAFE_NAME.fullmatch(str(given["name"])):
-        raise SuiteError(f"{origin.at((*place, 'name'))}: a case's name is letters, digits, '.', '_' or '-'.")
-    single: dict[str, Any] = {"label": given.get("name")}
+        raise SuiteError(f"{origin.at(place)}: a case is a mapping such as {{precision: amp}}.")
+    called = f"'{given['name']}'" if "name" in given else index + 1
+    known = {**CASE_FIELDS, "name": SUITE_FIELDS["name"]}
+    _refuse_unknown(given, known, origin, place, f" in case {called}")
+
+    def at(key: str) -> str:
+        return origin.at((*place, key) if key in given else (key,))
+
+    single: dict[str, Any] = {"label": _read("name", given["name"], at("name")) if "name" in given else None}
     axes: dict[str, list[Any]] = {}
     for key, field in CASE_FIELDS.items():
-        path = (*place, key) if key in given else (key,)
         value = given.get(key, defaults.get(key))
         if value is None:
             single[key] = field.default
         elif field.axis and isinstance(value, list):
             if not value:
-                raise SuiteError(f"{origin.at(path)}: '{key}' is an empty list; give at least one value.")
-            axes[key] = [_read(key, item, origin, path) for item in value]
+                raise SuiteError(f"{at(key)}: '{key}' is an empty list; give at least one value.")
+            axes[key] = [_read(key, item, at(key)) for item in value]
         else:
-            single[key] = _read(key, value, origin, path)
+            single[key] = _read(key, value, at(key))
     if "topology" in single:
         axes["topology"] = [single.pop("topology")]
     spread = [powers_of_two(devices_here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
     axes["topology"] = list(itertools.chain.from_iterable(spread))
     for chosen in itertools.product(*axes.values()):
-        yield _case({**single, **dict(zip(axes, chosen, strict=True))}, origin, place)
+        yield _case({**single, **dict(zip(axes, chosen, strict=True))}, at)
 
 
-def _case(read: Mapping[str, Any], origin: Source, place: source.Path) -> Case:
+def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
     workload, framework = read["workload"], read["framework"]
     if isinstance(workload, Command):
         framework = None
     elif workload not in workloads.built_in():
         known = nearest(workload, workloads.built_in())
-        raise SuiteError(f"{origin.at((*place, 'workload'))}: there is no workload '{workload}'{known}")
+        raise SuiteError(f"{at('workload')}: there is no workload '{workload}'{known}")
     elif framework not in workloads.frameworks(workload):
         known = nearest(framework, workloads.frameworks(workload))
-        at = origin.at((*place, "framework"))
-        raise SuiteError(f"{at}: {workload} has no framework '{framework}'{known}")
+        raise SuiteError(f"{at('framework')}: {workload} has no framework '{framework}'{known}")
     limits = read["limits"]
     topology: Topology = read["topology"]
     return Case(
@@ -186,18 +197,21 @@ def _case(read: Mapping[str, Any], origin: Source, place: source.Path) -> Case:
 
 
 def _refuse_unknown(
-    given: Mapping[Any, Any], known: Mapping[str, Any], origin: Source, place: source.Path
+    given: Mapping[str, Any],
+    known: Mapping[str, Any],
+    origin: Source,
+    place: source.Path = (),
+    where: str = "",
 ) -> None:
     for key in given:
         if key not in known:
-            where = f" in case {place[1] + 1}" if place and isinstance(place[1], int) else ""
-            at = origin.at((*place, str(key)))
-            raise SuiteError(f"{at}: unknown key '{key}'{where}{nearest(str(key), known)}")
+            raise SuiteError(f"{origin.at((*place, key))}: unknown key '{key}'{where}{nearest(key, known)}")
 
 
-def _read(key: str, value: Any, origin: Source, path: source.Path) -> Any:
+def _read(key: str, value: Any, at: str) -> Any:
     field = CASE_FIELDS.get(key) or SUITE_FIELDS[key]
     try:
         return field.parse(value)
     except ValueError as error:
-        raise SuiteError(f"{origin.at(path)}: '{key}' {error}.") from error
+        sentence = str(error)
+        raise SuiteError(f"{at}: '{key}' {sentence}{'' if sentence[-1] in '.?' else '.'}") from error

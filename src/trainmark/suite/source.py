@@ -1,7 +1,8 @@
-"""YAML read with the line of every key, so that an error can point at it."""
+"""YAML read with the place of every value, so that an error can point at it."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,51 +12,63 @@ from trainmark.suite.errors import SuiteError
 
 Path = tuple[str | int, ...]
 
+# Aliases let a short file stand for billions of values; a suite has hundreds.
+MOST_VALUES = 50_000
+# YAML can write these with an escape, but no file name, command or UTF-8 file can hold them.
+UNUSABLE = re.compile("[\0\ud800-\udfff]")
+KEY_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
+
 
 @dataclass(frozen=True)
 class Source:
-    """Plain values, and where each of them stands."""
+    """Plain values, and where each of them was written."""
 
     name: str
     data: Any
-    lines: dict[Path, int] = field(default_factory=dict)
+    places: dict[Path, str] = field(default_factory=dict)
 
     def at(self, path: Path) -> str:
-        """`suite.yaml:14`, or the file alone for what has no line (an override from the command line)."""
-        while path and path not in self.lines:
+        """`suite.yaml:14`, or the override that set the value; the nearest place around it otherwise."""
+        while path and path not in self.places:
             path = path[:-1]
-        return f"{self.name}:{self.lines[path]}" if path in self.lines else self.name
+        return self.places.get(path, self.name)
 
 
 def read(text: str, name: str) -> Source:
-    lines: dict[Path, int] = {}
+    places: dict[Path, str] = {}
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             raise SuiteError(f"{name} is empty; see `trainmark suites show quick` for an example.")
-        _note_lines(node, (), lines, name)
-        return Source(name, loader.construct_document(node), lines)
+        _note_places(node, (), places, name)
+        return Source(name, loader.construct_document(node), places)
+    except SuiteError:
+        raise
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise SuiteError(f"{name}{line}: not valid YAML: {error.problem}.") from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        if isinstance(error, SuiteError):
-            raise
+    except RecursionError as error:
+        raise SuiteError(f"{name}: the values are nested too deeply for a suite.") from error
+    except (yaml.YAMLError, ValueError) as error:
         raise SuiteError(f"{name}: not valid YAML: {' '.join(str(error).split())}.") from error
 
 
-def _note_lines(node: yaml.Node, path: Path, lines: dict[Path, int], name: str) -> None:
-    lines[path] = node.start_mark.line + 1
+def _note_places(node: yaml.Node, path: Path, places: dict[Path, str], name: str) -> None:
+    at = places[path] = f"{name}:{node.start_mark.line + 1}"
+    if len(places) > MOST_VALUES:
+        raise SuiteError(f"{name}: more than {MOST_VALUES} values, those that aliases repeat included.")
     if isinstance(node, yaml.MappingNode):
-        seen = set()
         for key, value in node.value:
-            line = key.start_mark.line + 1
-            if key.value in seen:
-                raise SuiteError(f"{name}:{line}: '{key.value}' is given twice; keep one.")
-            seen.add(key.value)
-            _note_lines(value, (*path, key.value), lines, name)
-            lines[(*path, key.value)] = line
+            at = f"{name}:{key.start_mark.line + 1}"
+            if key.tag not in KEY_TAGS:
+                raise SuiteError(f"{at}: a key must be text; put it in quotes if it is meant as such.")
+            if (*path, key.value) in places:
+                raise SuiteError(f"{at}: '{key.value}' is given twice; keep one.")
+            _note_places(value, (*path, key.value), places, name)
+            places[(*path, key.value)] = at
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _note_lines(item, (*path, index), lines, name)
+            _note_places(item, (*path, index), places, name)
+    elif UNUSABLE.search(node.value):
+        raise SuiteError(f"{at}: the text holds a character that cannot be stored; leave it out.")

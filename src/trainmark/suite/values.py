@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from reprlib import repr as short
 from typing import Any
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
+LONGEST_SECONDS = 10**8
+LARGEST = 10**9
+MOST_REPEATS = 10_000
+# Names become folders.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"takes text, not {value!r}")
+        raise ValueError(f"takes text, not {short(value)}")
     return value
+
+
+def name(value: Any) -> str:
+    if not isinstance(value, str) or not NAME.fullmatch(value):
+        raise ValueError(f"takes text of letters, digits, '.', '_' and '-', not {short(value)}")
+    return value
+
+
+def regular_expression(value: Any) -> str:
+    try:
+        re.compile(text(value).encode())
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"takes a regular expression, not {short(value)}: {error}") from error
+    return str(value)
 
 
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"takes true or false, not {value!r}")
+        raise ValueError(f"takes true or false, not {short(value)}")
     return value
 
 
@@ -29,10 +50,14 @@ def count_or_none(value: Any) -> int:
     return _whole(value, least=0)
 
 
+def repeat_count(value: Any) -> int:
+    return _whole(value, least=1, most=MOST_REPEATS)
+
+
 def one_of(*choices: str) -> Callable[[Any], str]:
     def parse(value: Any) -> str:
         if value not in choices:
-            raise ValueError(f"takes {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
+            raise ValueError(f"takes {', '.join(choices[:-1])} or {choices[-1]}, not {short(value)}")
         return str(value)
 
     return parse
@@ -41,19 +66,19 @@ def one_of(*choices: str) -> Callable[[Any], str]:
 def loss_scale(value: Any) -> str:
     if value == "dynamic":
         return "dynamic"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 2**24:
-        raise ValueError(f"takes 'dynamic' or a number above zero, not {value!r}")
+    if not _is_number(value) or not 0 < value < 2**24:
+        raise ValueError(f"takes 'dynamic' or a number above zero, not {short(value)}")
     return f"{value:g}"
 
 
 def duration(value: Any) -> float:
     """Seconds from `90`, `90s`, `30m`, `2h`."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-        return float(value)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value.strip()) if isinstance(value, str) else None
-    if not found or float(found[1]) == 0:
-        raise ValueError(f"takes a time such as 90s, 30m or 2h, not {value!r}")
-    return float(found[1]) * UNITS[found[2]]
+    seconds = value
+    if isinstance(value, str) and (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value.strip())):
+        seconds = float(found[1]) * UNITS[found[2]]
+    if not _is_number(seconds) or not 0 < seconds <= LONGEST_SECONDS:
+        raise ValueError(f"takes a time such as 90s, 30m or 2h, not {short(value)}")
+    return float(seconds)
 
 
 def relative_width(value: Any) -> float:
@@ -62,23 +87,28 @@ def relative_width(value: Any) -> float:
         re.fullmatch(r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*%", value.strip()) if isinstance(value, str) else None
     )
     if not found or not 0 < float(found[1]) < 100:
-        raise ValueError(f"takes a width such as '±0.5%', not {value!r}")
+        raise ValueError(f"takes a width such as '±0.5%', not {short(value)}")
     return float(found[1]) / 100
 
 
 def string_map(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise ValueError(f"takes NAME: value pairs, not {value!r}")
-    return {text(key): str(item) for key, item in value.items()}
+        raise ValueError(f"takes NAME: value pairs, not {short(value)}")
+    for key, item in value.items():
+        if not VARIABLE.fullmatch(key):
+            raise ValueError(f"holds {short(key)}, which cannot name a variable")
+        # YAML reads `yes` as true and an empty value as null; a program would get "True" and "None".
+        if not isinstance(item, str) and not _is_number(item):
+            raise ValueError(f"takes text for {key}, not {short(item)}; put it in quotes")
+    return {key: str(item) for key, item in value.items()}
 
 
-def text_list(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise ValueError(f"takes a list, not {value!r}")
-    return tuple(str(item) for item in value)
-
-
-def _whole(value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
-        raise ValueError(f"takes a whole number from {least} up, not {value!r}")
+def _whole(value: Any, least: int, most: int = LARGEST) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        end = "up" if most == LARGEST else f"to {most}"
+        raise ValueError(f"takes a whole number from {least} {end}, not {short(value)}")
     return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -6,6 +6,7 @@ Runs inside every framework's interpreter: standard library only, Python 3.7+.
 import argparse
 import json
 import os
+import resource
 import sys
 
 REFUSED = 3  # exit code of a workload that cannot do what was asked on this device
@@ -20,7 +21,7 @@ def parse(arguments, program):
     add = parser.add_argument
     add("--batch", type=int, default=32, help="images per device and step")
     add("--precision", choices=["fp32", "tf32", "amp", "bf16"], default="fp32")
-    add("--loss-scale", default="dynamic", help="'dynamic' or a number; for --precision amp")
+    add("--loss-scale", type=loss_scale, default="dynamic", help="'dynamic' or a number; for --precision amp")
     add("--layout", choices=["NCHW", "NHWC"], default="NCHW")
     add("--compile", action="store_true", help="the framework's compiler")
     add("--cuda-graph", action="store_true", help="capture the whole step and replay it")
@@ -36,6 +37,33 @@ def parse(arguments, program):
     options.world_size = int(os.environ.get("WORLD_SIZE", "1"))
     options.global_batch = options.batch * options.world_size
     return options
+
+
+def loss_scale(text):
+    """`dynamic`, or the static scale as a number above zero."""
+    if text == "dynamic":
+        return text
+    scale = float(text)
+    if not 0 < scale < float("inf"):
+        raise ValueError(text)
+    return scale
+
+
+def check_hardware(options, capability):
+    """Refuses what the device can do in no framework; `capability` is NVIDIA's, None for a CPU."""
+    on_cpu = capability is None
+    ampere = not on_cpu and capability >= (8, 0)
+    if options.precision == "tf32" and not ampere:
+        raise Refusal("tf32 needs an NVIDIA GPU of compute capability 8.0 or later; use fp32.")
+    if options.precision == "bf16" and not on_cpu and not ampere:
+        raise Refusal("bf16 needs compute capability 8.0 or later on NVIDIA; use amp.")
+    if options.cuda_graph and on_cpu:
+        raise Refusal("a CUDA graph needs a CUDA device; leave cuda_graph out.")
+
+
+def process_memory_peak():
+    """Bytes that this process has held at most: what a step on the CPU reports as its memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def run(program, check, train, facts):

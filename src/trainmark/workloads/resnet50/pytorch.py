@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-import resource
+import itertools
 import shutil
 import time
 
@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from trainmark import probe
 from trainmark.workloads.resnet50 import options, recipe
 
-# ── the model ──
+# The model
 
 
 class Bottleneck(nn.Module):
@@ -48,6 +48,8 @@ class ResNet50(nn.Module):
                 channels = width * recipe.EXPANSION
         self.blocks = nn.Sequential(*blocks)
         self.classifier = nn.Linear(channels, recipe.CLASSES)
+        nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
+        nn.init.zeros_(self.classifier.bias)
 
     def forward(self, x):
         x = self.blocks(self.stem(x))
@@ -64,33 +66,59 @@ def batch_norm(channels):
     return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
 
 
-# ── the data ──
-
-
-def synthetic_batch(opt, device, pin=False):
-    images = torch.randn(opt.batch, 3, opt.image_size, opt.image_size, device=device)
-    labels = torch.randint(recipe.CLASSES, (opt.batch,), device=device)
-    images = images.contiguous(memory_format=memory_format(opt))
-    return (images.pin_memory(), labels.pin_memory()) if pin else (images, labels)
-
-
-def batches(opt, device):
-    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
-    if opt.data == "synthetic":
-        resident = synthetic_batch(opt, device)
-        while True:
-            yield resident
-    pool = [synthetic_batch(opt, "cpu", pin=device.type == "cuda") for _ in range(4)]
-    while True:
-        for images, labels in pool:
-            yield images.to(device, non_blocking=True), labels.to(device, non_blocking=True)
+def build_model(opt, device):
+    torch.manual_seed(opt.seed)  # the same weights on every rank
+    model = ResNet50().to(device, memory_format=memory_format(opt))
+    torch.manual_seed(opt.seed + 1 + opt.rank)  # other images on each
+    if opt.world_size > 1:
+        # PyTorch 2.13 gave the argument that keeps batch-norm statistics each rank's own a new name.
+        known = inspect.signature(DistributedDataParallel).parameters
+        own = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+        local = [device.index] if device.type == "cuda" else None
+        model = DistributedDataParallel(model, local, gradient_as_bucket_view=True, **{own: False})
+    return torch.compile(model) if opt.compile else model
 
 
 def memory_format(opt):
     return torch.channels_last if opt.layout == "NHWC" else torch.contiguous_format
 
 
-# ── the step ──
+# The data
+
+
+def batches(opt, device):
+    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    if opt.data == "synthetic":
+        return itertools.repeat(synthetic_batch(opt, device))
+    pool = [synthetic_batch(opt, "cpu") for _ in range(recipe.HOST_BATCHES)]
+    return copied(pool, device) if device.type == "cuda" else itertools.cycle(pool)
+
+
+def synthetic_batch(opt, device):
+    images = torch.randn(opt.batch, 3, opt.image_size, opt.image_size, device=device)
+    labels = torch.randint(recipe.CLASSES, (opt.batch,), device=device)
+    return images.contiguous(memory_format=memory_format(opt)), labels
+
+
+def copied(pool, device):
+    """The batches of the pool in turn, each copied on a stream of its own while the one before is in use."""
+    pool = [(images.pin_memory(), labels.pin_memory()) for images, labels in pool]
+    buffers = [tuple(torch.empty_like(tensor, device=device) for tensor in pool[0]) for _ in range(2)]
+    compute, copying = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    arriving = None
+    for index in itertools.count():
+        images, labels = buffers[index % 2]
+        compute.wait_stream(copying)  # for the batch handed out below
+        copying.wait_stream(compute)  # for the step that has used this buffer
+        with torch.cuda.stream(copying):
+            images.copy_(pool[index % len(pool)][0], non_blocking=True)
+            labels.copy_(pool[index % len(pool)][1], non_blocking=True)
+        if arriving is not None:
+            yield arriving
+        arriving = images, labels
+
+
+# The step
 
 
 class Step:
@@ -100,8 +128,10 @@ class Step:
         self.model = model
         self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
         self.rate = torch.zeros((), device=device)
-        norms = [p for m in model.modules() if isinstance(m, nn.BatchNorm2d) for p in m.parameters()]
-        others = [p for p in model.parameters() if all(p is not norm for norm in norms)]
+        norms, others = [], []
+        for module in model.modules():
+            kind = norms if isinstance(module, nn.BatchNorm2d) else others
+            kind.extend(module.parameters(recurse=False))
         self.optimizer = torch.optim.SGD(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
             lr=self.rate,
@@ -109,21 +139,17 @@ class Step:
             weight_decay=recipe.WEIGHT_DECAY,
             fused=True,  # reads loss scale and rate on the device: no wait, and a graph can capture it
         )
+        for parameter in norms + others:
+            # Left to itself the fused update takes memory as it finds it when the first step overflows.
+            self.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+        half = {"amp": torch.float16, "bf16": torch.bfloat16}.get(opt.precision)
         self.autocast = contextlib.nullcontext
-        self.scaler = torch.amp.GradScaler(device.type, enabled=False)
-        if opt.precision in ("amp", "bf16"):
-            dtype = torch.float16 if opt.precision == "amp" else torch.bfloat16
-            self.autocast = lambda: torch.autocast(device.type, dtype, cache_enabled=not opt.cuda_graph)
-        if opt.precision == "amp":
-            static = opt.loss_scale != "dynamic"
-            self.scaler = torch.amp.GradScaler(
-                device.type,
-                init_scale=float(opt.loss_scale) if static else 2.0**16,
-                # A static scale is a dynamic one that never grows and never backs off.
-                growth_factor=1.0 + 1e-9 if static else 2.0,
-                backoff_factor=1.0 - 1e-9 if static else 0.5,
-                growth_interval=2**31 - 1 if static else 2000,
-            )
+        if half is not None:
+            self.autocast = lambda: torch.autocast(device.type, half, cache_enabled=not opt.cuda_graph)
+        self.static_scale = None if opt.loss_scale == "dynamic" else opt.loss_scale
+        self.scaler = torch.amp.GradScaler(
+            device.type, init_scale=self.static_scale or 2.0**16, enabled=opt.precision == "amp"
+        )
 
     def __call__(self, images, labels):
         self.optimizer.zero_grad(set_to_none=True)
@@ -131,7 +157,7 @@ class Step:
             loss = self.criterion(self.model(images), labels)
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
-        self.scaler.update()
+        self.scaler.update(self.static_scale)  # set anew, a static scale neither grows nor backs off
         return loss.detach()
 
 
@@ -157,7 +183,7 @@ class CapturedStep:
         return self.loss
 
 
-# ── main ──
+# Main
 
 
 class CudaClock:
@@ -201,16 +227,11 @@ def train(opt):
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-    use_tf32 = opt.precision != "fp32"
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = use_tf32
-    torch.manual_seed(opt.seed)  # the same weights on every rank
-    model = ResNet50().to(device, memory_format=memory_format(opt))
-    torch.manual_seed(opt.seed + 1 + opt.rank)  # other images on each
+    # The newer `fp32_precision` would break torch.compile before PyTorch 2.12.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = opt.precision != "fp32"
     if opt.world_size > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        local = [device.index] if device.type == "cuda" else None
-        model = DistributedDataParallel(model, device_ids=local, gradient_as_bucket_view=True, **per_device())
-    step = Step(opt, torch.compile(model) if opt.compile else model, device)
+    step = Step(opt, build_model(opt, device), device)
     stream = batches(opt, device)
     # The rate is still zero here: what warms the capture up does not move the weights.
     take = CapturedStep(step, *next(stream)) if opt.cuda_graph else step
@@ -237,34 +258,19 @@ def train(opt):
         dist.destroy_process_group()
 
 
-def per_device():
-    """Batch-norm statistics stay each rank's own; PyTorch 2.13 gave the argument a new name."""
-    known = inspect.signature(DistributedDataParallel).parameters
-    return {"forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers": False}
-
-
 def check(opt):
     """Refuses what this device cannot do; asked before anything starts."""
     if opt.device == "cuda" and not torch.cuda.is_available():
         raise options.Refusal(
             "PyTorch sees no CUDA device here; use --device cpu or a CUDA build of PyTorch."
         )
-    on_cpu = opt.device == "cpu"
-    capability = (0, 0) if on_cpu else torch.cuda.get_device_capability()
-    if opt.precision == "tf32" and capability < (8, 0):
-        raise options.Refusal("tf32 needs an NVIDIA GPU of compute capability 8.0 or later; use fp32.")
-    if opt.precision == "bf16" and not on_cpu and capability < (8, 0):
-        raise options.Refusal("bf16 needs compute capability 8.0 or later on NVIDIA; use amp.")
-    if opt.cuda_graph and on_cpu:
-        raise options.Refusal("a CUDA graph needs a CUDA device; leave cuda_graph out.")
+    options.check_hardware(opt, torch.cuda.get_device_capability() if opt.device == "cuda" else None)
     if opt.cuda_graph and opt.world_size > 1:
         raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
-    if opt.compile and on_cpu and not (shutil.which("c++") or shutil.which("g++")):
+    if opt.compile and opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise options.Refusal(
             "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."
         )
-    if opt.loss_scale != "dynamic" and not float(opt.loss_scale) > 0:
-        raise options.Refusal("a static loss scale must be above zero.")
 
 
 def facts():
@@ -284,7 +290,7 @@ def device_name(device):
 def peak_memory(device):
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return options.process_memory_peak()
 
 
 def measured_peak(opt, device):

@@ -13,6 +13,8 @@ PARAMETERS = 25557032
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))  # blocks, width of the 3x3 convolution
 EXPANSION = 4
 
+# Initial weights are normal with variance 2/fan-in for a convolution (He et al. 2015) and 1/fan-in for the
+# classifier; batch norm starts as the identity, the classifier's bias at zero.
 MOMENTUM = 0.875
 WEIGHT_DECAY = 3.0517578125e-05  # 1/32768; never on batch norm
 LABEL_SMOOTHING = 0.1
@@ -24,6 +26,8 @@ BASE_BATCH = 256
 WARMUP_EPOCHS = 8
 EPOCHS = 90
 TRAINING_IMAGES = 1281167  # ILSVRC2012
+
+HOST_BATCHES = 4  # synthetic batches that a host loader hands out in turn
 
 
 def learning_rate(step: int, global_batch: int) -> float:

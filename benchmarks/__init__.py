@@ -1,0 +1,1 @@
+"""What Trainmark itself costs, measured against its targets: `make bench`."""

@@ -1,0 +1,33 @@
+"""`python -m benchmarks [NAME …]` measures all or those named and prints a table; it keeps nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from benchmarks.row import Row, table
+
+MEASUREMENTS = {
+    "probe": "what the probe adds to a step of 50 ms",
+    "startup": "`trainmark --help` against `python -c pass`",
+    "report": "index and reports over 10,000 trials",
+    "changes": "change points in 1,000,000 steps",
+    "events": "1,000,000 step events read into a trace",
+    "sampler": "the device sampler at its two looks a second",
+}
+
+
+def main(names: list[str]) -> int:
+    if unknown := [name for name in names if name not in MEASUREMENTS]:
+        print(f"there is no measurement '{unknown[0]}'; there are {', '.join(MEASUREMENTS)}", file=sys.stderr)
+        return 2
+    rows: list[Row] = []
+    for name in names or MEASUREMENTS:
+        print(f"{name}: {MEASUREMENTS[name]} …", flush=True)
+        rows += importlib.import_module(f"benchmarks.{name}").measure()
+    print(f"\n{table(rows)}")
+    return 0 if all(row.holds is not False for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,46 @@
+"""Every measurement once, far too small to mean anything: that it runs and what it says, never how fast."""
+
+from __future__ import annotations
+
+import importlib
+import math
+
+import pytest
+
+SMALL = {
+    "probe": {"pairs": 2, "steps": 1, "calls": 100},
+    "startup": {"repeats": 2},
+    "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
+    "changes": {"steps": 2_000, "repeats": 2},
+    "events": {"steps": 100},
+    "sampler": {"repeats": 2, "seconds": 0.6},
+}
+
+
+def test_every_measurement_is_tried_here():
+    assert SMALL.keys() == importlib.import_module("benchmarks.__main__").MEASUREMENTS.keys()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_measurement_runs_and_gives_finite_figures(name):
+    rows = importlib.import_module(f"benchmarks.{name}").measure(**SMALL[name])
+    assert rows
+    assert all(row.what.startswith(f"{name}: ") and math.isfinite(row.value) for row in rows)
+
+
+def test_what_misses_its_target_is_said_and_fails_the_command(monkeypatch, capsys):
+    main, row = importlib.import_module("benchmarks.__main__"), importlib.import_module("benchmarks.row")
+    startup = importlib.import_module("benchmarks.startup")
+    monkeypatch.setattr(startup, "measure", lambda: [row.Row("startup: slow", 0.4, "s", target=0.3)])
+    assert main.main(["startup"]) == 1
+    assert "FAILS" in capsys.readouterr().out
+
+
+def test_a_measurement_that_does_not_exist_is_named(capsys):
+    assert importlib.import_module("benchmarks.__main__").main(["prob"]) == 2
+    assert "'prob'" in capsys.readouterr().err
+
+
+def test_a_value_beside_its_repeats_is_their_median_between_the_quartiles():
+    found = importlib.import_module("benchmarks.row").from_repeats("x", [5.0, 1.0, 2.0, 4.0, 3.0], "s", 3.0)
+    assert (found.low, found.value, found.high, found.holds) == (2.0, 3.0, 4.0, True)

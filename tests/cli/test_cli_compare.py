@@ -1,0 +1,89 @@
+"""`compare`: the ratio with its interval, and a verdict for CI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from fabricated_runs import fabricate
+
+STEADY = [100.0, 101.0, 102.0, 99.0, 100.5, 101.5]
+SLOWER = [rate * 0.9 for rate in STEADY]
+NOISY = [70.0, 130.0, 99.0, 80.0, 120.0, 60.0]
+
+
+@pytest.fixture
+def against(trainmark, tmp_path):
+    """Compares a steady run with one of the given rates."""
+
+    def compared(rates: list[float], *words: str):
+        fabricate(tmp_path / "runs", "old", {"1n1g": STEADY})
+        fabricate(tmp_path / "runs", "new", {"1n1g": rates})
+        return trainmark("compare", "old", "new", *words)
+
+    return compared
+
+
+def test_a_case_that_is_surely_slower_is_marked(against):
+    said = against(SLOWER)
+    assert said.code == 0
+    assert said.out.splitlines()[1].startswith("-")
+    assert "×0.900" in said.out
+
+
+def test_the_same_again_is_no_certain_change(against):
+    assert against(STEADY).out.splitlines()[1].startswith("~")
+
+
+def test_json_has_the_ratio_its_bounds_and_the_mark(against):
+    (row,) = json.loads(against(SLOWER, "--json").out)["rows"]
+    assert row["ratio"] == pytest.approx(0.9)
+    assert row["low"] < 0.9 < row["high"] < 1
+    assert (row["changed"], row["mark"]) == (True, "-")
+
+
+def test_markdown_is_a_table(against):
+    assert "| ratio |" in against(SLOWER, "--format", "md").out
+
+
+def test_fail_below_fails_what_is_surely_slower(against):
+    said = against(SLOWER, "--fail-below", "0.97")
+    assert said.code == 1
+    assert said.err.startswith("trainmark: pytorch")
+    assert said.err.endswith("is at ×0.900, below 0.97.\n")
+
+
+def test_fail_below_passes_what_is_above_it(against):
+    said = against(SLOWER, "--fail-below", "0.85")
+    assert (said.code, said.err) == (0, "")
+
+
+def test_fail_below_passes_what_chance_explains(against):
+    said = against(NOISY, "--fail-below", "0.97")
+    assert "×0.8" in said.out
+    assert (said.code, said.err) == (0, "")
+
+
+def test_fail_below_fails_what_too_few_trials_leave_open(against):
+    said = against([90.0, 90.5], "--fail-below", "0.97")
+    assert said.out.splitlines()[1].startswith("?")
+    assert said.code == 1
+
+
+def test_cases_that_only_one_side_has_are_named(trainmark, runs):
+    said = trainmark("compare", "before", "after")
+    assert said.code == 0
+    assert "only in before: " in said.out
+    assert "1n2g" in said.out
+
+
+def test_runs_without_a_case_in_common_are_refused(trainmark, runs):
+    said = trainmark("compare", "before", "failed")
+    assert said.code == 2
+    assert "before and failed have no case in common" in said.err
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "nan", "much"])
+def test_a_limit_that_is_none_is_refused(trainmark, runs, limit):
+    said = trainmark("compare", "before", "after", "--fail-below", limit)
+    assert (said.code, said.out) == (2, "")

@@ -1,0 +1,207 @@
+"""`list`, `show`, `report`, `query` and `suites`: what scripts and people read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+from fabricated_runs import fabricate
+
+CASE = "pytorch-fp32-b32-1n1g"
+FORMATS = ("json", "csv", "md", "html", "text")
+
+
+def test_list_names_the_runs_oldest_first_with_how_far_they_got(trainmark, runs):
+    said = trainmark("list")
+    assert said.code == 0
+    assert [line.split()[0] for line in said.out.splitlines()] == ["failed", "before", "after"]
+    assert "7/8 trials, 1 failed" in said.out
+
+
+def test_list_json_has_what_scripts_rely_on(trainmark, runs):
+    rows = json.loads(trainmark("list", "--json").out)
+    assert [row["name"] for row in rows] == ["failed", "before", "after"]
+    assert rows[1].keys() >= {"name", "path", "suite", "created", "status", "ok", "failed", "outcomes"}
+
+
+def test_list_says_damaged_where_a_trial_cannot_be_read(trainmark, runs):
+    (runs / "before" / "trials" / CASE / "01" / "figure.json").write_text("{")
+    said = trainmark("list")
+    assert said.code == 0
+    assert "damaged" in said.out.splitlines()[1]
+
+
+def test_list_where_there_is_nothing_says_how_to_begin(trainmark):
+    assert trainmark("list").out == "no runs in runs; make one with `trainmark run quick`\n"
+    assert json.loads(trainmark("list", "--json").out) == []
+
+
+def test_the_folder_of_runs_may_be_told_by_option_or_environment(trainmark, runs, monkeypatch):
+    shutil.move(runs, runs.with_name("elsewhere"))
+    assert len(trainmark("list", "--runs", "elsewhere").out.splitlines()) == 3
+    monkeypatch.setenv("TRAINMARK_RUNS", "elsewhere")
+    assert len(trainmark("list").out.splitlines()) == 3
+
+
+def test_show_tells_results_trials_and_what_was_skipped(trainmark, runs):
+    said = trainmark("show")
+    assert said.code == 0
+    assert "after: Fabricated." in said.out
+    assert "110.8 img/s" in said.out
+    assert f"{CASE}/06  ok          111.50 images/s" in said.out
+    assert "pytorch-fp32-b32-1n8g  skipped     needs 8 CUDA devices a node" in said.out
+
+
+def test_show_json_has_the_run_its_trials_and_what_was_skipped(trainmark, runs):
+    told = json.loads(trainmark("show", "before", "--json").out)
+    assert (told["name"], told["ok"], told["failed"]) == ("before", 7, 1)
+    assert [trial["outcome"] for trial in told["trials"]] == ["ok"] * 7 + ["crashed"]
+
+
+def test_show_of_one_trial_tells_its_figure_doubts_command_and_last_lines(trainmark, runs):
+    said = trainmark("show", "before", f"{CASE}/02")
+    assert said.code == 0
+    for part in (
+        "throughput           101\n",
+        "! data-bound",
+        "OMP_NUM_THREADS=1 python -m train",
+        "this is trial 2",
+    ):
+        assert part in said.out
+
+
+def test_show_of_a_failed_trial_tells_why_and_after_which_retries(trainmark, runs):
+    said = trainmark("show", "failed", f"{CASE}/01")
+    assert said.code == 0
+    for part in ("crashed", "ValueError: no luck", "crashed: port taken", "this is trial 1"):
+        assert part in said.out
+    assert json.loads(trainmark("show", "failed", f"{CASE}/01", "--json").out)["throughput"] is None
+
+
+@pytest.mark.parametrize("trial", [f"{CASE}/99", f"../../before/trials/{CASE}/01", "", "/etc", CASE])
+def test_show_of_a_trial_that_is_not_there_says_so(trainmark, runs, trial):
+    said = trainmark("show", "after", trial or " ")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("trainmark: there is no finished trial")
+
+
+def test_report_writes_all_formats_into_the_run_and_says_where(trainmark, runs):
+    said = trainmark("report", "before")
+    assert said.code == 0
+    for line in said.out.splitlines():
+        assert (runs.parent / line.split()[1]).stat().st_size > 0
+    assert {path.name for path in (runs / "before").glob("report*")} == {
+        "report.html",
+        "report.md",
+        "report.json",
+        "report.csv",
+    }
+
+
+def test_report_in_chinese_stands_beside_the_english_one(trainmark, runs):
+    assert trainmark("report", "before", "--lang", "zh", "--out", "reports").code == 0
+    assert (runs.parent / "reports" / "report.zh.md").read_text(encoding="utf-8").count("加速比")
+    assert not (runs / "before" / "report.md").exists()
+
+
+def test_report_json_keeps_its_contract(trainmark, runs):
+    told = json.loads(trainmark("report", "before", "--format", "json").out)
+    one, two = told["results"]
+    assert (one["workload"], one["framework"], one["precision"]) == ("resnet50", "pytorch", "fp32")
+    assert (one["batch_per_device"], one["nodes"], one["devices_per_node"]) == (32, 1, 1)
+    assert one["throughput"].keys() >= {"median", "low", "high", "n", "unit"}
+    assert (one["throughput"]["median"], one["throughput"]["n"]) == (100.75, 6)
+    assert one["throughput"]["low"] < 100.75 < one["throughput"]["high"]
+    assert (two["throughput"]["n"], two["throughput"]["low"]) == (1, None)
+    assert two["speedup"].keys() >= {"value", "low", "high"}
+    assert one["memory_bytes"] == 3 << 30
+    assert [doubt["code"] for doubt in one["doubts"]] == ["data-bound"]
+    assert one["doubts"][0]["message"].endswith("the step waits for data: add loader workers.")
+    assert told["environment"]["host"]["hostname"] == "bench-1"
+
+
+def test_report_csv_has_a_row_a_result(trainmark, runs):
+    rows = list(csv.DictReader(io.StringIO(trainmark("report", "before", "--format", "csv").out)))
+    assert [row["devices_per_node"] for row in rows] == ["1", "2"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_one_format_is_printed_or_written_to_the_file_asked_for(trainmark, runs, kind):
+    printed = trainmark("report", "before", "--format", kind)
+    written = trainmark("report", "before", "--format", kind, "--out", f"mine.{kind}")
+    assert (printed.code, written.code) == (0, 0)
+    assert (runs.parent / f"mine.{kind}").read_text(encoding="utf-8") == printed.out
+    assert not list((runs / "before").glob("report*"))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_with_no_finished_trial_can_be_reported(trainmark, runs, kind, lang):
+    fabricate(runs, "empty", {})
+    said = trainmark("report", "empty", "--format", kind, "--lang", lang)
+    assert (said.code, said.err) == (0, "")
+
+
+@pytest.mark.parametrize("kind", ["json", "md", "html"])
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_run_whose_trials_all_failed_shows_the_failures(trainmark, runs, kind, lang):
+    said = trainmark("report", "failed", "--format", kind, "--lang", lang)
+    assert (said.code, said.err) == (0, "")
+    assert "no luck" in said.out
+
+
+def test_a_damaged_trial_stops_a_report_with_its_place(trainmark, runs):
+    (runs / "before" / "trials" / CASE / "01" / "figure.json").write_text("{")
+    for command in (("report", "before"), ("show", "before"), ("compare", "before", "after"), ("query",)):
+        said = trainmark(*command)
+        assert (said.code, said.out) == (2, "")
+        assert "01/figure.json is damaged" in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_a_report_that_cannot_be_written_says_where(trainmark, runs):
+    for out in ("/dev/null/x", "gone/x.md", "."):
+        said = trainmark("report", "before", "--format", "md", "--out", out)
+        assert said.code == 2
+        assert said.err.startswith("trainmark: the report cannot be written to ")
+
+
+def test_query_counts_the_trials_by_run_and_outcome(trainmark, runs):
+    said = trainmark("query")
+    assert said.code == 0
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["run", "outcome", "trials"],
+        ["after", "ok", "6"],
+        ["before", "crashed", "1"],
+        ["before", "ok", "7"],
+        ["failed", "crashed", "2"],
+    ]
+
+
+def test_query_json_answers_with_objects_and_rebuilds_when_told(trainmark, runs):
+    said = trainmark(
+        "query", "SELECT run, max(throughput) AS best FROM trials GROUP BY run ORDER BY run", "--json"
+    )
+    assert json.loads(said.out) == [
+        {"run": "after", "best": 112.0},
+        {"run": "before", "best": 190.0},
+        {"run": "failed", "best": None},
+    ]
+    assert trainmark("query", "--rebuild").code == 0
+
+
+def test_suites_lists_and_shows_what_is_built_in(trainmark):
+    said = trainmark("suites")
+    assert said.code == 0
+    assert said.out.startswith("quick  ")
+    assert {row["name"]: row["cases"] for row in json.loads(trainmark("suites", "--json").out)}["quick"] == 4
+    assert trainmark("suites", "show", "quick").out.startswith("name: quick\n")
+
+
+def test_env_json_is_one_object(trainmark):
+    said = trainmark("env", "--json")
+    assert said.code == 0
+    assert json.loads(said.out).keys() >= {"host", "devices", "software"}

@@ -1,0 +1,90 @@
+"""`run` on programs of a second or less: its exit codes, its plan, its refusals."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+
+import pytest
+
+PROGRAM = """
+from trainmark import probe
+
+run = probe.start()
+for _ in range(40):
+    sum(range(20_000))
+    run.step(samples=1)
+run.end()
+"""
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """Writes a suite around a command and gives its path."""
+    (tmp_path / "train.py").write_text(PROGRAM)
+
+    def written(command: str, more: str = "") -> str:
+        workload = json.dumps({"command": command, "name": "mine"})
+        text = f"workload: {workload}\nrepeats: 2\nwarmup: {{steps: 5}}\nmeasure: {{steps: 30}}\n{more}"
+        (tmp_path / "mine.yaml").write_text(text)
+        return "mine.yaml"
+
+    return written
+
+
+def test_a_run_whose_trials_went_well_ends_with_0_and_a_report(trainmark, suite, tmp_path):
+    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    assert said.code == 0
+    assert json.loads(said.out)["results"][0]["throughput"]["n"] == 2
+    assert (tmp_path / "runs" / "a" / "report.md").is_file()
+
+
+def test_a_run_with_failed_trials_ends_with_1_and_says_why(trainmark, suite):
+    said = trainmark("run", suite("echo no luck; exit 3", "retries: 0\n"), "--name", "a")
+    assert said.code == 1
+    assert "no luck" in said.err
+    assert "no luck" in trainmark("report", "a", "--format", "md").out
+
+
+def test_a_finished_run_resumed_runs_nothing_again(trainmark, suite, tmp_path):
+    trainmark("run", suite("{python} train.py"), "--name", "a")
+    folders = sorted((tmp_path / "runs" / "a" / "trials").glob("*/*"))
+    times = [folder.stat().st_mtime_ns for folder in folders]
+    assert trainmark("run", "--resume", "a").code == 0
+    assert sorted((tmp_path / "runs" / "a" / "trials").glob("*/*")) == folders
+    assert [folder.stat().st_mtime_ns for folder in folders] == times
+
+
+def test_a_dry_run_shows_every_trial_with_its_command_and_makes_nothing(trainmark, suite, tmp_path):
+    said = trainmark("run", suite("{python} train.py --batch {batch_per_device}"), "--dry-run", "--json")
+    told = json.loads(said.out)
+    assert said.code == 0
+    assert [trial["id"] for trial in told["trials"]] == ["mine-fp32-b32-1n1g/01", "mine-fp32-b32-1n1g/02"]
+    assert f"{shlex.quote(sys.executable)} train.py --batch 32" in told["trials"][0]["command"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
+    said = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
+    assert said.code == 0
+    assert "skip  mine-fp32-b32-9n1g: needs 9 nodes; this run has 1" in said.out
+
+
+@pytest.mark.parametrize(
+    ("command", "overrides", "sentence"),
+    [
+        ("train {batch}", [], "the command has no value for '{batch}'; did you mean 'batch_per_device'?"),
+        ("true", ["workload.reader=prob"], "there is no reader 'prob'; did you mean 'probe'?"),
+        ("true", ["workload.pattern=("], "'pattern' takes a regular expression, not '('"),
+        ("true", ["topology=9n1g"], "nothing in this suite can run here: needs 9 nodes; this run has 1."),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_made(
+    trainmark, suite, tmp_path, command, overrides, sentence
+):
+    said = trainmark("run", suite(command), *(word for change in overrides for word in ("--set", change)))
+    assert (said.code, said.out) == (2, "")
+    assert sentence in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,71 @@
+"""What docs/scripts.md promises, against what the commands print."""
+
+import json
+import re
+
+import pytest
+from doc_pages import code, page, table
+
+PAGE = page("docs/scripts.md")
+OBJECTS = dict(re.findall(r"^### `([\w.\[\]]+)`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+TYPES = {
+    "string": str,
+    "number": (int, float),
+    "integer": int,
+    "boolean": bool,
+    "object": dict,
+    "list": list,
+    "null": type(None),
+}
+
+
+@pytest.fixture
+def printed(hasty_reader):
+    """The JSON of each command, by the name that the page gives it."""
+    hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
+    told = {
+        "report": ("report", "one", "--format", "json"),
+        "list": ("list", "--json"),
+        "compare": ("compare", "one", "one", "--json"),
+        "env": ("env", "--json"),
+    }
+    return {name: json.loads(hasty_reader.trainmark(*words).stdout) for name, words in told.items()}
+
+
+def found_at(path, printed):
+    """All values at `report.results[].doubts[]` and the like."""
+    name, *steps = re.findall(r"\w+|\[\]", path)
+    values = [printed[name]]
+    for step in steps:
+        values = [item for value in values for item in (value if step == "[]" else [value[step]])]
+    return values
+
+
+def test_what_the_commands_print_is_what_the_page_lists(printed):
+    assert len(OBJECTS) > 8
+    for path, text in OBJECTS.items():
+        rows = {code(row["name"])[0]: row["type"] for row in table(text)}
+        for value in found_at(path, printed):
+            assert set(value) == set(rows), path
+            for name, kinds in rows.items():
+                allowed = tuple(TYPES[kind] for kind in kinds.split(" or "))
+                assert isinstance(value[name], allowed), f"{path}.{name}"
+
+
+def test_the_folder_of_a_run_is_as_the_page_draws_it(hasty_reader):
+    hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
+    run = hasty_reader.folder / "runs" / "one"
+    files = [path for path in run.rglob("*") if run / "code" not in path.parents]
+    found = {path.name for path in files if path.is_file() and not path.name.startswith(".")}
+    drawn = PAGE.partition("```text\n")[2].partition("```")[0]
+    assert set(re.findall(r"\w+\.(?:jsonl|json|yaml|html|md|csv|log|arrivals)\b", drawn)) == found
+
+
+def test_bad_input_exits_with_2_and_one_sentence(hasty_reader):
+    refused = hasty_reader.trainmark("run", "nowhere.yaml")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
+def test_a_failed_trial_exits_with_1(hasty_reader):
+    words = ("--set", "workload={command: 'exit 7'}", "--repeats", "1")
+    assert hasty_reader.trainmark("run", "examples/probe/suite.yaml", *words).returncode == 1

@@ -1,0 +1,100 @@
+"""A trial that takes too long, falls silent or is to be stopped is ended, and the right rank blamed."""
+
+import os
+import shlex
+from dataclasses import replace
+
+import pytest
+from small_jobs import HANG_GUARD_SECONDS, carry_out, left_running, printed, python_job, shell_job
+
+from trainmark.launch.outcome import Cause
+from trainmark.launch.watch import Limits, SignsOfLife
+
+SILENT_AFTER_TWO = Limits(trial=HANG_GUARD_SECONDS, silence=2.0)
+STEPPING = """
+    from trainmark import probe
+    run = probe.start()
+    step = 0
+    def stuck_here():
+        time.sleep(600)
+    while True:
+        if {hangs} and step == 20:
+            stuck_here()
+        run.step(samples=1)
+        step += 1
+        time.sleep(0.02)
+"""
+
+
+def test_a_silent_rank_ends_the_trial_and_is_blamed_while_the_others_go_on(tmp_path, launcher):
+    job = python_job(tmp_path, STEPPING.format(hangs="rank == 1"), ranks=3)
+    ending = carry_out(launcher, job, SILENT_AFTER_TWO)
+    assert (ending.cause, ending.culprit) == (Cause.SILENT, 1)
+    assert left_running(job) == []
+
+
+def test_a_silent_rank_shows_where_it_stood_in_its_log(tmp_path, launcher):
+    job = python_job(tmp_path, STEPPING.format(hangs="True"))
+    carry_out(launcher, job, SILENT_AFTER_TWO)
+    assert "stuck_here" in job.log(0).read_text()
+
+
+def test_the_stack_is_shown_from_below_a_shell_too(tmp_path, launcher):
+    job = python_job(tmp_path, STEPPING.format(hangs="True"))
+    job = replace(job, command=("sh", "-c", f"{shlex.join(job.command)}; exit $?"))
+    carry_out(launcher, job, SILENT_AFTER_TWO)
+    assert "stuck_here" in job.log(0).read_text()
+
+
+@pytest.mark.parametrize(
+    ("stopped_at", "culprit"),
+    [
+        ([1000.0], 0),
+        ([1000.0, 990.0, 1000.1], 1),
+        ([1000.2, 1000.0], None),  # no further apart than the probe holds events back
+        ([990.0, 990.0, 1000.0], None),
+    ],
+)
+def test_only_a_rank_clearly_behind_all_others_is_blamed(tmp_path, stopped_at, culprit):
+    job = python_job(tmp_path, "", ranks=len(stopped_at))
+    (tmp_path / "events").mkdir()
+    for rank, seconds in enumerate(stopped_at):
+        job.events(rank).touch()
+        os.utime(job.events(rank), (seconds, seconds))
+    assert SignsOfLife(job).hindmost(list(range(len(stopped_at)))) == culprit
+
+
+def test_a_rank_that_never_emitted_is_behind_one_that_did(tmp_path, launcher):
+    script = "    if rank == 0: time.sleep(600)\n" + STEPPING.format(hangs="True")
+    ending = carry_out(launcher, python_job(tmp_path, script, ranks=2), SILENT_AFTER_TWO)
+    assert (ending.cause, ending.culprit) == (Cause.SILENT, 0)
+
+
+def test_a_program_that_only_prints_is_not_silent(tmp_path, launcher):
+    job = shell_job(tmp_path, "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.5; done")
+    assert carry_out(launcher, job, SILENT_AFTER_TWO).cause is Cause.FINISHED
+
+
+def test_a_trial_past_its_limit_is_ended(tmp_path, launcher):
+    job = shell_job(tmp_path, "while true; do echo busy; sleep 0.1; done")
+    ending = carry_out(launcher, job, Limits(trial=2.0, silence=HANG_GUARD_SECONDS))
+    assert ending.cause is Cause.TIME_UP and ending.seconds >= 2.0
+    assert left_running(job) == []
+
+
+def test_a_trial_is_stopped_when_asked(tmp_path, launcher):
+    job = shell_job(tmp_path, "echo ready; sleep 600")
+    ending = carry_out(launcher, job, stop_asked=lambda: printed(job, b"ready\n"))
+    assert ending.cause is Cause.STOPPED
+    assert left_running(job) == []
+
+
+def test_an_error_while_watching_leaves_nothing_running(tmp_path, launcher):
+    job = shell_job(tmp_path, "sleep 600")
+
+    def broken():
+        raise RuntimeError("the display broke")
+
+    with pytest.raises(RuntimeError, match="the display broke"):
+        carry_out(launcher, job, stop_asked=broken)
+    assert left_running(job) == []

@@ -1,0 +1,70 @@
+"""The suites that come with Trainmark hold what they promise."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from trainmark.suite.load import built_in_names, find, load, parse
+from trainmark.suite.model import Repeats
+from trainmark.suite.topology import Topology
+
+
+def test_the_promised_suites_are_built_in():
+    assert {"quick", "resnet50-dlperf", "resnet50-scaling"} <= set(built_in_names())
+
+
+@pytest.mark.parametrize("name", built_in_names())
+def test_every_built_in_suite_loads_under_its_own_name_and_says_what_it_is(name):
+    suite = load(name)
+    assert suite.name == name
+    assert suite.about
+    assert suite.cases
+
+
+@pytest.mark.parametrize("name", built_in_names())
+def test_the_text_a_run_keeps_of_a_suite_reads_back_as_the_same_cases(name):
+    suite = load(name, ["repeats=3", "precision=fp32,bf16"])
+    assert parse(suite.text, "suite.yaml").cases == suite.cases
+
+
+def test_a_built_in_suite_has_no_folder_of_its_own_and_a_users_file_has(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_bytes(find("quick").read_bytes())
+    assert load("quick").folder is None
+    assert load(str(mine)).folder == str(tmp_path)
+
+
+def test_resnet50_dlperf_is_exactly_the_published_matrix():
+    topologies = [
+        Topology(1, 1),
+        Topology(1, 2),
+        Topology(1, 4),
+        Topology(1, 8),
+        Topology(2, 8),
+        Topology(4, 8),
+    ]
+    programs = [("fp32", None, 128), ("amp", "dynamic", 256), ("amp", "128", 256)]
+    cases = load("resnet50-dlperf").cases
+    found = [(case.precision, case.loss_scale, case.batch_per_device, case.topology) for case in cases]
+    wanted = [(*program, topology) for program, topology in itertools.product(programs, topologies)]
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+    for case in cases:
+        assert case.rules.repeats == Repeats(5, 5)
+        assert (case.rules.warmup_steps, case.rules.measure_steps) == (20, 100)
+        assert (case.workload, case.framework, case.image_size) == ("resnet50", "pytorch", 224)
+
+
+def test_resnet50_scaling_counts_up_to_the_devices_that_are_there():
+    cases = load("resnet50-scaling", devices_here=6).cases
+    topologies = [str(case.topology) for case in cases if case.when == "cuda"]
+    assert topologies == ["1n1g", "1n2g", "1n4g", "1n6g"]
+
+
+def test_quick_measures_one_and_two_devices_often_enough_for_an_interval():
+    cases = load("quick").cases
+    assert {(case.when, str(case.topology)) for case in cases} == {
+        (kind, topology) for kind in ("cuda", "cpu") for topology in ("1n1g", "1n2g")
+    }
+    assert all(case.rules.repeats.least >= 6 for case in cases)

@@ -1,0 +1,52 @@
+"""Times and widths, as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainmark.suite.values import duration, loss_scale, relative_width, string_map
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [(90, 90), (0.5, 0.5), ("90s", 90), ("30m", 1800), ("2h", 7200), ("1.5h", 5400), (" 10 s ", 10)],
+)
+def test_a_time_is_read_in_seconds(written, seconds):
+    assert duration(written) == seconds
+
+
+@pytest.mark.parametrize(
+    "written", [0, -1, "0s", "-5s", "5", "5d", "s", True, None, [], float("nan"), "1e3s"]
+)
+def test_what_is_no_time_is_refused(written):
+    with pytest.raises(ValueError, match="takes a time such as"):
+        duration(written)
+
+
+@settings(deadline=None)
+@given(st.floats(0.001, 99.9))
+def test_a_relative_width_is_read_as_a_share(percent):
+    assert relative_width(f"±{percent:.3f}%") == pytest.approx(round(percent, 3) / 100)
+
+
+@pytest.mark.parametrize("written", [0.5, "0.5", "±0%", "100%", "-1%", "±%", None, True])
+def test_what_is_no_relative_width_is_refused(written):
+    with pytest.raises(ValueError, match="takes a width such as"):
+        relative_width(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"), [("dynamic", "dynamic"), (128, "128"), (128.0, "128"), (0.5, "0.5")]
+)
+def test_a_loss_scale_is_kept_as_text_that_names_it(written, kept):
+    assert loss_scale(written) == kept
+
+
+def test_numbers_in_an_environment_become_the_text_that_a_program_sees():
+    assert string_map({"OMP_NUM_THREADS": 4, "RATIO": 0.5, "KIND": "x"}) == {
+        "OMP_NUM_THREADS": "4",
+        "RATIO": "0.5",
+        "KIND": "x",
+    }

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pytorch_workload import CPU, HANG_SECONDS, PROGRAM, TINY, asked, environment, steps_in, torch, workload
+from two_rank_program import RATE, STEPS
+
+from trainmark.events.stream import read
+from trainmark.workloads.resnet50 import recipe
+
+PROGRAM_FILE = Path(__file__).with_name("two_rank_program.py")
+
+
+def on_two_ranks(command: list[str], **variables: str) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **variables}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env=environment(RANK=rank, LOCAL_RANK=rank, **shared),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in "01"
+    ]
+    try:
+        for rank in ranks:
+            _, errors = rank.communicate(timeout=HANG_SECONDS)
+            assert rank.returncode == 0, errors
+    finally:
+        for rank in ranks:
+            rank.kill()
+
+
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ranks")
+    on_two_ranks([str(PROGRAM_FILE), str(folder)])
+    return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What one process makes of both ranks' batches: `statistics` are those of each batch for itself."""
+
+    start: dict[str, torch.Tensor]
+    weights: dict[str, torch.Tensor]
+    statistics: list[dict[str, torch.Tensor]]
+
+
+@pytest.fixture(scope="module")
+def alone(two_ranks):
+    """The mean of both gradients, while batch norm sees and remembers one batch at a time."""
+    opt = asked("--batch", "4")
+    model = workload.build_model(opt, CPU)
+    start = copied(model.named_parameters())
+    statistics = [copied(model.named_buffers()) for _ in two_ranks]
+    criterion = torch.nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
+    step = workload.Step(opt, model, CPU)
+    step.rate.fill_(RATE)
+    for _ in range(STEPS):
+        step.optimizer.zero_grad()
+        for rank, kept in enumerate(two_ranks):
+            model.load_state_dict(statistics[rank], strict=False)
+            images, labels = kept["batch"]
+            (criterion(model(images), labels) / 2).backward()
+            statistics[rank] = copied(model.named_buffers())
+        step.optimizer.step()
+    return Alone(start, copied(model.named_parameters()), statistics)
+
+
+def copied(named):
+    return {name: tensor.detach().clone() for name, tensor in named}
+
+
+def test_both_ranks_hold_the_same_weights_after_training(two_ranks, alone):
+    first, second = (kept["state"] for kept in two_ranks)
+    assert all(torch.equal(first[name], second[name]) for name in alone.weights)
+
+
+def test_two_ranks_train_as_one_process_with_the_mean_of_both_gradients(two_ranks, alone):
+    for name, weights in alone.weights.items():
+        moved, moved_alone = two_ranks[0]["state"][name] - alone.start[name], weights - alone.start[name]
+        torch.testing.assert_close(moved, moved_alone, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_each_rank_keeps_the_batch_norm_statistics_of_its_own_images(rank, two_ranks, alone):
+    for name, statistic in alone.statistics[rank].items():
+        torch.testing.assert_close(two_ranks[rank]["state"][name], statistic, rtol=1e-3, atol=1e-5)
+
+
+def test_two_ranks_report_their_own_batch_and_the_rate_of_both(tmp_path):
+    on_two_ranks(["-m", PROGRAM, *TINY, "--steps", "2"], TRAINMARK_EVENTS=str(tmp_path))
+    for rank in range(2):
+        events = list(read(tmp_path / f"rank{rank}.jsonl"))
+        assert events[0].world_size == 2
+        assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2), (rank, 2)]
+        assert [step.lr for step in steps_in(events)] == [recipe.learning_rate(n, 4) for n in range(2)]
