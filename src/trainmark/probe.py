@@ -119,7 +119,7 @@ class Run:
             return
         event = {"event": kind, "rank": self._rank, "mono": mono, "wall": mono + self._wall_offset}
         event.update((name, value) for name, value in fields.items() if value is not None)
-        self._lines.append(json.dumps(event, separators=(",", ":"), default=_plain) + "\n")
+        self._lines.append(_encode(event) + "\n")
 
 
 def _plain(value: Any) -> Any:
@@ -130,6 +130,10 @@ def _plain(value: Any) -> Any:
         except (TypeError, ValueError):
             continue
     return str(value)
+
+
+# Made once: `json.dumps` with arguments would build an encoder for every step.
+_encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 
 
 def start(

@@ -60,7 +60,7 @@ def test_a_dry_run_shows_every_trial_with_its_command_and_makes_nothing(trainmar
     said = trainmark("run", suite("{python} train.py --batch {batch_per_device}"), "--dry-run", "--json")
     told = json.loads(said.out)
     assert said.code == 0
-    assert [trial["id"] for trial in told["trials"]] == ["mine-fp32-b32-1n1g/01", "mine-fp32-b32-1n1g/02"]
+    assert [trial["id"] for trial in told["trials"]] == ["mine-b32-1n1g/01", "mine-b32-1n1g/02"]
     assert f"{shlex.quote(sys.executable)} train.py --batch 32" in told["trials"][0]["command"]
     assert not (tmp_path / "runs").exists()
 
@@ -68,7 +68,7 @@ def test_a_dry_run_shows_every_trial_with_its_command_and_makes_nothing(trainmar
 def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
     said = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
     assert said.code == 0
-    assert "skip  mine-fp32-b32-9n1g: needs 9 nodes; this run has 1" in said.out
+    assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1" in said.out
 
 
 @pytest.mark.parametrize(

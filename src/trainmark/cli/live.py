@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from types import TracebackType
@@ -38,7 +39,8 @@ class Lines:
         self.note(f"[{self._number:>3}/{self._total}] {ended(trial, record)}")
 
     def note(self, text: str) -> None:
-        click.echo(text, err=True)
+        with contextlib.suppress(OSError):  # a terminal that is gone must not end the run
+            click.echo(text, err=True)
 
 
 class Moving(Lines):
@@ -79,12 +81,14 @@ class Moving(Lines):
         if self._left is not None:
             left = max(0.0, self._left - (time.monotonic() - self._began))
             parts.append(f"{clock(left)} left")
-        self._status.update(Text("  ".join(parts)))
+        with contextlib.suppress(OSError):
+            self._status.update(Text("  ".join(parts)))
 
     def note(self, text: str) -> None:
         from rich.text import Text
 
-        self._console.print(Text(text))
+        with contextlib.suppress(OSError):
+            self._console.print(Text(text))
 
 
 def live_display() -> Lines:

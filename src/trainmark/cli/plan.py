@@ -33,12 +33,12 @@ def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
     from trainmark.runner.command import job_of
     from trainmark.runner.estimate import history, plan_seconds
 
-    plan, cores = prepared.plan, prepared.machine.cores
+    plan = prepared.plan
     known = history(runs)
 
     def command(trial: Any) -> str:
         folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"
-        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder, cores)
+        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder)
         ranks = f"  × {job.world_size} ranks" if job.world_size > 1 else ""
         return job.shell() + ranks
 
@@ -48,7 +48,7 @@ def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
         "trials": [{"id": trial.id, "case": trial.case.slug, "command": command(trial)} for trial in certain],
         "skipped": [{"case": skip.case.slug, "reason": skip.reason} for skip in plan.skipped],
         "most_trials": sum(case.rules.repeats.most for case in plan.cases),
-        "seconds": plan_seconds(plan, known, cores),
+        "seconds": plan_seconds(plan, known),
         "seconds_from": "earlier trials" if all(c.slug in known for c in plan.cases) else "a rough guess",
     }
 

@@ -23,6 +23,7 @@ class Key:
     nodes: int = 1
     devices_per_node: int = 1
     device: str | None = None
+    threads: int | None = None
 
     @property
     def devices(self) -> int:

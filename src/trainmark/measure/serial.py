@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from trainmark.measure.figure import Result, TrialFigure
@@ -43,24 +44,27 @@ def _plain(value: Any) -> Any:
 
 
 def _rebuilt(kind: Any, plain: dict[str, Any]) -> Any:
-    return kind(**{name: _value(hint, plain[name]) for name, hint in _hints(kind).items()})
-
-
-def _value(hint: Any, plain: Any) -> Any:
-    """A plain value as the field's type hint wants it: a nested figure, an enum, a tuple, or itself."""
-    if plain is None:
-        return None
-    if get_origin(hint) in (Union, types.UnionType):
-        hint = next(kind for kind in get_args(hint) if kind is not type(None))
-    if get_origin(hint) is tuple:
-        return tuple(_value(get_args(hint)[0], item) for item in plain)
-    if is_dataclass(hint):
-        return _rebuilt(hint, plain)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint(plain)
-    return plain
+    return kind(
+        **{
+            name: plain[name] if read is None or plain[name] is None else read(plain[name])
+            for name, read in _readers(kind).items()
+        }
+    )
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any] | None]:
+    """Worked out once a kind: ten thousand trials are read back in a second or two."""
+    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _reader(hint: Any) -> Callable[[Any], Any] | None:
+    """How a field of this type is read: as a nested figure, an enum or a tuple; None for what is plain."""
+    if get_origin(hint) in (Union, types.UnionType):
+        hint = next(kind for kind in get_args(hint) if kind is not type(None))
+    if get_origin(hint) is tuple:
+        item = _reader(get_args(hint)[0])
+        return tuple if item is None else lambda plain: tuple(map(item, plain))
+    if is_dataclass(hint):
+        return partial(_rebuilt, hint)
+    return hint if isinstance(hint, type) and issubclass(hint, Enum) else None

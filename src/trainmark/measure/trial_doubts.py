@@ -146,5 +146,5 @@ def straggler_doubts(trace: Trace, window: Window) -> Iterator[Doubt]:
 
 
 def _on_cuda(key: Key, facts: dict[str, Any]) -> bool:
-    name = str(key.device or facts.get("device_name") or "").lower()
-    return name != "cpu" and (bool(facts.get("cuda")) or any(known in name for known in CUDA_NAMES))
+    name = str(facts.get("device_name") or key.device or "").lower()
+    return any(known in name for known in CUDA_NAMES)

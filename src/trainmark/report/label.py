@@ -7,7 +7,17 @@ from dataclasses import fields
 
 from trainmark.measure.key import Key
 
-SOMETIMES = ("workload", "variant", "framework_version", "image_size", "layout", "compiler", "data", "device")
+SOMETIMES = (
+    "workload",
+    "variant",
+    "framework_version",
+    "image_size",
+    "layout",
+    "compiler",
+    "data",
+    "device",
+    "threads",
+)
 IN_TABLE = frozenset({"nodes", "devices_per_node", "batch_per_device"})
 
 
@@ -17,7 +27,7 @@ def framework(key: Key) -> str:
 
 def precision(key: Key) -> str:
     """`fp32`, or `amp/dynamic` where a loss scale is in force."""
-    name = key.precision or "?"
+    name = key.precision or ""
     return name if key.loss_scale in (None, "none") else f"{name}/{key.loss_scale}"
 
 
@@ -32,7 +42,7 @@ def distinguishing(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 def extras(key: Key, names: Iterable[str]) -> str:
-    return " ".join("?" if getattr(key, name) is None else str(getattr(key, name)) for name in names)
+    return " ".join(str(getattr(key, name)) for name in names if getattr(key, name) is not None)
 
 
 def series(key: Key, names: Iterable[str] = ()) -> str:

@@ -13,6 +13,7 @@ from trainmark.suite.model import Case, Command
 from trainmark.suite.workloads import module
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+FROM_CASE = ("precision", "loss_scale", "layout", "data", "image_size", "batch_per_device", "device")
 
 
 def interpreter(case: Case) -> str:
@@ -43,41 +44,27 @@ def arguments(case: Case) -> tuple[str, ...]:
 
 def filled_in(line: str, case: Case) -> str:
     """`{batch_per_device}` and the like, from the case; other braces are the shell's."""
-    known = {
-        "python": interpreter(case),
-        "steps": str(case.rules.steps),
-        **{
-            name: str(getattr(case, name))
-            for name in (
-                "precision",
-                "loss_scale",
-                "layout",
-                "data",
-                "image_size",
-                "batch_per_device",
-                "device",
-            )
-        },
-    }
+    known = {"python": interpreter(case), "steps": case.rules.steps}
+    known |= {name: getattr(case, name) for name in FROM_CASE}
 
     def fill(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            raise SuiteError(f"the command has no value for '{{{found[1]}}}'{nearest(found[1], known)}")
-        return known[found[1]]
+        name = found[1]
+        if name not in known:
+            raise SuiteError(f"the command has no value for '{{{name}}}'{nearest(name, known)}")
+        if known[name] is None:
+            raise SuiteError(f"the command asks for '{{{name}}}'; give the suite a value for '{name}'.")
+        return str(known[name])
 
     return PLACEHOLDER.sub(fill, line)
 
 
-def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, cores: int) -> Job:
+def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None) -> Job:
     environment = dict(case.environment)
     inherited = os.environ.get("PYTHONPATH")
     environment["PYTHONPATH"] = f"{code}{os.pathsep}{inherited}" if inherited else str(code)
     environment["PYTHONUNBUFFERED"] = "1"
-    if case.device == "cpu":
-        fair = max(1, cores // case.topology.devices_per_node)
-        environment.setdefault("OMP_NUM_THREADS", str(case.threads or fair))
-    elif case.threads:
-        environment["OMP_NUM_THREADS"] = str(case.threads)
+    if threads := case.threads or case.fair_threads:
+        environment.setdefault("OMP_NUM_THREADS", str(threads))
     users_own = isinstance(case.workload, Command) and suite_folder
     return Job(
         command=command_of(case),

@@ -32,20 +32,20 @@ def history(runs: Path) -> dict[str, float]:
     return {case: statistics.median(seconds) for case, seconds in seen.items()}
 
 
-def trial_seconds(case: Case, known: Mapping[str, float], cores: int) -> float | None:
+def trial_seconds(case: Case, known: Mapping[str, float]) -> float | None:
     """None for a program of the user's that has never run here."""
     if case.slug in known:
         return known[case.slug]
-    if isinstance(case.workload, Command):
+    if isinstance(case.workload, Command) or case.image_size is None or case.precision is None:
         return None
     flops = recipe.flops_per_image(case.image_size) * case.batch_per_device * case.rules.steps
     if case.device == "cuda":
         return START_SECONDS + flops / GPU_FLOPS[case.precision]
-    return START_SECONDS + flops * case.topology.devices_per_node / (CORE_FLOPS * cores)
+    return START_SECONDS + flops / (CORE_FLOPS * (case.threads or case.fair_threads or 1))
 
 
-def plan_seconds(plan: Plan, known: Mapping[str, float], cores: int) -> float | None:
+def plan_seconds(plan: Plan, known: Mapping[str, float]) -> float | None:
     """The sum over the trials that are sure to run; None where one of them cannot be told."""
-    each = [trial_seconds(trial.case, known, cores) for trial in plan.certain()]
+    each = [trial_seconds(trial.case, known) for trial in plan.certain()]
     told = [seconds for seconds in each if seconds is not None]
     return sum(told) if len(told) == len(each) else None

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainmark.measure.key import Key
-from trainmark.suite.model import Case, Command
+from trainmark.suite.model import Case
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
-    ours = not isinstance(case.workload, Command)
     compilers = [name for name, on in (("compile", case.compile), ("cuda-graph", case.cuda_graph)) if on]
     return Key(
         workload=case.workload_name,
         framework=case.framework,
         framework_version=facts.get("framework_version"),
         variant=case.variant,
-        image_size=case.image_size if ours else None,
+        image_size=case.image_size,
         precision=case.precision,
         loss_scale=case.loss_scale,
-        layout=case.layout if ours else None,
+        layout=case.layout,
         compiler="+".join(compilers) or None,
-        data=case.data if ours else None,
+        data=case.data,
         batch_per_device=case.batch_per_device,
         nodes=case.topology.nodes,
         devices_per_node=case.topology.devices_per_node,
         device=device,
+        threads=case.threads or case.fair_threads,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmark.readers import registry
@@ -13,49 +13,47 @@ from trainmark.suite import load
 from trainmark.suite.errors import SuiteError, nearest
 from trainmark.suite.model import Case, Command, Suite
 from trainmark.suite.plan import Machine, Plan, plan
+from trainmark.system.available import Inventory, local_devices
+from trainmark.system.host import read_host
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """`device` names this machine in results; `facts` are what the frameworks say, by case."""
+    """`device` names this machine's in results, `gpus` count them as the driver does; `facts` are by case."""
 
     suite: Suite
     plan: Plan
     machine: Machine
     device: str
+    gpus: tuple[int, ...]
     facts: Mapping[str, Mapping[str, Any]]
 
 
-def machine_here() -> tuple[Machine, str]:
-    from trainmark.system.available import local_devices
-    from trainmark.system.host import read_host
-
-    found = local_devices()
-    cores = max(1, int(found.cpu_cores))
-    if found.cuda:
-        return Machine("cuda", len(found.cuda), cores=cores), found.cuda[0].name
-    return Machine("cpu", cores, cores=cores), read_host().cpu.model or "cpu"
-
-
 def prepare(name: str, overrides: Sequence[str] = ()) -> Prepared:
-    machine, device = machine_here()
-    return _checked(load.load(name, overrides, machine.devices), machine, device)
+    here = local_devices()
+    return _checked(load.load(name, overrides, _machine(here).devices), here)
 
 
 def prepare_again(text: str, folder: str | None) -> Prepared:
     """A run's own suite, for going on with it."""
-    machine, device = machine_here()
-    suite = load.parse(text, "suite.yaml", devices_here=machine.devices)
-    return _checked(
-        Suite(suite.name, suite.about, suite.cases, suite.seed, suite.text, folder), machine, device
-    )
+    here = local_devices()
+    suite = load.parse(text, "suite.yaml", devices_here=_machine(here).devices)
+    return _checked(replace(suite, folder=folder), here)
 
 
-def _checked(suite: Suite, machine: Machine, device: str) -> Prepared:
+def _checked(suite: Suite, here: Inventory) -> Prepared:
     for case in suite.cases:
         _check_command(case)
+    machine = _machine(here)
     checked = preflight(plan(suite, machine))
-    return Prepared(suite, checked.plan, machine, device, checked.facts)
+    name = here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu"
+    gpus = tuple(device.index for device in here.cuda)
+    return Prepared(suite, checked.plan, machine, name, gpus, checked.facts)
+
+
+def _machine(here: Inventory) -> Machine:
+    cores = max(1, int(here.cpu_cores))
+    return Machine(here.kind, len(here.cuda) or cores, cores=cores)
 
 
 def _check_command(case: Case) -> None:

@@ -58,7 +58,7 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
                 environment=to_dict(environment),
                 fingerprint=fingerprint(environment),
                 device=prepared.device,
-                cores=prepared.machine.cores,
+                gpus=prepared.gpus,
                 facts=prepared.facts,
                 suite_folder=prepared.suite.folder,
                 display=display,

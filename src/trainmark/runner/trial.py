@@ -7,12 +7,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.events import DeviceSample, stream
+from trainmark.events import DeviceSample, Event, RunStart, stream
 from trainmark.launch.job import Job, Launcher
 from trainmark.launch.outcome import Ending, Judgement, Outcome, judge
 from trainmark.launch.watch import Limits, watch
@@ -48,7 +48,7 @@ class Bench:
     environment: Mapping[str, Any]
     fingerprint: str
     device: str
-    cores: int
+    gpus: Sequence[int]
     facts: Mapping[str, Mapping[str, Any]]
     suite_folder: str | None
     display: Display
@@ -77,7 +77,7 @@ def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
 
 def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[TrialRecord, Judgement]:
     case, place = trial.case, bench.run.trial(trial.case.slug, trial.repeat)
-    job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder, bench.cores)
+    job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder)
     spec = TrialSpec(
         case=case.slug,
         repeat=trial.repeat,
@@ -122,7 +122,8 @@ def _carry_out(job: Job, case: Case, bench: Bench) -> Ending:
 
     session = bench.launcher.start(job)
     limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
-    with Sampler(job.folder / SAMPLES, root_pid=session.root_pid):
+    used = bench.gpus[: job.ranks_per_node] if case.device == "cuda" else ()
+    with Sampler(job.folder / SAMPLES, root_pid=session.root_pid, device_indices=used):
         ending = watch(session, job, limits, bench.stop_asked, tick)
     if session.lost_output is not None:
         raise session.lost_output
@@ -145,7 +146,11 @@ def figure_of(case: Case, key: Key, folder: Path) -> TrialFigure:
         unit=command.unit if command else "images",
         pattern=command.pattern if command else None,
     )
-    trace = trace_of(reader(command.reader if command else "probe")(output))
+    events: Iterable[Event] = reader(command.reader if command else "probe")(output)
+    if command and command.reader != "probe":
+        events = list(events)
+        keep_events(folder, events)
+    trace = trace_of(events)
     samples = [event for event in _samples(folder / SAMPLES) if isinstance(event, DeviceSample)]
     return measure_trial(
         trace,
@@ -153,8 +158,15 @@ def figure_of(case: Case, key: Key, folder: Path) -> TrialFigure:
         key=key,
         samples=samples,
         flops_per_sample=trace.facts.get("flops_per_sample"),
-        known_peak_flops=known_peak_flops(key.device or "", case.precision),
+        known_peak_flops=known_peak_flops(key.device or "", case.precision or ""),
     )
+
+
+def keep_events(folder: Path, events: Sequence[Event]) -> None:
+    """What another reader found becomes the trial's own stream; nobody asks later where it came from."""
+    for rank in {event.rank for event in events if isinstance(event, RunStart)}:
+        own = (event for event in events if not isinstance(event, DeviceSample) and event.rank == rank)
+        stream.write(folder / "events" / f"rank{rank}.jsonl", own)
 
 
 def _samples(path: Path) -> list[Any]:

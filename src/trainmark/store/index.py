@@ -19,7 +19,7 @@ TYPES = {
     "VARCHAR": "run case outcome detail workload framework framework_version variant precision loss_scale"
     " layout compiler data device unit verdict doubts environment",
     "BIGINT": "repeat image_size batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
-    " retries",
+    " retries threads",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share samples_per_joule mfu"
     " started seconds",
 }

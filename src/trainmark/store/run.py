@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,10 +45,11 @@ class RunFolder:
         """The info is written last: a folder without it was never a run."""
         run = cls(path)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(parents=True)
             write_text(path / SUITE, suite)
             write_json(path / RUN, asdict(info))
         except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)
             raise StoreError(f"{path} cannot be written: {error.strerror}; choose another --runs.") from error
         return run
 

@@ -17,11 +17,15 @@ POWERS_OF_TWO = "powers-of-two"
 
 @dataclass(frozen=True)
 class Field:
-    """An axis takes one value or a list of them; the matrix is the product of all axes."""
+    """An axis takes one value or a list of them; the matrix is the product of all axes.
+
+    What is `ours` has its default in the built-in workloads only: of a user's program nobody knows it.
+    """
 
     parse: Callable[[Any], Any]
     default: Any
     axis: bool = False
+    ours: bool = False
 
 
 def topology(value: Any) -> Topology | str:
@@ -86,13 +90,13 @@ def workload(value: Any) -> str | Command:
 CASE_FIELDS: dict[str, Field] = {
     "workload": Field(workload, "resnet50"),
     "framework": Field(values.text, "pytorch", axis=True),
-    "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True),
-    "loss_scale": Field(values.loss_scale, "dynamic", axis=True),
-    "layout": Field(values.one_of("NCHW", "NHWC"), "NCHW", axis=True),
+    "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
+    "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
+    "layout": Field(values.one_of("NCHW", "NHWC"), "NCHW", axis=True, ours=True),
     "compile": Field(values.flag, False, axis=True),
     "cuda_graph": Field(values.flag, False, axis=True),
-    "data": Field(values.one_of("synthetic", "synthetic-host"), "synthetic", axis=True),
-    "image_size": Field(values.count, 224, axis=True),
+    "data": Field(values.one_of("synthetic", "synthetic-host"), "synthetic", axis=True, ours=True),
+    "image_size": Field(values.count, 224, axis=True, ours=True),
     "batch_per_device": Field(values.count, 32, axis=True),
     "topology": Field(topology, Topology(1, 1), axis=True),
     "device": Field(values.one_of("auto", "cuda", "cpu"), "auto"),

@@ -135,12 +135,13 @@ def _cases_of(
     def at(key: str) -> str:
         return origin.at((*place, key) if key in given else (key,))
 
+    users_own = isinstance(given.get("workload", defaults.get("workload")), dict)
     single: dict[str, Any] = {"label": _read("name", given["name"], at("name")) if "name" in given else None}
     axes: dict[str, list[Any]] = {}
     for key, field in CASE_FIELDS.items():
         value = given.get(key, defaults.get(key))
         if value is None:
-            single[key] = field.default
+            single[key] = None if users_own and field.ours else field.default
         elif field.axis and isinstance(value, list):
             if not value:
                 raise SuiteError(f"{at(key)}: '{key}' is an empty list; give at least one value.")

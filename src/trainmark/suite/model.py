@@ -45,23 +45,24 @@ class Rules:
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the matrix: everything that changes the figure, and nothing that does not."""
+    """One point of the matrix: all that changes the figure. None is what a user's program was not told."""
 
     workload: str | Command
     framework: str | None
-    precision: str
+    precision: str | None
     loss_scale: str | None
-    layout: str
+    layout: str | None
     compile: bool
     cuda_graph: bool
-    data: str
-    image_size: int
+    data: str | None
+    image_size: int | None
     batch_per_device: int
     topology: Topology
     device: str
     when: str | None = None
     label: str | None = None
     threads: int | None = None
+    fair_threads: int | None = None
     python: str | None = None
     environment: tuple[tuple[str, str], ...] = ()
     rules: Rules = Rules()
@@ -85,12 +86,12 @@ class Case:
             "compile" if self.compile else "",
             "graph" if self.cuda_graph else "",
             "host" if self.data == "synthetic-host" else "",
-            f"s{self.image_size}" if self.image_size != 224 else "",
+            f"s{self.image_size}" if self.image_size not in (None, 224) else "",
             f"t{self.threads}" if self.threads else "",
             self.variant or "",
         ]
         plain = [who, precision, f"b{self.batch_per_device}", str(self.topology)]
-        return "-".join([*plain, *filter(None, special)])
+        return "-".join(filter(None, [*plain, *special]))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainmark.suite.model import Case, Suite
@@ -71,7 +72,14 @@ def plan(suite: Suite, machine: Machine) -> Plan:
             skipped.append(Skip(placed, reason))
         else:
             cases.append(placed)
-    return Plan(tuple(cases), tuple(skipped), suite.seed)
+    return Plan(tuple(_with_threads(cases, machine.cores)), tuple(skipped), suite.seed)
+
+
+def _with_threads(cases: list[Case], cores: int) -> Iterator[Case]:
+    """A CPU device is a share of the cores, the same in every topology: else no speed-up means anything."""
+    ranks = max((case.topology.devices_per_node for case in cases if case.device == "cpu"), default=1)
+    for case in cases:
+        yield replace(case, fair_threads=cores // ranks) if case.device == "cpu" else case
 
 
 def lacking(case: Case, machine: Machine) -> str | None:

@@ -63,9 +63,9 @@ def efficiency(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
 
 
 def _percent_range(data: Sequence[dict[str, Any]]) -> list[float]:
-    """From a half up if all lies there, so that a drop of a few per cent can be seen; otherwise from zero."""
+    """From zero: a cut axis makes a drop of a few per cent look like a collapse."""
     values = [value for trace in data for value in trace["y"] if value is not None] or [100.0]
-    return [50 if min(values) > 55 else 0, max(105.0, max(values) * 1.05)]
+    return [0, max(105.0, max(values) * 1.05)]
 
 
 def _layout(groups: Sequence[Group], t: dict[str, str], yaxis: dict[str, Any]) -> dict[str, Any]:

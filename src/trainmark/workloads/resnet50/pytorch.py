@@ -227,7 +227,7 @@ def train(opt):
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = True
-    # The newer `fp32_precision` would break torch.compile before PyTorch 2.12.
+    # The newer `fp32_precision` breaks torch.compile in PyTorch 2.9 and 2.10.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = opt.precision != "fp32"
     if opt.world_size > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
