@@ -21,7 +21,7 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
     \b
     Examples:
       trainmark show latest
-      trainmark show latest pytorch-fp32-b4-1n2g-s96/03
+      trainmark show latest pytorch-fp32-b4-1n2g-s64/03
     """
     from trainmark.store.run import find_run
 
