@@ -133,8 +133,8 @@ def test_the_command_line_starts_without(library):
 @pytest.mark.parametrize(
     ("library", "call", "sentence"),
     [
-        ("pandas", "trainmark.load()", "a data frame needs pandas; pip install 'trainmark[frame]'."),
-        ("duckdb", "query(Path('.'), 'SELECT 1')", "the index needs DuckDB; pip install 'trainmark[index]'."),
+        ("pandas", "trainmark.load()", "a data frame needs pandas; pip install pandas."),
+        ("duckdb", "query(Path('.'), 'SELECT 1')", "the index needs DuckDB; pip install duckdb."),
     ],
 )
 def test_what_is_not_installed_is_asked_for_by_the_name_of_its_extra(library, call, sentence):

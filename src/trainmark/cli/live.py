@@ -88,7 +88,7 @@ class Moving(Lines):
         from rich.text import Text
 
         with contextlib.suppress(OSError):
-            self._console.print(Text(text))
+            self._console.print(Text(text), soft_wrap=True)
 
 
 def live_display() -> Lines:
@@ -97,13 +97,13 @@ def live_display() -> Lines:
 
 def ended(trial: Trial, record: TrialRecord) -> str:
     """One line for one finished trial."""
-    head = f"{trial.id:<40} {record.outcome:<11}"
+    head = f"{trial.id}  {record.outcome}"
     if record.figure is None:
-        return f"{head} {record.detail}"
+        return f"{head}  {record.detail}"
     figure = record.figure
     doubts = f"  ! {', '.join(doubt.code.value for doubt in figure.doubts)}" if figure.doubts else ""
     retried = f"  after {len(record.retries)} retry" if record.retries else ""
-    return f"{head} {figure.throughput:>10,.2f} {figure.unit}/s  {record.seconds:.0f} s{retried}{doubts}"
+    return f"{head}  {figure.throughput:,.2f} {figure.unit}/s  {record.seconds:.0f} s{retried}{doubts}"
 
 
 def clock(seconds: float) -> str:

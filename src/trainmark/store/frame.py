@@ -18,7 +18,7 @@ def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataF
     try:
         import pandas
     except ImportError as error:
-        raise StoreError("a data frame needs pandas; pip install 'trainmark[frame]'.") from error
+        raise StoreError("a data frame needs pandas; pip install pandas.") from error
     rows: list[dict[str, Any]] = []
     for run in _runs(Path(path), Path(runs)):
         name = run.info.name

@@ -101,5 +101,5 @@ def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        raise StoreError("the index needs DuckDB; pip install 'trainmark[index]'.") from error
+        raise StoreError("the index needs DuckDB; pip install duckdb.") from error
     return duckdb
