@@ -8,9 +8,9 @@ import pytest
 
 from trainmark.events import RunEnd, RunStart, Scope, Step, stream
 from trainmark.measure.trace import trace_of
-from trainmark.readers import pattern, probe
-from trainmark.readers.output import Output, ReaderError
 from trainmark.readers.registry import names, reader
+from trainmark.readers.trials import pattern, probe
+from trainmark.readers.trials.output import Output, ReaderError
 
 Chunks = list[tuple[float, bytes]]
 

@@ -1,1 +1,1 @@
-"""Readers: what a program printed or emitted → events. One small file a format."""
+"""Readers: what a program printed or emitted → events. One small file a format, in `formats/`."""

@@ -1,4 +1,4 @@
-"""The readers by name: a file in this folder with a `read` is one."""
+"""The readers of a trial's own output, by name: a file in `trials/` with a `read` is one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from functools import cache
 from pathlib import Path
 
 from trainmark.events import Event
-from trainmark.readers.output import Output
+from trainmark.readers.trials.output import Output
 
-SHARED = {"__init__", "output", "registry"}
+FOLDER = Path(__file__).with_name("trials")
+SHARED = {"__init__", "output"}
 
 
 @cache
 def names() -> tuple[str, ...]:
-    return tuple(sorted(p.stem for p in Path(__file__).parent.glob("*.py") if p.stem not in SHARED))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED))
 
 
 def reader(name: str) -> Callable[[Output], Iterator[Event]]:
-    read: Callable[[Output], Iterator[Event]] = importlib.import_module(f"trainmark.readers.{name}").read
+    read: Callable[[Output], Iterator[Event]] = importlib.import_module(
+        f"trainmark.readers.trials.{name}"
+    ).read
     return read

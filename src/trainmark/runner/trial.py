@@ -20,8 +20,8 @@ from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.trace import trace_of
 from trainmark.measure.trial import Rules, measure_trial
-from trainmark.readers.output import Output
 from trainmark.readers.registry import reader
+from trainmark.readers.trials.output import Output
 from trainmark.runner.command import job_of
 from trainmark.runner.display import Display
 from trainmark.runner.follow import Follower

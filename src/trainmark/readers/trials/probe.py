@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark.events import Event, stream
-from trainmark.readers.output import Output, ReaderError
+from trainmark.readers.trials.output import Output, ReaderError
 
 
 def read(output: Output) -> Iterator[Event]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainmark.events import Event, RunStart, Scope, Step
-from trainmark.readers.output import Output, ReaderError
+from trainmark.readers.trials.output import Output, ReaderError
 
 NUMBERS = ("samples", "loss", "lr")
 

@@ -1,0 +1,1 @@
+"""Readers of what a trial of ours left behind."""
