@@ -37,11 +37,13 @@ def drifts(seconds: Floats) -> bool:
     at = np.arange(n) - (n - 1) / 2
     centred = points - points.mean()
     slope = float(at @ centred) / float(at @ at)
-    if abs(slope) * n <= RELEVANT_CHANGE * float(np.median(points)):
+    spread = float(centred @ centred)
+    # Steps of no length at all have no spread to explain.
+    if spread == 0 or abs(slope) * n <= RELEVANT_CHANGE * float(np.median(points)):
         return False
     residuals = centred - slope * at
     unexplained = float(residuals @ residuals)
-    explained = 1 - unexplained / float(centred @ centred)
+    explained = 1 - unexplained / spread
     independent = n * independent_share(residuals)
     freedom = independent - 2
     if freedom < 1 or explained * freedom < _steep(freedom) ** 2 * (1 - explained):
