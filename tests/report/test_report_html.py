@@ -28,7 +28,7 @@ class Page(HTMLParser):
 @pytest.fixture(autouse=True)
 def without_the_library(monkeypatch):
     """The 5 MB of plotly.js are the browser test's business."""
-    monkeypatch.setattr(html, "_plotly", lambda: "window.Plotly = {};")
+    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
 
 
 def payload(text):

@@ -11,7 +11,7 @@ RESULT_NAMES = {
     "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "threads",
     "throughput", "speedup", "efficiency", "memory_bytes", "step_seconds",
     "first_step_seconds", "warmup_steps",
-    "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts",
+    "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts", "published",
 }  # fmt: skip
 
 

@@ -75,6 +75,7 @@ def compare_command(
 
 def _row(pair: Comparison, case: str) -> ComparisonRow:
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
+    from trainmark.ledger import best_published, load
     from trainmark.measure.intervals import CONFIDENCE
     from trainmark.report.comparison import ComparisonRow
 
@@ -89,4 +90,5 @@ def _row(pair: Comparison, case: str) -> ComparisonRow:
         high=bounds.high if bounds and sure else None,
         changed=pair.changed,
         differs=pair.differs,
+        published=best_published(pair.after.key, pair.after.throughput, load()),
     )

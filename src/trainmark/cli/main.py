@@ -18,10 +18,14 @@ COMMANDS = {
     "run": "trainmark.cli.run:run_command",
     "report": "trainmark.cli.report:report_command",
     "compare": "trainmark.cli.compare:compare_command",
+    "read": "trainmark.cli.read:read_command",
     "list": "trainmark.cli.list:list_command",
     "show": "trainmark.cli.show:show_command",
     "query": "trainmark.cli.query:query_command",
+    "audit": "trainmark.cli.audit:audit_command",
     "suites": "trainmark.cli.suites:suites_command",
+    "ledger": "trainmark.cli.ledger:ledger_command",
+    "export": "trainmark.cli.export:export_command",
     "env": "trainmark.cli.env:env_command",
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
 
 from trainmark.readers.format import Format
+from trainmark.readers.lines import by_rank
 from trainmark.readers.logged import LoggedRun
+from trainmark.readers.shapes import dense
 
 # Settings stand at the head of a run; seeking them through gigabytes of progress would find nothing.
 SETTINGS_BYTES = 16 << 20
@@ -17,9 +20,17 @@ def read_runs(format: Format, blocks: Iterable[bytes], source: str) -> Iterator[
     """The runs in one log, in order; `blocks` end at line ends and are clean of terminal codes."""
     run = LoggedRun(source, format)
     seen = 0
-    for block in blocks:
+    for block in blocks if format.rewrite is None else format.rewrite(blocks):
         if format.prepare is not None:
             block = format.prepare(block)
+        alike = dense(format, block)
+        if alike is not None and not (format.start and format.start.search(alike.rest)):
+            run.steps.append(alike.columns, alike.lines)
+            if seen < SETTINGS_BYTES:
+                _settings(run, alike.rest)
+            _conclusions(run, alike.rest)
+            seen += len(block)
+            continue
         for begins, part in _parts(format.start, block):
             if begins and len(run.steps):
                 yield run
@@ -30,20 +41,31 @@ def read_runs(format: Format, blocks: Iterable[bytes], source: str) -> Iterator[
 
 
 def take(run: LoggedRun, block: bytes, settings: bool = True) -> None:
+    """Adds what a stretch of the log says to the run, rank by rank where the lines are tagged."""
+    for rank, text in by_rank(block):
+        if settings:
+            _settings(run, text)
+        run.steps.add(run.format.step, run.format.step.findall(text), run.format.clock, rank)
+        _conclusions(run, text)
+
+
+def _settings(run: LoggedRun, text: bytes) -> None:
+    for setting in run.format.settings:
+        if setting.name not in run.settings and (found := setting.pattern.search(text)):
+            if setting.means is not None:
+                run.settings[setting.name] = setting.means
+                continue
+            with contextlib.suppress(ValueError):  # what does not convert is not what was meant
+                run.settings[setting.name] = setting.convert(found["value"].decode("utf-8", "replace"))
+
+
+def _conclusions(run: LoggedRun, text: bytes) -> None:
+    """What was evaluated, and what the program says of itself at the end."""
     format = run.format
-    if settings:
-        for setting in format.settings:
-            if setting.name not in run.settings and (found := setting.pattern.search(block)):
-                run.settings[setting.name] = (
-                    setting.convert(found["value"].decode("utf-8", "replace"))
-                    if setting.means is None
-                    else setting.means
-                )
-    run.steps.add(format.step, format.step.findall(block), format.clock)
     if format.evaluation is not None:
-        run.evaluations += [_numbers(found) for found in format.evaluation.finditer(block)]
+        run.evaluations += [_numbers(found) for found in format.evaluation.finditer(text)]
     if format.summary is not None:
-        for found in format.summary.finditer(block):
+        for found in format.summary.finditer(text):
             run.summary.update(_numbers(found))
 
 

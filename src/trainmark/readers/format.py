@@ -6,7 +6,7 @@ A format is data: regular expressions over bytes with named groups. Adding one i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -65,8 +65,9 @@ class Rate:
 class Setting:
     """One fact about the run, from the first line that matches: the group `value`, or a fixed `means`.
 
-    Names that are understood: batch_per_device, global_batch, world_size, nodes, devices_per_node,
-    precision, loss_scale, framework_version, device, layout, momentum, learning_rate.
+    Names that are understood: batch_per_device, global_batch, accumulation (batches a step), world_size,
+    nodes, devices_per_node, precision, loss_scale, framework, framework_version, device, layout, momentum,
+    learning_rate; unit and scope, where they are not the same in every log of the format.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Format:
 
     `steps_a_line` says how many steps a line stands for where the step numbers do not tell. `summary`
     names what the program itself concludes (groups `rate`, `seconds`, `top1`); it is shown, never used.
+    `rewrite` turns the blocks into lines of ours where one line of theirs does not tell enough by itself.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Format:
     summary: re.Pattern[bytes] | None = None
     steps_a_line: int = 1
     prepare: Callable[[bytes], bytes] | None = None
+    rewrite: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
     unit_of: Mapping[bytes, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trainmark.events import Event, Mark, RunEnd, RunStart, Step
-from trainmark.readers.format import Format
-from trainmark.readers.steps import Steps
+from trainmark.events import Event, Mark, RunEnd, RunStart, Scope, Step
+from trainmark.readers.format import Format, Kind
+from trainmark.readers.steps import Column, Steps
 
 
 @dataclass
@@ -26,12 +26,56 @@ class LoggedRun:
     summary: dict[str, float] = field(default_factory=dict)
     damaged_lines: int = 0
 
+    @property
+    def world_size(self) -> int | None:
+        """As the log says, outright or as nodes × devices a node."""
+        said = self.settings
+        if (world := said.get("world_size")) is not None:
+            return int(world)
+        known = "nodes" in said and "devices_per_node" in said
+        return int(said["nodes"] * said["devices_per_node"]) if known else None
+
+    def columns(self) -> dict[str, Column]:
+        """What the progress lines say, one array a name."""
+        named = ((name, self.steps[name]) for name in self.steps.columns)
+        return {name: column for name, column in named if column is not None}
+
+    def facts(self) -> dict[str, Any]:
+        """What the columns mean, in the words of `measure.logged.LogFacts`."""
+        rate, said = self.format.rate, self.settings
+        return {
+            "unit": said.get("unit", rate.unit),
+            "scope": Scope(said.get("scope", rate.scope)),
+            "cumulative": rate.kind is Kind.CUMULATIVE,
+            "every_rank": rate.every_rank,
+            "world_size": self.world_size,
+            "batch_per_device": said.get("batch_per_device"),
+            "global_batch": self._global_batch(),
+            "steps_a_line": self.format.steps_a_line,
+            "own_rate": self.summary.get("rate"),
+        }
+
+    def _global_batch(self) -> float | None:
+        """Samples that all devices together take in a step, where the log says, accumulated ones included."""
+        said = self.settings
+        if "global_batch" in said:
+            return float(said["global_batch"])
+        if "accumulation" in said and "batch_per_device" in said and self.world_size is not None:
+            return float(said["batch_per_device"] * said["accumulation"] * self.world_size)
+        return None
+
+    @property
+    def top1(self) -> float | None:
+        """The last evaluation's, as printed; what training itself prints is no accuracy."""
+        evaluated = [facts["top1"] for facts in self.evaluations if "top1" in facts]
+        return evaluated[-1] if evaluated else self.summary.get("top1")
+
     def events(self) -> Iterator[Event]:
         """The same run as the one event stream; times as printed, samples where the batch is known."""
         rate = self.format.rate
         yield RunStart(
             rank=0,
-            world_size=int(self.settings.get("world_size") or 1),
+            world_size=self.world_size or 1,
             mono=None,
             wall=None,
             unit=rate.unit,

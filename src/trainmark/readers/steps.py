@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,11 @@ from numpy.typing import NDArray
 from trainmark.readers.format import Clock
 
 Column = NDArray[np.float64]
+MOMENT = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+# Beyond this, lines are joined two by two; a million are enough to find any window by.
+MOST_LINES = 1 << 20
+LATER_OF_TWO = frozenset({"step", "last_step", "epoch", "wall", "rank"})
+EPOCH = date(1970, 1, 1).toordinal()
 
 
 @dataclass
@@ -32,50 +39,115 @@ class Steps:
     def __len__(self) -> int:
         return self.lines
 
-    def add(self, pattern: re.Pattern[bytes], matches: list[tuple[bytes, ...]], clock: Clock) -> None:
-        """Appends what `pattern.findall` gave: a tuple a line, a string where there is one group."""
-        if not matches:
-            return
-        rows = matches if isinstance(matches[0], tuple) else [(text,) for text in matches]
-        before, self.lines = self.lines, self.lines + len(rows)
-        for (name, _), texts in zip(
-            sorted(pattern.groupindex.items(), key=lambda item: item[1]), zip(*rows, strict=True), strict=True
-        ):
-            values = times(texts, clock) if name == "wall" else numbers(texts)
+    def add(
+        self,
+        pattern: re.Pattern[bytes],
+        matches: list[tuple[bytes, ...]],
+        clock: Clock,
+        rank: int | None = None,
+    ) -> None:
+        """Appends what `pattern.findall` gave (a tuple a line, a string where there is one group)."""
+        if matches:
+            self.append(columns_of(pattern, matches, clock), len(matches), rank)
+
+    def append(self, columns: Mapping[str, Column], lines: int, rank: int | None = None) -> None:
+        """Appends columns of so many lines; `rank` is whose lines they are, where a launcher says so."""
+        if rank is not None:
+            columns = {**columns, "rank": np.full(lines, float(rank))}
+        for name in {*columns, *self.columns}:
             held = self.columns.setdefault(name, [])
-            missing = before - sum(map(len, held))
+            missing = self.lines - sum(map(len, held))
             if missing:
                 held.append(np.full(missing, np.nan))
-            held.append(values)
+            if name in columns:
+                held.append(columns[name])
+        self.lines += lines
+        for name, held in self.columns.items():
+            if name not in columns:
+                held.append(np.full(lines, np.nan))
+        if self.lines > MOST_LINES:
+            self._thin()
+
+    def _thin(self) -> None:
+        """Every two consecutive lines of a rank become one, so that the longest log fits into memory.
+
+        The later line's step and time stay: they tell what both took. Of their rates the harmonic mean is
+        kept, of what else they say the mean.
+        """
+        ranks = self["rank"]
+        order = np.arange(self.lines) if ranks is None else np.argsort(ranks, kind="stable")
+        first, second = order[: self.lines // 2 * 2].reshape(-1, 2).T
+        paired = np.argsort(second, kind="stable")
+        first, second = first[paired], second[paired]
+        for name in self.columns:
+            column = self[name]
+            assert column is not None
+            before, after = column[first], column[second]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                if name == "step" and "last_step" in self.columns:
+                    joined = before
+                elif name in LATER_OF_TWO:
+                    joined = after
+                elif name == "rate":
+                    joined = 2 / (1 / before + 1 / after)
+                else:
+                    joined = (before + after) / 2
+            self.columns[name] = [np.where(np.isnan(joined), after, joined)]
+        self.lines = len(first)
 
 
-def numbers(texts: tuple[bytes, ...]) -> Column:
+def columns_of(
+    pattern: re.Pattern[bytes], matches: list[tuple[bytes, ...]], clock: Clock
+) -> dict[str, Column]:
+    rows = matches if isinstance(matches[0], tuple) else [(text,) for text in matches]
+    named = {index: name for name, index in pattern.groupindex.items()}
+    return {
+        named[index]: times(texts, clock) if named[index] == "wall" else numbers(texts)
+        for index, texts in enumerate(zip(*rows, strict=True), 1)
+        if index in named
+    }
+
+
+def numbers(texts: Sequence[bytes]) -> Column:
+    """NaN where there is no text; what is printed as `nan` becomes infinite, so as to stay told."""
+    filled = [text or b"-" for text in texts]
     try:
-        return np.array(texts, dtype="S").astype(np.float64)
+        values = np.array(filled, dtype="S").astype(np.float64)
     except ValueError:
         return np.array([_number(text) for text in texts], dtype=np.float64)
+    return np.where(np.isnan(values), np.inf, values)
 
 
 def _number(text: bytes) -> float:
     """NaN for what is no number; a decimal comma is understood."""
     try:
-        return float(text.replace(b",", b".") if text.count(b",") == 1 and b"." not in text else text)
+        value = float(text.replace(b",", b".") if text.count(b",") == 1 and b"." not in text else text)
     except ValueError:
         return float("nan")
+    return float("inf") if value != value else value
 
 
-def times(texts: tuple[bytes, ...], clock: Clock) -> Column:
+def times(texts: Sequence[bytes], clock: Clock) -> Column:
     """Seconds since 1970, or since midnight of the first day where the date is missing."""
     if clock in (Clock.UNIX, Clock.UNIX_MS):
         return numbers(texts) / (1000 if clock is Clock.UNIX_MS else 1)
     if clock is Clock.TIME_OF_DAY:
         return _over_midnight(np.array([_time_of_day(text) for text in texts]))
-    plain = np.char.decode(np.array(texts, dtype="S"), "ascii", "replace")
+    return np.array([_moment(text) for text in texts], dtype=np.float64)
+
+
+def _moment(text: bytes) -> float:
+    """Read as if the clock were on universal time: only differences count, and zones are seldom said."""
+    found = MOMENT.match(text)
+    if found is None:
+        return float("nan")
+    year, month, day, hour, minute, second, fraction = found.groups()
     try:
-        moments = np.char.replace(np.char.replace(plain, "/", "-"), ",", ".").astype("datetime64[us]")
+        days = date(int(year), int(month), int(day)).toordinal() - EPOCH
     except ValueError:
-        return np.full(len(texts), np.nan)
-    return np.asarray(moments.astype(np.int64) / 1e6, dtype=np.float64)
+        return float("nan")
+    whole = days * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    return whole + (float(b"0." + fraction) if fraction else 0.0)
 
 
 def _time_of_day(text: bytes) -> float:

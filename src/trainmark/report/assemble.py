@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from trainmark.events import DeviceSample, stream
+from trainmark.ledger import best_published, load
 from trainmark.measure.figure import Result
 from trainmark.measure.result import Trial, summarise
 from trainmark.measure.trace import TraceError, trace_of
@@ -24,6 +25,8 @@ MOST_TRACES = 40
 def document_of(run: RunFolder) -> Document:
     info, records = run.info, list(run.records())
     shown = _median_trials(records)[:MOST_TRACES]
+    results = _results(records)
+    entries = load()
     return Document(
         name=info.name,
         title=info.name,
@@ -32,12 +35,13 @@ def document_of(run: RunFolder) -> Document:
         suite=run.suite,
         version=info.version,
         command=info.command,
-        results=_results(records),
+        results=results,
         trials=tuple(_line(record) for record in records),
         skipped=info.skipped,
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
         environment=run.environment,
+        published={r.key: best_published(r.key, r.throughput, entries) for r in results},
     )
 
 

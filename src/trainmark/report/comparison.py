@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from trainmark.report import number
-from trainmark.report.markup import code, table
+from trainmark.report.markup import code, plain, table
 from trainmark.report.text import aligned
 from trainmark.report.visible import one_line
 
@@ -16,7 +16,10 @@ RIGHT_ALIGNED = frozenset({2, 3, 4})
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One case on both sides; `ratio` is after ÷ before, and `differs` names what else changed."""
+    """One case on both sides; `ratio` is after ÷ before; `differs` names what else changed.
+
+    `published` says where the second stands among published results.
+    """
 
     case: str
     before: float
@@ -26,6 +29,7 @@ class ComparisonRow:
     high: float | None
     changed: bool
     differs: tuple[str, ...] = ()
+    published: str = ""
 
     @property
     def mark(self) -> str:
@@ -52,6 +56,7 @@ def as_text(comparison: ComparisonTable) -> str:
     rows = [tuple(one_line(cell) for cell in (row.mark, *_cells(row))) for row in comparison.rows]
     lines = [*aligned([header, *rows], RIGHT_ALIGNED), "", MEANING] if rows else ["No case is on both sides."]
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in _alone(comparison)]
+    lines += [f"{one_line(row.case)}: {one_line(row.published)}" for row in comparison.rows if row.published]
     return "\n".join(lines) + "\n"
 
 
@@ -66,6 +71,10 @@ def as_markdown(comparison: ComparisonTable) -> str:
     parts.append(f"`{MEANING}`")
     if alone := _alone(comparison):
         parts.append("\n".join(f"- only in {code(side)}: {code(case)}" for side, case in alone))
+    if published := [
+        f"- {code(row.case)}: {plain(row.published)}" for row in comparison.rows if row.published
+    ]:
+        parts.append("\n".join(published))
     return "\n\n".join(parts) + "\n"
 
 

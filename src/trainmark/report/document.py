@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.measure.figure import Result
+from trainmark.measure.key import Key
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,10 @@ class SampleSeries:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report; `environment` is nested plain JSON in named sections, with None for "not found"."""
+    """A whole report; `environment` is nested plain JSON in named sections, with None for "not found".
+
+    `published` says of a result where it stands among the published ones.
+    """
 
     name: str
     title: str
@@ -66,3 +71,4 @@ class Document:
     traces: tuple[StepTrace, ...]
     samples: tuple[SampleSeries, ...]
     environment: dict[str, Any]
+    published: Mapping[Key, str] = field(default_factory=dict)

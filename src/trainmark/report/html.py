@@ -31,7 +31,7 @@ LONG_TABLE = 40
 
 def render(document: Document, lang: Lang = "en") -> str:
     t = words(lang)
-    scripts = [_own("trap.js"), _plotly(), _own("report.js")]
+    scripts = [asset("trap.js"), plotly_js(), asset("report.js")]
     groups = by_series(document.results)
     drawn = plots(document, t)
     env = templating.environment(lang, html=True)
@@ -41,7 +41,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         summary=summary(document, lang),
         method=method(document, lang),
         policy=policy(scripts),
-        style=Markup(_own("report.css")),
+        style=Markup(asset("report.css")),
         trap=Markup(scripts[0]),
         plotly=Markup(scripts[1]),
         script=Markup(scripts[2]),
@@ -85,12 +85,12 @@ def columns(results: Sequence[Result]) -> frozenset[str]:
     return frozenset(name for name, present in known.items() if present)
 
 
-def _own(name: str) -> str:
+def asset(name: str) -> str:
     return (files("trainmark.report") / "templates" / name).read_text(encoding="utf-8")
 
 
 @cache
-def _plotly() -> str:
+def plotly_js() -> str:
     try:
         library = files("plotly") / "package_data" / "plotly.min.js"
     except ModuleNotFoundError as error:

@@ -28,7 +28,10 @@ def tree(document: Document) -> dict[str, Any]:
             "command": document.command,
             "suite": document.suite,
         },
-        "results": [result_tree(result) for result in document.results],
+        "results": [
+            {**result_tree(result), "published": document.published.get(result.key)}
+            for result in document.results
+        ],
         "trials": [asdict(trial) for trial in document.trials],
         "skipped": [{"case": case, "reason": reason} for case, reason in document.skipped],
         "environment": document.environment,

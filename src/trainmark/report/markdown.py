@@ -72,6 +72,11 @@ class _Page:
             f"<sup>{mark}</sup> {plain(doubt_name(doubt.code, self.lang))}: {plain(doubt.message)}"
             for doubt, mark in notes.items()
         ]
+        lines += [
+            f"{result.key.topology}: {plain(line)}"
+            for result in group.results
+            if (line := self.document.published.get(result.key))
+        ]
         return GroupText(
             plain(group.name),
             plain(facts(group.key)),

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from trainmark.events import Event, RunStart, Scope, Step
 from trainmark.readers.trials.output import Output, ReaderError
 
+# When a step ended, and what its line says of it.
+Ended = tuple[float, dict[str, float]]
 NUMBERS = ("samples", "loss", "lr")
 
 
@@ -21,14 +24,19 @@ def read(output: Output) -> Iterator[Event]:
     if output.pattern is None:
         raise ReaderError("the reader 'pattern' needs a 'pattern', a regular expression that matches a step.")
     pattern = re.compile(output.pattern.encode())
-    found = [list(_steps(_log(output, rank), pattern)) for rank in range(output.world_size)]
+    found = [list(_steps(log_of(output, rank), pattern)) for rank in range(output.world_size)]
     if not found[0]:
         raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
+    yield from events(found, output)
+
+
+def events(found: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
+    """The steps of each rank, in order, as events; the first one only starts the clock."""
     # Where rank 0 alone prints, it speaks for all of them.
     alone = output.world_size > 1 and not any(found[1:])
     per_line = output.batch_per_device * (output.world_size if alone else 1)
-    for rank, steps in enumerate(found[:1] if alone else found):
-        began = steps[0][0] if steps else None
+    for rank, ended in enumerate(found[:1] if alone else found):
+        began = ended[0][0] if ended else None
         yield RunStart(
             rank=rank,
             world_size=1 if alone else output.world_size,
@@ -37,33 +45,43 @@ def read(output: Output) -> Iterator[Event]:
             unit=output.unit,
             scope=Scope.GLOBAL if alone else Scope.RANK,
         )
-        for number, (mono, groups) in enumerate(steps[1:]):
+        for number, (mono, groups) in enumerate(ended[1:]):
             yield Step(
                 rank=rank,
                 step=number,
                 mono=mono,
                 wall=None,
-                samples=groups.get("samples", per_line),
+                samples=groups.get("samples", per_line * groups.get("steps", 1)),
                 loss=groups.get("loss"),
                 lr=groups.get("lr"),
             )
 
 
-def _log(output: Output, rank: int) -> Path:
+def log_of(output: Output, rank: int) -> Path:
     return output.folder / "logs" / f"rank{rank}.log"
 
 
-def _steps(log: Path, pattern: re.Pattern[bytes]) -> Iterator[tuple[float, dict[str, float]]]:
+def _steps(log: Path, pattern: re.Pattern[bytes]) -> Iterator[Ended]:
+    for when, line in arrived_lines(log):
+        if match := pattern.search(line):
+            yield when(), _numbers(match)
+
+
+def arrived_lines(log: Path) -> Iterator[tuple[Callable[[], float], bytes]]:
+    """The lines of a log, each with what tells when it came."""
     offsets, times = _arrivals(log.with_suffix(".arrivals"))
+
+    def when(end: int) -> float:
+        arrival = bisect.bisect_left(offsets, end)
+        if arrival == len(times):
+            raise ReaderError(f"{log.name} holds more than its arrivals tell: was the disk full?")
+        return times[arrival]
+
     end = 0
     with log.open("rb") as file:
         for line in file:
             end += len(line)
-            if match := pattern.search(line):
-                arrival = bisect.bisect_left(offsets, end)
-                if arrival == len(times):
-                    raise ReaderError(f"{log.name} holds more than its arrivals tell: was the disk full?")
-                yield times[arrival], _numbers(match)
+            yield partial(when, end), line
 
 
 def _arrivals(path: Path) -> tuple[list[int], list[float]]:

@@ -48,7 +48,7 @@ def short(value: float | None) -> float | None:
     return None if value is None or not isfinite(value) else float(f"{value:.6g}")
 
 
-def name(text: str) -> str:
+def name(text: str, longest: int = LONGEST_NAME) -> str:
     """A name from outside, as written (Plotly would read tags as markup), cut before it crowds the plot."""
     line = one_line(text)
-    return escape(line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…", quote=False)
+    return escape(line if len(line) <= longest else line[: longest - 1] + "…", quote=False)

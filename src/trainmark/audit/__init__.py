@@ -1,0 +1,1 @@
+"""Published reports and folders of logs, checked against themselves."""

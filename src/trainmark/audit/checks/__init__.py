@@ -1,0 +1,1 @@
+"""One check a file: a function from a report to the findings in it."""

@@ -1,0 +1,83 @@
+"""What every export is written from: a run, its trials, and their steps where they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark.events.stream import StreamError
+from trainmark.export.names import safe_name, untaken
+from trainmark.export.steps import Steps, read_steps
+from trainmark.measure.figure import TrialFigure
+from trainmark.measure.trace import TraceError
+from trainmark.store.run import RunFolder, RunInfo
+from trainmark.store.trial import TrialRecord, finished_trials, read_trial
+
+# A trial that was left out, and why.
+Skipped = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial that has a figure and the events it was taken from."""
+
+    case: str
+    """Safe as the name of a folder, and no other case's."""
+    record: TrialRecord
+    figure: TrialFigure
+    steps: Steps
+
+    @property
+    def repeat(self) -> str:
+        return f"{self.record.spec.repeat:02d}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.case}/{self.repeat}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """`skipped` names the trials that have no figure or no readable events, each with the reason."""
+
+    info: RunInfo
+    environment: Mapping[str, Any]
+    submitter: str
+    records: tuple[TrialRecord, ...]
+    measured: tuple[Measured, ...]
+    skipped: tuple[Skipped, ...]
+
+    def fact(self, *path: str) -> Any:
+        """One fact of the environment, None where it is not known: `fact("host", "cpu", "model")`."""
+        found: Any = self.environment
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+def load_source(run: RunFolder, submitter: str) -> Source:
+    records: list[TrialRecord] = []
+    measured: list[Measured] = []
+    skipped: list[Skipped] = []
+    folders = list(finished_trials(run.trials))
+    cases = _case_names(folder.parent.name for folder in folders)
+    for folder in folders:
+        record = read_trial(folder)
+        records.append(record)
+        case = cases[folder.parent.name]
+        if record.figure is None:
+            skipped.append((f"{case}/{folder.name}", record.outcome))
+            continue
+        try:
+            steps = read_steps(sorted((folder / "events").glob("rank*.jsonl")), record.started)
+        except (TraceError, StreamError, OSError) as error:
+            skipped.append((f"{case}/{folder.name}", f"no readable events: {error}"))
+            continue
+        measured.append(Measured(case, record, record.figure, steps))
+    return Source(run.info, run.environment, submitter, tuple(records), tuple(measured), tuple(skipped))
+
+
+def _case_names(cases: Iterable[str]) -> dict[str, str]:
+    taken: set[str] = set()
+    return {case: untaken(safe_name(case), taken) for case in dict.fromkeys(cases)}

@@ -1,0 +1,112 @@
+"""The progress lines of a log, ranks joined: how many steps each report stands for, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.measure.trace import Floats
+
+# A report's place: room for 10⁹ steps an epoch, exact in a double up to nine million epochs.
+STEPS_AN_EPOCH = 1e9
+# A step number this far below the highest is that of a new epoch; ranks that print by turns differ by less.
+RESTART_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Reports:
+    """One entry a report; NaN is what it does not say. `fresh` marks the first of each epoch.
+
+    `steps` is how many training steps the report ends, `done` how many its epoch had by then, and `ranks`
+    how many printed it.
+    """
+
+    steps: Floats
+    done: Floats
+    fresh: NDArray[np.bool_]
+    said: Mapping[str, Floats]
+    ranks: int
+
+    def __getitem__(self, name: str) -> Floats:
+        column = self.said.get(name)
+        return np.full(len(self.steps), np.nan) if column is None else column
+
+    def where(self, mask: NDArray[np.bool_]) -> Reports:
+        said = {name: column[mask] for name, column in self.said.items()}
+        return Reports(self.steps[mask], self.done[mask], self.fresh[mask], said, self.ranks)
+
+
+def reports(columns: Mapping[str, Floats], steps_a_line: int = 1, rates_add_up: bool = False) -> Reports:
+    """Lines of the same step become one report: a time is the last rank's, other numbers are their mean.
+
+    The mean of rates that each count all ranks is harmonic (that of their times); rates that add up to the
+    whole have an arithmetic one.
+    """
+    lines = len(next(iter(columns.values())))
+    number = columns.get("step", np.full(lines, np.nan))
+    if not np.isfinite(number).all():
+        number, columns = np.arange(1.0, lines + 1), {**columns, "counted": np.full(lines, 1.0)}
+        epoch = np.zeros(lines)
+    else:
+        epoch = _epochs(number, columns.get("epoch"))
+    place = epoch * STEPS_AN_EPOCH + number
+    ranks = 1
+    if not (np.diff(place) > 0).all():
+        _, first, which, count = np.unique(place, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(first, kind="stable")
+        index = np.empty(len(order), dtype=np.intp)
+        index[order] = np.arange(len(order))
+        which = index[which.reshape(-1)]
+        ranks = int(np.median(count))
+        columns = {
+            name: _joined(name, column, which, len(order), rates_add_up) for name, column in columns.items()
+        }
+        number, epoch = number[first[order]], epoch[first[order]]
+    fresh = np.concatenate([[True], np.diff(epoch) != 0])
+    steps, done = _covered(number, fresh, columns, steps_a_line)
+    return Reports(steps, done, fresh, columns, ranks)
+
+
+def _epochs(number: Floats, epoch: Floats | None) -> Floats:
+    if epoch is not None and np.isfinite(epoch).all():
+        return epoch
+    highest = np.maximum.accumulate(number)
+    restarts = (np.diff(number) < 0) & (number[1:] < RESTART_SHARE * highest[1:])
+    return np.concatenate([[0.0], np.cumsum(restarts)])
+
+
+def _joined(name: str, column: Floats, which: NDArray[np.intp], size: int, rates_add_up: bool) -> Floats:
+    """One value a report, over the lines that have one."""
+    said = ~np.isnan(column)
+    if name in ("wall", "last_step"):
+        latest = np.full(size, -np.inf)
+        np.maximum.at(latest, which[said], column[said])
+        return np.where(np.isinf(latest), np.nan, latest)
+    harmonic = name == "rate" and not rates_add_up
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = 1 / column if harmonic else column
+        count = np.bincount(which[said], minlength=size)
+        mean = np.bincount(which[said], weights=values[said], minlength=size) / count
+        return np.asarray(1 / mean if harmonic else mean, dtype=np.float64)
+
+
+def _covered(
+    number: Floats, fresh: NDArray[np.bool_], columns: Mapping[str, Floats], steps_a_line: int
+) -> tuple[Floats, Floats]:
+    """Steps that each report ends, from the step numbers, and how many of its epoch are done by then."""
+    last = columns.get("last_step")
+    if last is not None and np.isfinite(last).all():
+        return last - number + 1, last + 1
+    if "counted" in columns:
+        return np.full(len(number), float(steps_a_line)), number * steps_a_line
+    from_zero = float(number.min() == 0)
+    done = number + from_zero
+    gaps = np.diff(number, prepend=number[:1])
+    inside = gaps[~fresh & (gaps > 0)]
+    # Where every report is the first of its epoch, it ends the whole of it.
+    stride = float(np.median(inside)) if len(inside) else np.nan
+    steps = np.where(fresh | (gaps <= 0), np.fmin(done, stride), gaps)
+    return np.maximum(steps, 1.0), done

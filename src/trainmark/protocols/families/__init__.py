@@ -1,0 +1,1 @@
+"""One small file a family of rules; each names its protocols in `PROTOCOLS`."""

@@ -1,0 +1,106 @@
+"""Our own figure from the same lines: samples over wall time, each step once, however many ranks print it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import datetime, timedelta
+from itertools import islice
+from statistics import median
+
+from trainmark.protocols.clock import TIME_OF_DAY, moment
+from trainmark.protocols.rule import OurFigure, Sample
+
+HALF_A_DAY = timedelta(hours=12)
+SINK_MS = re.compile(r"epoch time: (\d+\.\d+) ms")
+SINK_STEPS = re.compile(r"epoch: \d+ step: (\d{1,12})\b")
+
+
+def wall_clock(sample: Sample) -> OurFigure | None:
+    """From the first step at or after the warm-up to the last one in the window that the log has."""
+    moments = _moments(sample)
+    inside = [step for step in sorted(moments) if sample.window.warmup <= step <= sample.window.train]
+    if len(inside) < 2:
+        return None
+    steps = inside[-1] - inside[0]
+    seconds = (moments[inside[-1]] - moments[inside[0]]).total_seconds()
+    return _figure(sample, steps, seconds)
+
+
+def _moments(sample: Sample) -> dict[int, datetime]:
+    """When each step was over: a clock without a date that falls back has passed midnight."""
+    moments: dict[int, datetime] = {}
+    last = datetime.min + HALF_A_DAY
+    dated = sample.rule.clock != TIME_OF_DAY
+    for found in _progress(sample):
+        read = moment(found["time"], sample.rule.clock)
+        if read is None:
+            continue
+        while not dated and read < last - HALF_A_DAY:
+            read += 2 * HALF_A_DAY
+        last = max(last, read)
+        moments[_step(found, len(moments) + 1) + sample.rule.step_offset] = last
+    return moments
+
+
+def _progress(sample: Sample) -> list[re.Match[str]]:
+    return [found for line in sample.lines if (found := sample.rule.progress.search(line))]
+
+
+def _step(found: re.Match[str], ordinal: int) -> int:
+    """As printed, or else the how-manieth it is."""
+    return int(found["step"]) if "step" in found.re.groupindex else ordinal
+
+
+def step_times(sample: Sample) -> OurFigure | None:
+    """The printed time of each step, the median over the ranks that print it; for logs without a clock."""
+    by_step: dict[int, list[float]] = defaultdict(list)
+    for number, found in enumerate(_progress(sample)):
+        step = _step(found, number // sample.run.ranks + 1) + sample.rule.step_offset
+        by_step[step].append(float(found["seconds"]))
+    inside = [median(by_step[step]) for step in by_step if sample.window.warmup < step <= sample.window.train]
+    return _figure(sample, len(inside), sum(inside))
+
+
+def latencies(sample: Sample) -> OurFigure | None:
+    """The same where a step's time is printed in milliseconds."""
+    figure = step_times(sample)
+    return figure and OurFigure(round(figure.speed * 1000, 2), figure.steps)
+
+
+def harmonic_rates(sample: Sample) -> OurFigure | None:
+    """Printed rates over equal numbers of steps: their harmonic mean is samples over time."""
+    rule = sample.rule
+    first, last = sample.window.warmup // rule.steps_a_line, sample.window.train // rule.steps_a_line
+    rates = [float(found["rate"]) for found in islice(_progress(sample), first, last)]
+    if not rates or min(rates) <= 0:
+        return None
+    return OurFigure(round(len(rates) / sum(1 / rate for rate in rates), 2), len(rates) * rule.steps_a_line)
+
+
+def harmonic_steps_a_second(sample: Sample) -> OurFigure | None:
+    """The same for steps per second, which the batch of all ranks turns into samples."""
+    figure = harmonic_rates(sample)
+    if figure is None:
+        return None
+    return OurFigure(round(figure.speed * sample.run.global_batch, 2), figure.steps)
+
+
+def sink_epochs(sample: Sample) -> OurFigure | None:
+    """Every rank prints the time of each sink epoch: the first N times are the first epoch's, and so on."""
+    times = [float(found[1]) for line in sample.lines if (found := SINK_MS.search(line))]
+    sink = next((int(found[1]) for line in sample.lines if (found := SINK_STEPS.search(line))), 0)
+    if sink == 0:
+        return None
+    ranks = sample.run.ranks
+    seconds = [
+        sum(times[start : start + ranks]) / ranks / 1000 for start in range(0, len(times) - ranks + 1, ranks)
+    ]
+    inside = seconds[sample.window.warmup // sink : sample.window.train // sink]
+    return _figure(sample, len(inside) * sink, sum(inside))
+
+
+def _figure(sample: Sample, steps: int, seconds: float) -> OurFigure | None:
+    if steps <= 0 or seconds <= 0:
+        return None
+    return OurFigure(round(sample.run.global_batch * steps / seconds, 2), steps)

@@ -1,0 +1,58 @@
+"""PyTorch Lightning's bar: `Epoch 0:  11%|█  | 2/18 [00:11<01:33,  5.82s/it, loss=10.473, v_num=193315]`.
+
+The pace is a mean over the epoch so far, in s/it or, when fast, it/s. A bar is drawn again as its figures
+come in; the last state counts.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from trainmark.events import Scope
+from trainmark.readers.format import Format, Kind, Rate, Setting
+
+BAR = re.compile(
+    rb"Epoch (?P<epoch>\d+): +\d+%\|[^|\n]*\| (?P<step>[1-9]\d*)/\d+ \[[\d:]+<[^,\]\n]*, *"
+    rb"(?P<pace>[\d.]+)(?P<unit>it/s|s/it)(?P<figures>[^\]\n]*)\]"
+)
+LOSS = re.compile(rb"\b(?:train_)?loss(?:_step)?=([\d.e+-]+|nan|inf)")
+
+
+def last_states(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    held = shown = b""
+
+    def rewritten(found: re.Match[bytes]) -> bytes:
+        nonlocal held, shown
+        bar = b"lightning: epoch=%b step=%b " % found.group("epoch", "step")
+        done = b"" if bar == shown else held
+        held, shown = bar + _figures(found), bar
+        return done
+
+    for block in blocks:
+        yield BAR.sub(rewritten, block)
+    yield held
+
+
+def _figures(bar: re.Match[bytes]) -> bytes:
+    pace = float(bar["pace"])
+    seconds = pace if bar["unit"] == b"s/it" else 1 / pace if pace else float("nan")
+    loss = LOSS.search(bar["figures"])
+    return b"seconds=%.6f loss=%b\n" % (seconds, loss[1] if loss else b"")
+
+
+FORMAT = Format(
+    name="lightning",
+    title="PyTorch Lightning progress bar",
+    framework="pytorch",
+    sign=re.compile(rb"Epoch \d+: +\d+%\|[^|\n]*\| \d+/\d+ \[[\d:]+<[^\]\n]*(?:it/s|s/it)"),
+    step=re.compile(
+        rb"lightning: epoch=(?P<epoch>\d+) step=(?P<step>\d+) seconds=(?P<seconds>\S+) loss=(?P<loss>\S*)"
+    ),
+    rate=Rate("samples", Scope.RANK, Kind.CUMULATIVE),
+    settings=(
+        Setting("world_size", re.compile(rb"Starting with (?P<value>\d+) processes"), convert=int),
+        Setting("world_size", re.compile(rb"GLOBAL_RANK: \d+, MEMBER: \d+/(?P<value>\d+)"), convert=int),
+        Setting("precision", re.compile(rb"Using 16bit [^\n]*Mixed Precision \(AMP\)"), means="amp"),
+        Setting("precision", re.compile(rb"Using bfloat16 [^\n]*Mixed Precision \(AMP\)"), means="bf16"),
+    ),
+    rewrite=last_states,
+)

@@ -1,0 +1,29 @@
+"""LiBai: `iteration: 99/1000  consumed_samples: 3200  total_loss: …  total_throughput: 1.87 samples/s`.
+
+The time and the throughput average over every step since the run began. The date has no year.
+"""
+
+import re
+
+from trainmark.events import Scope
+from trainmark.readers.format import Clock, Format, Kind, Rate, Setting
+
+FORMAT = Format(
+    name="oneflow-libai",
+    title="OneFlow LiBai",
+    framework="oneflow",
+    sign=re.compile(rb"\biteration: \d+/\d+ [^\n]*\btotal_throughput: [\d.]+ samples/s"),
+    step=re.compile(
+        rb"(?:\[\d\d/\d\d (?P<wall>\d\d:\d\d:\d\d) [^\]\n]*\]:[^\n]*?)?\biteration: (?P<step>\d+)/\d+"
+        rb"(?:[^\n]*?\btotal_loss: (?P<loss>[\d.e+-]+|nan|inf))?(?:[^\n]*? time: (?P<seconds>[\d.]+) s/iter)?"
+        rb"[^\n]*?total_throughput: (?P<rate>[\d.]+) samples/s(?:[^\n]*? lr: (?P<lr>[\d.e+-]+))?"
+    ),
+    rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
+    clock=Clock.TIME_OF_DAY,
+    settings=(
+        Setting("world_size", re.compile(rb"\bworld size: (?P<value>\d+)", re.IGNORECASE), convert=int),
+        Setting("batch_per_device", re.compile(rb"\btrain_micro_batch_size: (?P<value>\d+)"), convert=int),
+        Setting("global_batch", re.compile(rb"\bglobal_batch_size: (?P<value>\d+)"), convert=int),
+        Setting("precision", re.compile(rb"\bamp: \{enabled: true\}|\bamp\.enabled=True"), means="amp"),
+    ),
+)

@@ -1,0 +1,103 @@
+"""`trainmark ledger` as people and scripts call it."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from trainmark.cli.ledger import ledger_command
+from trainmark.errors import UserError
+from trainmark.ledger import load
+from trainmark.ledger.load import parse
+from trainmark.report import html, ledger_page, ledger_svg
+
+HOSTILE = """\
+source: {title: "<img src=x onerror=alert(1)>", page: "javascript:1", confidence: published}
+shared: {workload: "</script><script>alert(1)</script>", framework: "<b>x</b>", device: "<i>d</i>"}
+tables:
+  - columns: [nodes, devices_per_node, throughput, note]
+    rows: [[1, 1, 5, "<img src=y>"]]
+"""
+KEYS = [
+    *("source", "date", "framework", "framework_version", "workload", "device", "precision", "loss_scale"),
+    *("batch_per_device", "nodes", "devices_per_node", "throughput", "speedup", "memory_mb"),
+    *("time_to_train_s", "top1"),
+]
+
+
+def called(*words):
+    return CliRunner().invoke(ledger_command, words, catch_exceptions=False).output
+
+
+@pytest.fixture
+def without_the_library(monkeypatch):
+    """The 5 MB of plotly.js are the browser test's business."""
+    monkeypatch.setattr(ledger_page, "plotly_js", lambda: "window.Plotly = {};")
+
+
+def test_the_json_rows_begin_with_the_keys_that_scripts_rely_on():
+    rows = json.loads(called("--json"))
+    assert len(rows) == len(load())
+    assert all(list(row)[: len(KEYS)] == KEYS for row in rows)
+
+
+def test_what_a_source_does_not_say_is_null():
+    (row,) = json.loads(called("--source", "paddle-perf", "--json"))
+    assert (row["throughput"], row["speedup"], row["runs"], row["errata"]) == (1445, None, None, [])
+
+
+def test_the_table_has_a_line_for_each_row_and_then_the_errata_it_points_to():
+    lines = called("--source", "airank-pytorch").splitlines()
+    assert len(lines) == 1 + 3 + 1 + 4
+    assert re.search(r"1n8g +6,244\.87 +img/s +7\.27 +17,501 +76\.2 +real +\[\d\]$", lines[2])
+    assert lines[5].startswith("[1] airank-pytorch: ")
+
+
+def test_filters_that_no_row_meets_together_say_so():
+    assert called("--framework", "jax", "--precision", "tf32") == "no row of the ledger is all of that\n"
+
+
+def test_a_file_of_ones_own_is_listed_with_the_rest(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(HOSTILE, encoding="utf-8")
+    assert len(json.loads(called("--also", str(path), "--source", "mine", "--json"))) == 1
+
+
+def test_a_plot_of_another_kind_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"an \.html or an \.svg file; p\.png is neither"):
+        called("--plot", str(tmp_path / "p.png"))
+
+
+def test_the_svg_has_a_dot_for_each_row_with_a_throughput_per_device(tmp_path):
+    path = tmp_path / "p.svg"
+    called("--workload", "bert-base", "--plot", str(path))
+    dots = ElementTree.parse(path).findall(".//{*}circle/{*}title")
+    assert len(dots) == sum(entry.row.workload == "bert-base" for entry in load())
+
+
+def test_the_page_has_every_row_and_every_dot(without_the_library):
+    text = ledger_page.render(load())
+    figures = json.loads(re.search(r'id="plots">(.*?)</script>', text, re.S)[1])["ledger"]["figures"]
+    drawn = sum(len(trace["x"]) for figure in figures for trace in figure["data"])
+    assert drawn == sum(bool(entry.row.per_device and entry.row.device) for entry in load())
+    assert text.count('<tr><td class="case">') == len(load())
+
+
+def test_text_from_a_file_makes_no_element_in_a_plot(without_the_library):
+    entries = parse(HOSTILE, "mine.yaml")
+    page, svg = ledger_page.render(entries), ledger_svg.render(entries)
+    assert page.count("<script") == 4
+    assert "<img" not in page + svg and "<b>" not in page + svg and "<i>" not in page + svg
+
+
+@pytest.mark.parametrize("render", [ledger_page.render, ledger_svg.render])
+def test_a_choice_with_no_throughput_at_all_still_makes_a_file(render, without_the_library):
+    assert render([entry for entry in load() if entry.source == "flax"])
+
+
+def test_the_page_runs_only_its_own_scripts(without_the_library):
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', ledger_page.render(load()))[1]
+    assert policy.count("sha256-") == 3
+    assert html.policy([])[:18] == "default-src 'none'" and policy.startswith("default-src &#39;none&#39;")
