@@ -13,6 +13,7 @@ MEASUREMENTS = {
     "report": "index and reports over 10,000 trials",
     "changes": "change points in 1,000,000 steps",
     "events": "1,000,000 step events read into a trace",
+    "reading": "a foreign log read, beside a plain search of the same bytes",
     "sampler": "the device sampler at its two looks a second",
 }
 

@@ -100,7 +100,9 @@ def test_a_table_and_the_printed_result_that_differ_in_one_value_are_both_named(
 
 
 def test_a_number_that_stands_in_two_tables_has_to_be_the_same():
-    again = "\n## Summary\n\n| gpus | samples/s |\n|---|---|\n| 1 | 380.00 |\n| 8 | 2964.00 |\n| 32 | 11746.00 |\n"
+    again = (
+        "\n## All\n\n| gpus | samples/s |\n|---|---|\n| 1 | 380.00 |\n| 8 | 2964.00 |\n| 32 | 11746.00 |\n"
+    )
     (found,) = findings(ENGLISH + again)
     assert (found.code, found.claimed, found.derived) == ("two-values", "11746.00", "11476.00")
 

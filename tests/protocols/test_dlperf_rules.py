@@ -142,3 +142,14 @@ def test_paddle_bert_reads_steps_a_second(tmp_path):
 def test_a_line_that_their_pattern_does_not_fit_ends_the_rule_with_its_text(tmp_path):
     with pytest.raises(UserError, match="cannot read the line 'Speed limits and elapse'"):
         speed_of("dlperf-paddle", tmp_path, "Speed limits and elapse\n")
+
+
+def test_our_own_figure_keeps_its_digits_where_times_are_in_ms_or_rates_in_steps(tmp_path):
+    lines = [f"[step {step}] throughput=1.0K tokens/s, latency=123.4 ms/batch\n" for step in range(400)]
+    place(tmp_path / "ms", "1n2g", "bert_b32_fp32_1.log", "".join(lines))
+    lines = [f"epoch: 0, step: {step}, loss: 9, speed: 4.567890 steps/s\n" for step in range(130)]
+    place(tmp_path / "rate", "4n8g", "bert_b32_fp32_1.log", "".join(lines))
+    by_ms = protocols.ours("dlperf-mxnet-bert", tmp_path / "ms")["bert"]["b32_fp32"]["1n2g"]
+    by_rate = protocols.ours("dlperf-paddle-bert", tmp_path / "rate")["bert"]["b32_fp32"]["4n8g"]
+    assert (by_ms["median_speed"], by_ms["steps"]) == (round(64 / 0.1234, 2), 100)
+    assert (by_rate["median_speed"], by_rate["steps"]) == (round(4.56789 * 1024, 2), 100)

@@ -16,7 +16,6 @@ from trainmark.readers.lines import clean_blocks
 from trainmark.readers.logged import LoggedRun
 from trainmark.readers.recognise import formats, recognise
 
-
 LINES = Path(__file__).with_name("lines")
 EXAMPLES = {
     name: (LINES / f"{name}.txt").read_text()

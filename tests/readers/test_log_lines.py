@@ -29,7 +29,10 @@ def test_a_last_line_without_an_end_gets_one():
 
 
 def test_colours_and_window_titles_go():
-    assert clean(b"\x1b[32m[2020-12-16]\x1b[0m ips\x1b[1;31m: 5\n\x1b]0;title\x07x\n") == b"[2020-12-16] ips: 5\nx\n"
+    assert (
+        clean(b"\x1b[32m[2020-12-16]\x1b[0m ips\x1b[1;31m: 5\n\x1b]0;title\x07x\n")
+        == b"[2020-12-16] ips: 5\nx\n"
+    )
 
 
 def test_every_state_of_a_progress_bar_is_a_line():

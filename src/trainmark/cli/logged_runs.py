@@ -25,7 +25,7 @@ def as_dicts(logs: Sequence[Log]) -> list[dict[str, Any]]:
     figures = [logged_figure(run.columns(), LogFacts(**run.facts())) for run in runs]
     same = copies([run.columns() for run in runs])
     return [
-        _as_dict(run, figure, [runs[other].source for other in same.get(index, ())])
+        _as_dict(run, figure, [f"run {runs[o].number} of {runs[o].source}" for o in same.get(index, ())])
         for index, (run, figure) in enumerate(zip(runs, figures, strict=True))
     ]
 
@@ -59,7 +59,7 @@ def _copied(sources: Sequence[str]) -> Iterator[Doubt]:
     if sources:
         yield Doubt(
             DoubtCode.COPIED_LOGS,
-            f"Its progress lines are also those of {', '.join(sorted(set(sources)))}: count it once.",
+            f"Its progress lines are also those of {', '.join(sources)}: count it once.",
         )
 
 

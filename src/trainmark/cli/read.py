@@ -59,7 +59,7 @@ def read_command(
         else:
             logs.append(found)
     if not logs and len(refusals) == 1:
-        raise UserError(refusals[0].sentence)
+        raise UserError(visible(refusals[0].sentence))
     for refusal in refusals:
         click.echo(f"trainmark: {visible(refusal.sentence)}", err=True)
     if not logs:

@@ -104,9 +104,11 @@ def _covered(
         return np.full(len(number), float(steps_a_line)), number * steps_a_line
     from_zero = float(number.min() == 0)
     done = number + from_zero
+    lines = columns.get("joined", np.ones(len(number)))
+    lines = np.where(np.isnan(lines), 1.0, lines)
     gaps = np.diff(number, prepend=number[:1])
-    inside = gaps[~fresh & (gaps > 0)]
+    inside = ~fresh & (gaps > 0)
     # Where every report is the first of its epoch, it ends the whole of it.
-    stride = float(np.median(inside)) if len(inside) else np.nan
-    steps = np.where(fresh | (gaps <= 0), np.fmin(done, stride), gaps)
-    return np.maximum(steps, 1.0), done
+    stride = float(np.median(gaps[inside] / lines[inside])) if inside.any() else np.nan
+    begun = np.where(lines > 1, lines * stride, np.fmin(done, stride))
+    return np.maximum(np.where(inside, gaps, begun), 1.0), done

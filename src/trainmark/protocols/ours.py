@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from datetime import datetime, timedelta
 from itertools import islice
-from statistics import median
+from statistics import harmonic_mean, median
 
 from trainmark.protocols.clock import TIME_OF_DAY, moment
 from trainmark.protocols.rule import OurFigure, Sample
@@ -57,33 +57,31 @@ def step_times(sample: Sample) -> OurFigure | None:
     by_step: dict[int, list[float]] = defaultdict(list)
     for number, found in enumerate(_progress(sample)):
         step = _step(found, number // sample.run.ranks + 1) + sample.rule.step_offset
-        by_step[step].append(float(found["seconds"]))
+        by_step[step].append(_seconds(found))
     inside = [median(by_step[step]) for step in by_step if sample.window.warmup < step <= sample.window.train]
     return _figure(sample, len(inside), sum(inside))
 
 
-def latencies(sample: Sample) -> OurFigure | None:
-    """The same where a step's time is printed in milliseconds."""
-    figure = step_times(sample)
-    return figure and OurFigure(round(figure.speed * 1000, 2), figure.steps)
+def _seconds(found: re.Match[str]) -> float:
+    return float(found["seconds"]) if "seconds" in found.re.groupindex else float(found["ms"]) / 1000
 
 
 def harmonic_rates(sample: Sample) -> OurFigure | None:
     """Printed rates over equal numbers of steps: their harmonic mean is samples over time."""
-    rule = sample.rule
-    first, last = sample.window.warmup // rule.steps_a_line, sample.window.train // rule.steps_a_line
-    rates = [float(found["rate"]) for found in islice(_progress(sample), first, last)]
-    if not rates or min(rates) <= 0:
-        return None
-    return OurFigure(round(len(rates) / sum(1 / rate for rate in rates), 2), len(rates) * rule.steps_a_line)
+    return _harmonic(sample, 1)
 
 
 def harmonic_steps_a_second(sample: Sample) -> OurFigure | None:
     """The same for steps per second, which the batch of all ranks turns into samples."""
-    figure = harmonic_rates(sample)
-    if figure is None:
+    return _harmonic(sample, sample.run.global_batch)
+
+
+def _harmonic(sample: Sample, samples_a_unit: int) -> OurFigure | None:
+    window = islice(_progress(sample), sample.window.warmup, sample.window.train)
+    rates = [float(found["rate"]) for found in window]
+    if not rates or min(rates) <= 0:
         return None
-    return OurFigure(round(figure.speed * sample.run.global_batch, 2), figure.steps)
+    return OurFigure(round(samples_a_unit * harmonic_mean(rates), 2), len(rates))
 
 
 def sink_epochs(sample: Sample) -> OurFigure | None:

@@ -53,7 +53,6 @@ class Rule:
     clock: str = DATED
     rate: Callable[[float, Run], float] = lambda value, run: value
     step_offset: int = 0
-    steps_a_line: int = 1
     average_digits: int = 2
     smallest_warmup: int = 0
     multiple: int = 1

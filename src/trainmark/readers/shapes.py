@@ -24,7 +24,7 @@ ZERO = np.uint8(ord("0"))
 MOST_DIGITS = 16
 
 # Smaller blocks gain nothing.
-SMALLEST_BLOCK = 1 << 20
+SMALLEST_BLOCK = 256 << 10
 # Rarer lines, and those beyond the most common shapes of a length, are left to the pattern itself.
 FEWEST_ALIKE = 64
 MOST_SHAPES = 6
@@ -161,7 +161,7 @@ def _numbers(field: Bytes, model: bytes) -> Column | None:
 def _whole(field: Bytes, model: bytes) -> Column:
     """The digits of each row as one whole number, by Horner's rule down the columns."""
     value = np.zeros(len(field))
-    for byte, column in zip(model, np.ascontiguousarray(field.T - ZERO), strict=True):
+    for byte, column in zip(model, np.subtract(field.T, ZERO, order="C"), strict=True):
         if chr(byte).isdigit():
             value *= 10
             value += column

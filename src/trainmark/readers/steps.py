@@ -14,8 +14,8 @@ from trainmark.readers.format import Clock
 
 Column = NDArray[np.float64]
 MOMENT = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
-# Beyond this, lines are joined two by two; a million are enough to find any window by.
-MOST_LINES = 1 << 20
+# Beyond this, lines are joined two by two; half a million are enough to find any window by.
+MOST_LINES = 1 << 19
 LATER_OF_TWO = frozenset({"step", "last_step", "epoch", "wall", "rank"})
 EPOCH = date(1970, 1, 1).toordinal()
 
@@ -72,8 +72,11 @@ class Steps:
         """Every two consecutive lines of a rank become one, so that the longest log fits into memory.
 
         The later line's step and time stay: they tell what both took. Of their rates the harmonic mean is
-        kept, of what else they say the mean.
+        kept, of what else they say the mean; `joined` tells how many lines one now stands for.
         """
+        joined_before = self["joined"]
+        counts = np.ones(self.lines) if joined_before is None else joined_before
+        self.columns["joined"] = [np.where(np.isnan(counts), 1.0, counts)]
         ranks = self["rank"]
         order = np.arange(self.lines) if ranks is None else np.argsort(ranks, kind="stable")
         first, second = order[: self.lines // 2 * 2].reshape(-1, 2).T
@@ -88,6 +91,8 @@ class Steps:
                     joined = before
                 elif name in LATER_OF_TWO:
                     joined = after
+                elif name == "joined":
+                    joined = before + after
                 elif name == "rate":
                     joined = 2 / (1 / before + 1 / after)
                 else:

@@ -70,8 +70,8 @@ RULES = (
         rate=lambda value, run: 1000.0 / round(value, 1) * run.batch * run.nodes * run.devices,
         estimate=estimators.median_over_ranks(),
         span=spans.mxnet_bert,
-        progress=re.compile(r"throughput=.*latency=(?P<seconds>\d+\.\d+) ms/batch"),
-        ours=ours.latencies,
+        progress=re.compile(r"throughput=.*latency=(?P<ms>\d+\.\d+) ms/batch"),
+        ours=ours.step_times,
         checks=(checks.warmup_jumps(100), checks.biased_mean),
     ),
 )

@@ -39,7 +39,7 @@ RULES = (
         estimate=estimators.between_lines,
         span=spans.plain,
         progress=re.compile(
-            rf"(?P<time>{MOMENT}) - Training Epoch: \d+ Training Iteration: (?P<step>\d{{1,12}})  average_loss"
+            rf"(?P<time>{MOMENT}) - Training Epoch: \d+ Training Iteration: (?P<step>\d{{1,12}})  average"
         ),
         ours=ours.wall_clock,
     ),

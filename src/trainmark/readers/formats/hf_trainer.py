@@ -11,7 +11,7 @@ from trainmark.readers.format import Clock, Format, Kind, Rate, Setting
 
 NUMBER = rb"'?(?P<%b>[\d.e+-]+|nan|inf)'?"
 LINE = re.compile(
-    rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d+) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<|\{'loss': ",
+    rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d{1,12}) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<|\{'loss': ",
     re.MULTILINE,
 )
 

@@ -15,7 +15,7 @@ LINE = re.compile(
     rb"|\b(?P<step>\d+)/(?:\d+|Unknown) (?:\[[=>.]+\] -|[^\x00-\x7f]+|-) "
     rb"(?=[^\n]*\bloss: )(?P<figures>[^\n]*)"
 )
-PACE = re.compile(rb"\b(?P<number>\d+)(?P<unit>us|ms|s)/(?P<per>step|sample)\b")
+PACE = re.compile(rb"\b(?P<number>\d{1,12})(?P<unit>us|ms|s)/(?P<per>step|sample)\b")
 LOSS = re.compile(rb"(?<!\w)loss: ([\d.e+-]+|nan|inf)")
 ACCURACY = re.compile(
     rb"(?<!val_)\b(?:accuracy|acc|categorical_accuracy|sparse_categorical_accuracy): ([\d.]+)"

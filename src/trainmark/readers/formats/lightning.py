@@ -12,7 +12,7 @@ from trainmark.readers.format import Format, Kind, Rate, Setting
 
 BAR = re.compile(
     rb"Epoch (?P<epoch>\d+): +\d+%\|[^|\n]*\| (?P<step>[1-9]\d*)/\d+ \[[\d:]+<[^,\]\n]*, *"
-    rb"(?P<pace>[\d.]+)(?P<unit>it/s|s/it)(?P<figures>[^\]\n]*)\]"
+    rb"(?P<pace>\d{1,12}(?:\.\d{1,9})?)(?P<unit>it/s|s/it)(?P<figures>[^\]\n]*)\]"
 )
 LOSS = re.compile(rb"\b(?:train_)?loss(?:_step)?=([\d.e+-]+|nan|inf)")
 

@@ -14,10 +14,10 @@ from trainmark.readers.format import Clock, Format, Kind, Rate, Setting
 
 REPORT = re.compile(
     rb"(?:(?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+):INFO:)?"
-    rb"epoch: *\[?(?P<epoch>\d+)(?:/\d+\])?,? *(?:step: *\[?(?P<step>\d+)(?:/ *\d+\])?,? *)?"
+    rb"epoch: *\[?(?P<epoch>\d{1,9})(?:/\d+\])?,? *(?:step: *\[?(?P<step>\d{1,9})(?:/ *\d+\])?,? *)?"
     rb"loss(?: is|:) *(?P<loss>\d+(?:\.\d+)?(?:e[+-]\d+)?|nan|inf)"
-    rb"|(?<![Ee]val )[Ee]poch time: *(?P<whole>[\d.]+) *(?P<whole_unit>ms|s)?"
-    rb"(?:,? *per step time: *(?P<each>[\d.]+) *(?P<each_unit>ms|s)?)?(?:,? *fps: *(?P<fps>[\d.]+))?"
+    rb"|(?<![Ee]val )[Ee]poch time: *(?P<whole>\d{1,12}(?:\.\d{1,9})?) *(?P<whole_unit>ms|s)?"
+    rb"(?:,? *per step time: *(?P<each>\d{1,12}(?:\.\d{1,9})?) *(?P<each_unit>ms|s)?)?(?:,? *fps: *(?P<fps>[\d.]+))?"
 )
 BEGIN = b"mindspore: a run begins\n"
 

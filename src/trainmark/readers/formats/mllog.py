@@ -34,6 +34,10 @@ SETTINGS = frozenset(
 )
 
 
+# No count or time of a run comes near it; JSON allows numbers that would not fit a double.
+LARGEST = 1e15
+
+
 class Progress:
     """What has been opened and counted so far in one run."""
 
@@ -47,7 +51,7 @@ class Progress:
         """Our lines for one record."""
         if key in SETTINGS and value is not None:
             self.facts.setdefault(key, value)
-            yield f"mllog: {key} = {value}\n".encode()
+            yield _line(f"{key} = {value}")
         elif key in ("run_start", "block_start", "epoch_start"):
             self.opened[key] = ms, metadata
             if key == "epoch_start":
@@ -56,16 +60,16 @@ class Progress:
             yield from self._interval("epoch_start", 1, ms, metadata)
         elif key in ("eval_start", "block_stop"):
             yield from self._interval("block_start", None, ms, metadata)
-        elif key == "eval_accuracy" and isinstance(value, (int, float)):
+        elif key == "eval_accuracy" and _is_number(value):
             self.accuracy = value
-            yield f"mllog: accuracy {value} epoch={_text(metadata.get('epoch_num'))}\n".encode()
+            yield _line(f"accuracy {value} epoch={_text(metadata.get('epoch_num'))}")
         elif key in ("tracked_stats", "throughput"):
             yield from self._tracked(value if isinstance(value, dict) else {"throughput": value})
         elif key == "run_stop":
-            yield f"mllog: status = {metadata.get('status')}\n".encode()
+            yield _line(f"status = {metadata.get('status')}")
             if "run_start" in self.opened:
                 seconds = (ms - self.opened["run_start"][0]) / 1000
-                yield f"mllog: run of {seconds} s top1={_text(self.accuracy)}\n".encode()
+                yield _line(f"run of {seconds} s top1={_text(self.accuracy)}")
 
     def _interval(
         self, start: str, epochs: int | None, ms: float, metadata: dict[str, Any]
@@ -120,14 +124,21 @@ def _records(block: bytes) -> Iterator[tuple[str, Any, float, dict[str, Any]]]:
     for line in RECORD.findall(block):
         try:
             record, _ = decoder.raw_decode(line.decode("utf-8", "replace"))
-            yield record["key"], record.get("value"), float(record["time_ms"]), record.get("metadata") or {}
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
+        key, ms, metadata = record.get("key"), record.get("time_ms"), record.get("metadata")
+        if isinstance(key, str) and _is_number(ms):
+            yield key, record.get("value"), float(ms), metadata if isinstance(metadata, dict) else {}
 
 
 def _row(**figures: Any) -> bytes:
     names = ("wall", "epoch", "step", "samples", "rate", "loss")
-    return f"mllog: {' '.join(f'{name}={_text(figures.get(name))}' for name in names)}\n".encode()
+    return _line(" ".join(f"{name}={_text(figures.get(name))}" for name in names))
+
+
+def _line(text: str) -> bytes:
+    """A value of theirs may hold line ends, which would part it or pass for lines of ours."""
+    return b"mllog: " + " ".join(text.splitlines()).encode("utf-8", "replace") + b"\n"
 
 
 def _text(value: Any) -> str:
@@ -135,7 +146,7 @@ def _text(value: Any) -> str:
 
 
 def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def _fact(name: str, key: bytes, convert: Any = int) -> Setting:

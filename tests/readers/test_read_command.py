@@ -1,0 +1,137 @@
+"""`trainmark read` as a person and a script meet it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEADER = b"num_nodes = 1\ngpu_num_per_node = 8\nbatch_size_per_device = 128\nuse_fp16 = True\n"
+LINE = b"train: epoch 0, iter %d, loss: %.4f, top_1: 0.1, top_k: 0.2, samples/s: %.3f %.6f\n"
+EVALUATION = b"validation: epoch 0, iter 390, top_1: 0.756, top_k: 0.93\n"
+KEYS = [
+    "source",
+    "format",
+    "framework",
+    "steps",
+    "world_size",
+    "batch_per_device",
+    "precision",
+    "throughput",
+    "final_loss",
+    "top1",
+    "doubts",
+]
+
+
+def oneflow_log(seconds: float = 0.2, reports: int = 150) -> bytes:
+    lines = [
+        LINE % (20 * n, 7 - n * 0.01, 1024 / seconds, 1.6e9 + 20 * n * seconds) for n in range(1, reports + 1)
+    ]
+    return HEADER + b"".join(lines) + EVALUATION
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes(oneflow_log())
+    return path
+
+
+def trainmark(*arguments, given: bytes | None = None):
+    command = [sys.executable, "-m", "trainmark", "read", *map(str, arguments)]
+    return subprocess.run(command, input=given, capture_output=True)
+
+
+def runs(*arguments, given: bytes | None = None, code: int = 0) -> list[dict]:
+    done = trainmark(*arguments, "--json", given=given)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)["runs"]
+
+
+def test_json_has_the_keys_that_scripts_rely_on_and_what_the_log_says(log):
+    (run,) = runs(log)
+    assert list(run) == KEYS
+    assert run["source"] == str(log)
+    assert (run["format"], run["framework"], run["steps"]) == ("oneflow-cnns", "oneflow", 3000)
+    assert (run["world_size"], run["batch_per_device"], run["precision"]) == (8, 128, "amp")
+    assert (run["final_loss"], run["top1"], run["doubts"]) == (5.5, 0.756, [])
+    throughput = run["throughput"]
+    assert throughput["value"] == pytest.approx(5120, rel=1e-4)
+    assert throughput["low"] <= throughput["value"] <= throughput["high"]
+    assert (throughput["unit"], throughput["scope"]) == ("images/s", "global")
+
+
+def test_what_the_log_does_not_say_is_null(tmp_path):
+    path = tmp_path / "x.log"
+    path.write_bytes(
+        b"".join(b"train: epoch 0, iter %d, loss: 6.5, samples/s: 288.0\n" % n for n in range(3))
+    )
+    (run,) = runs(path)
+    assert [run[key] for key in ("world_size", "batch_per_device", "precision", "top1")] == [None] * 4
+    assert run["throughput"]["low"] is None
+    assert [doubt["code"] for doubt in run["doubts"]] == ["window-too-short"]
+
+
+def test_standard_input_gives_the_same_as_the_file(log):
+    (of_file,), (of_input,) = runs(log), runs("-", given=gzip.compress(log.read_bytes()))
+    assert of_input == {**of_file, "source": "-"}
+
+
+def test_people_get_a_table_and_how_sure_the_format_is(log):
+    said = trainmark(log).stdout.decode()
+    assert "5,120" in said and "oneflow-cnns" in said
+    assert "recognised by 150 lines (100% sure)" in said
+
+
+def test_a_copy_is_doubted_on_both_sides(log, tmp_path):
+    (tmp_path / "again.log").write_bytes(log.read_bytes())
+    for run in runs(tmp_path):
+        assert [doubt["code"] for doubt in run["doubts"]] == ["copied-logs"]
+
+
+def test_one_bad_file_among_many_is_named_and_the_others_are_read(log, tmp_path):
+    (tmp_path / "notes.txt").write_text("nothing to see")
+    done = trainmark(tmp_path, "--json")
+    assert done.returncode == 1
+    assert len(json.loads(done.stdout)["runs"]) == 1
+    assert b"notes.txt: no known format is recognised" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("none.log", None, "there is no such file or folder"),
+        ("empty.log", b"", "the file is empty"),
+        ("other.log", b"hello\n", "no known format is recognised"),
+    ],
+)
+def test_nothing_that_can_be_read_is_one_sentence_and_exit_code_2(tmp_path, name, content, sentence):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    done = trainmark(tmp_path / name, "--json")
+    assert (done.returncode, done.stdout) == (2, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert sentence in line
+
+
+def test_a_named_format_is_used_whatever_the_content(log):
+    (run,) = runs(log, "--format", "oneflow-cnns")
+    assert run["format"] == "oneflow-cnns"
+    said = trainmark(log, "--format", "oneflow-cnn").stderr.decode()
+    assert "there is no format 'oneflow-cnn'; did you mean 'oneflow-cnns'?" in said
+
+
+def test_a_log_cannot_write_to_the_terminal_through_its_name(tmp_path):
+    path = tmp_path / "x\x1b[31m.log"
+    path.write_bytes(b"hello\n")
+    assert b"\x1b" not in trainmark(path, tmp_path / "none").stderr
+
+
+def test_a_protocol_needs_one_folder(log):
+    done = trainmark(log, "--protocol", "dlperf-oneflow")
+    assert done.returncode == 2
+    assert b"one folder of logs" in done.stderr
