@@ -122,4 +122,5 @@ def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeyp
     assert len(held) <= 1000
     assert held["step"][-1] == 8_999 // ranks
     assert held["wall"][-1] == pytest.approx(seconds.sum())
+    assert np.nansum(held["joined"]) + np.isnan(held["joined"]).sum() == pytest.approx(9_000, rel=0.01)
     assert len(held) / (1 / held["rate"]).sum() == pytest.approx(9_000 / seconds.sum(), rel=0.02)

@@ -16,7 +16,6 @@ from trainmark.audit.report import CodeBlock, Report
 LONGEST_LINE = 4000
 FILE_LINE = re.compile(r"\s*(\S{0,400}?)(\d{1,4}n\d{1,3}g)/([^\s/]{1,200})\s+\{([^{}]{1,2000})\}\s*$")
 RUN = re.compile(r"['\"]?(\d{1,6})['\"]?: ?(\d{1,12}(?:\.\d{1,12})?)")
-MODEL = re.compile(r"['\"]([\w.-]{1,60})['\"]: ?\{")
 TOPOLOGY = re.compile(r"\d{1,4}n\d{1,3}g")
 ENTRY = re.compile(
     r"['\"](average_speed|median_speed|speedup|batch_size_per_device)['\"]: ?(\d{1,12})(?:\.(\d{1,12}))?"
@@ -56,11 +55,6 @@ class PrintedResult:
 
     lines: tuple[RunLine, ...]
     cases: tuple[PrintedCase, ...]
-
-    @property
-    def batch(self) -> int | None:
-        found = {figure.value for case in self.cases if (figure := case.figure("batch_size_per_device"))}
-        return int(found.pop()) if len(found) == 1 else None
 
 
 def printed_results(report: Report) -> list[PrintedResult]:

@@ -100,12 +100,12 @@ def _covered(
     last = columns.get("last_step")
     if last is not None and np.isfinite(last).all():
         return last - number + 1, last + 1
-    if "counted" in columns:
-        return np.full(len(number), float(steps_a_line)), number * steps_a_line
-    from_zero = float(number.min() == 0)
-    done = number + from_zero
     lines = columns.get("joined", np.ones(len(number)))
     lines = np.where(np.isnan(lines), 1.0, lines)
+    if "counted" in columns:
+        return lines * steps_a_line, np.cumsum(lines) * steps_a_line
+    from_zero = float(number.min() == 0)
+    done = number + from_zero
     gaps = np.diff(number, prepend=number[:1])
     inside = ~fresh & (gaps > 0)
     # Where every report is the first of its epoch, it ends the whole of it.

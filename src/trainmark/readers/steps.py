@@ -72,7 +72,8 @@ class Steps:
         """Every two consecutive lines of a rank become one, so that the longest log fits into memory.
 
         The later line's step and time stay: they tell what both took. Of their rates the harmonic mean is
-        kept, of what else they say the mean; `joined` tells how many lines one now stands for.
+        kept, their samples are added, and of what else they say the mean is kept; `joined` tells how many
+        lines one now stands for.
         """
         joined_before = self["joined"]
         counts = np.ones(self.lines) if joined_before is None else joined_before
@@ -91,7 +92,7 @@ class Steps:
                     joined = before
                 elif name in LATER_OF_TWO:
                     joined = after
-                elif name == "joined":
+                elif name in ("joined", "samples"):
                     joined = before + after
                 elif name == "rate":
                     joined = 2 / (1 / before + 1 / after)
