@@ -13,6 +13,7 @@ SMALL = {
     "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
     "changes": {"steps": 2_000, "repeats": 2},
     "events": {"steps": 100},
+    "reading": {"size": 100_000, "large": 100_000},
     "sampler": {"repeats": 2, "seconds": 0.6},
 }
 

@@ -122,5 +122,21 @@ def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeyp
     assert len(held) <= 1000
     assert held["step"][-1] == 8_999 // ranks
     assert held["wall"][-1] == pytest.approx(seconds.sum())
-    assert np.nansum(held["joined"]) + np.isnan(held["joined"]).sum() == pytest.approx(9_000, rel=0.01)
-    assert len(held) / (1 / held["rate"]).sum() == pytest.approx(9_000 / seconds.sum(), rel=0.02)
+    weights = np.where(np.isnan(held["joined"]), 1, held["joined"])
+    assert weights.sum() == pytest.approx(9_000, rel=0.01)
+    assert set(weights[: held.thinned]) == {2**held.halvings}
+    assert weights.sum() / (weights / held["rate"]).sum() == pytest.approx(9_000 / seconds.sum(), rel=0.01)
+
+
+@pytest.mark.parametrize("tags", [("",), ("[rank0]:", "[rank1]:")])
+def test_midnight_between_two_blocks_is_passed_like_any_other(tags):
+    pattern = re.compile(rb"(?P<wall>\d\d:\d\d:\d\d,\d+) it (?P<step>\d+)")
+    timed = Format(**{**vars(FORMAT), "step": pattern, "clock": Clock.TIME_OF_DAY})
+    clock = ["23:59:58,500", "23:59:59,500", "00:00:00,500", "00:00:01,500"]
+    lines = [f"{tag}{time} it {n}\n".encode() for n, time in enumerate(clock) for tag in tags]
+    half = len(lines) // 2
+    for blocks in ([b"".join(lines)], [b"".join(lines[:half]), b"".join(lines[half:])]):
+        (run,) = read_runs(timed, blocks, "x.log")
+        columns = run.columns()
+        wall = columns["wall"][np.argsort(columns["step"], kind="stable")][:: len(tags)]
+        assert np.diff(wall).tolist() == [1.0, 1.0, 1.0]

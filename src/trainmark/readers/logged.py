@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from trainmark.events import Event, Mark, RunEnd, RunStart, Scope, Step
-from trainmark.readers.format import Format, Kind
-from trainmark.readers.steps import Column, Steps
+from trainmark.readers.format import Clock, Format, Kind
+from trainmark.readers.steps import Column, Steps, over_midnights
 
 
 @dataclass
@@ -38,7 +38,10 @@ class LoggedRun:
     def columns(self) -> dict[str, Column]:
         """What the progress lines say, one array a name."""
         named = ((name, self.steps[name]) for name in self.steps.columns)
-        return {name: column for name, column in named if column is not None}
+        columns = {name: column for name, column in named if column is not None}
+        if self.format.clock is Clock.TIME_OF_DAY and "wall" in columns:
+            columns["wall"] = over_midnights(columns["wall"], columns.get("rank"))
+        return columns
 
     def facts(self) -> dict[str, Any]:
         """What the columns mean, in the words of `measure.logged.LogFacts`."""

@@ -14,6 +14,7 @@ from trainmark.readers.format import Clock
 
 Column = NDArray[np.float64]
 MOMENT = re.compile(rb"(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
+DAY = 86_400
 # Beyond this, lines are joined two by two; half a million are enough to find any window by.
 MOST_LINES = 1 << 19
 LATER_OF_TWO = frozenset({"step", "last_step", "epoch", "wall", "rank"})
@@ -26,6 +27,8 @@ class Steps:
 
     columns: dict[str, list[Column]] = field(default_factory=dict)
     lines: int = 0
+    thinned: int = 0
+    halvings: int = 0
 
     def __getitem__(self, name: str) -> Column | None:
         """The whole column, or None where no line has it."""
@@ -69,37 +72,49 @@ class Steps:
             self._thin()
 
     def _thin(self) -> None:
-        """Every two consecutive lines of a rank become one, so that the longest log fits into memory.
+        """Joins neighbouring lines, evenly over the whole log, so that the longest one fits into memory."""
+        columns = {name: column for name in self.columns if (column := self[name]) is not None}
+        before = {name: column[: self.thinned] for name, column in columns.items()}
+        since = {name: column[self.thinned :] for name, column in columns.items()}
+        for _ in range(self.halvings):
+            since = halved(since)
+        joined = {name: np.concatenate([before[name], since[name]]) for name in since}
+        if self.halvings == 0 or len(joined["joined"]) > MOST_LINES // 2:
+            joined, self.halvings = halved(joined), self.halvings + 1
+        self.columns = {name: [column] for name, column in joined.items()}
+        self.lines = self.thinned = len(joined["joined"])
 
-        The later line's step and time stay: they tell what both took. Of their rates the harmonic mean is
-        kept, their samples are added, and of what else they say the mean is kept; `joined` tells how many
-        lines one now stands for.
-        """
-        joined_before = self["joined"]
-        counts = np.ones(self.lines) if joined_before is None else joined_before
-        self.columns["joined"] = [np.where(np.isnan(counts), 1.0, counts)]
-        ranks = self["rank"]
-        order = np.arange(self.lines) if ranks is None else np.argsort(ranks, kind="stable")
-        first, second = order[: self.lines // 2 * 2].reshape(-1, 2).T
-        paired = np.argsort(second, kind="stable")
-        first, second = first[paired], second[paired]
-        for name in self.columns:
-            column = self[name]
-            assert column is not None
-            before, after = column[first], column[second]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                if name == "step" and "last_step" in self.columns:
-                    joined = before
-                elif name in LATER_OF_TWO:
-                    joined = after
-                elif name in ("joined", "samples"):
-                    joined = before + after
-                elif name == "rate":
-                    joined = 2 / (1 / before + 1 / after)
-                else:
-                    joined = (before + after) / 2
-            self.columns[name] = [np.where(np.isnan(joined), after, joined)]
-        self.lines = len(first)
+
+def halved(columns: Mapping[str, Column]) -> dict[str, Column]:
+    """Every two consecutive lines of a rank as one; `joined` tells how many lines one now stands for.
+
+    The later line's step and time stay: they tell what both took. Of their rates the harmonic mean is kept,
+    their samples are added, and of what else they say the mean is kept.
+    """
+    lines = len(next(iter(columns.values())))
+    counts = columns.get("joined", np.ones(lines))
+    columns = {**columns, "joined": np.where(np.isnan(counts), 1.0, counts)}
+    even = lines // 2 * 2
+    pairs = np.arange(even).reshape(-1, 2)
+    if "rank" in columns:
+        pairs = np.argsort(columns["rank"], kind="stable")[:even].reshape(-1, 2)
+        pairs = pairs[np.argsort(pairs[:, 1], kind="stable")]
+    return {
+        name: _half(name, column[pairs[:, 0]], column[pairs[:, 1]], "last_step" in columns)
+        for name, column in columns.items()
+    }
+
+
+def _half(name: str, before: Column, after: Column, ranges: bool) -> Column:
+    if name == "step" and ranges:
+        return before
+    if name in LATER_OF_TWO:
+        return after
+    if name in ("joined", "samples"):
+        return before + after
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = 2 / (1 / before + 1 / after) if name == "rate" else (before + after) / 2
+    return np.where(np.isnan(mean), after, mean)
 
 
 def columns_of(
@@ -152,7 +167,7 @@ def _moment(text: bytes) -> float:
         days = date(int(year), int(month), int(day)).toordinal() - EPOCH
     except ValueError:
         return float("nan")
-    whole = days * 86_400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    whole = days * DAY + int(hour) * 3600 + int(minute) * 60 + int(second)
     return whole + (float(b"0." + fraction) if fraction else 0.0)
 
 
@@ -164,7 +179,16 @@ def _time_of_day(text: bytes) -> float:
         return float("nan")
 
 
+def over_midnights(wall: Column, ranks: Column | None = None) -> Column:
+    """Times of day made to go on over midnight, each rank's own, whatever was read in one piece."""
+    day = wall % DAY
+    for rank in np.unique(ranks) if ranks is not None else [None]:
+        own = np.isfinite(day) if rank is None else np.isfinite(day) & (ranks == rank)
+        day[own] = _over_midnight(day[own])
+    return day
+
+
 def _over_midnight(seconds: Column) -> Column:
     """A clock that falls by more than half a day has passed midnight."""
-    falls = np.diff(seconds, prepend=seconds[:1]) < -43_200
-    return np.asarray(seconds + 86_400 * np.cumsum(falls), dtype=np.float64)
+    falls = np.diff(seconds, prepend=seconds[:1]) < -DAY / 2
+    return np.asarray(seconds + DAY * np.cumsum(falls), dtype=np.float64)
