@@ -74,7 +74,7 @@ def test_a_binary_file_is_bad_input(tmp_path):
 def test_a_folder_without_anything_to_read_is_bad_input(tmp_path):
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\x00")
     done = audit(tmp_path)
-    assert (done.returncode, "holds no Markdown" in done.stderr) == (2, True)
+    assert (done.returncode, "holds no report and no log" in done.stderr) == (2, True)
 
 
 def test_what_a_report_says_cannot_move_the_cursor(tmp_path):

@@ -122,7 +122,8 @@ def imports_by_room():
 
 
 def test_every_reader_that_a_suite_may_name_is_described():
-    assert {f"`{name}`" in page("docs/any-program.md") for name in registry.names()} == {True}
+    described = page("docs/any-program.md") + page("docs/reading.md")
+    assert [name for name in registry.names() if f"`{name}`" not in described] == []
 
 
 def test_exactly_the_dependencies_that_are_required_or_pinned_have_a_reason():

@@ -133,3 +133,10 @@ def test_any_run_gets_a_window_within_it(run, floor):
     window = steady_window(run, floor)
     assert min(floor, len(run)) <= window.first <= window.stop == len(run)
     assert window.steps > 0 or floor >= len(run)
+
+
+@pytest.mark.parametrize(("first", "last"), [(100, 300), (300, 100), (100, 120), (120, 100)])
+@pytest.mark.parametrize("steps", [30, 200, 1000])
+def test_a_smooth_strong_drift_never_settles_even_without_noise(first, last, steps):
+    seconds = 1 / np.linspace(first, last, steps)
+    assert steady_window(seconds).verdict is Verdict.NEVER_SETTLED

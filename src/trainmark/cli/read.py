@@ -72,11 +72,16 @@ def read_command(
 def _by_protocol(
     paths: tuple[str, ...], protocol: str, warmup: int | None, train: int | None, as_json: bool
 ) -> int:
+    """Their result on standard output, to the digit; what is wrong with it, and ours, beside it."""
     from trainmark import protocols
     from trainmark.errors import UserError
 
-    if len(paths) != 1 or not Path(paths[0]).is_dir():
+    if len(paths) != 1:
         raise UserError("a protocol is applied to one folder of logs.")
-    answer = protocols.apply(protocol, Path(paths[0]), warmup, train)
-    click.echo(json.dumps(answer, indent=None if as_json else 4))
+    reading = protocols.read(protocol, Path(paths[0]), warmup, train)
+    click.echo(protocols.as_json(reading.table) if as_json else protocols.as_printed(reading.table))
+    for doubt in reading.doubts:
+        click.echo(f"! {doubt.code}: {visible(doubt.message)}", err=True)
+    if reading.ours and not as_json:
+        click.echo(f"\nby wall clock, samples over time:\n{protocols.as_printed(reading.ours)}")
     return 0

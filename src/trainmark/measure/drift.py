@@ -19,6 +19,12 @@ FEWEST_BATCHES = 5
 LATEST_STEP = 0.75
 LATEST_RAMP_END = 0.5
 
+# What no noise explains: a change of this share, and of this many standard errors of independent steps;
+# steps that depend on each other as strongly as they are seen to are still within a quarter of that.
+PLAIN_CHANGE = 0.03
+PLAIN_ERRORS = 14.0
+NORMAL_MEDIAN = 0.6745  # of the absolute deviation, in standard deviations
+
 # Standard errors by which the slope must differ from none, for many batches.
 STEEP = 3.0
 
@@ -50,6 +56,21 @@ def drifts(seconds: Floats) -> bool:
         return False
     corner_price = math.exp(math.log(independent) / independent)
     return unexplained < _unexplained_at_rest(centred) * corner_price
+
+
+def ends_differ(seconds: Floats) -> bool:
+    """Whether the last quarter is plainly not at the first one's level, whatever lies between.
+
+    A smooth, strong drift leaves so few independent points that no test of a line is sure of it. The noise
+    is taken from successive differences, which a drift hardly touches (von Neumann 1941).
+    """
+    quarter = len(seconds) // 4
+    if quarter < 2:
+        return False
+    change = abs(float(np.median(seconds[-quarter:])) - float(np.median(seconds[:quarter])))
+    noise = float(np.median(np.abs(np.diff(seconds)))) / NORMAL_MEDIAN / math.sqrt(2)
+    level = float(np.median(seconds))
+    return change > max(PLAIN_CHANGE * level, PLAIN_ERRORS * noise * math.sqrt(2 / quarter))
 
 
 def _steep(freedom: float) -> float:

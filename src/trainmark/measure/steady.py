@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainmark.measure.changes import relevant, segments
-from trainmark.measure.drift import drifts
+from trainmark.measure.drift import drifts, ends_differ
 from trainmark.measure.figure import Verdict, Window
 from trainmark.measure.startup import outlying_steps, startup_steps
 from trainmark.measure.trace import Floats
@@ -34,10 +34,14 @@ def steady_window(step_seconds: Floats, floor: int = 0, shortest: int = SHORTEST
         return Window(floor + head, steps, Verdict.TOO_SHORT)
     first = _last_level(work[head:]) + head
     first += startup_steps(work[first:])
-    if len(work) - first < SMALLEST_STEADY_SHARE * len(work) or drifts(work[head:]) or drifts(work[first:]):
+    if len(work) - first < SMALLEST_STEADY_SHARE * len(work) or _moves(work[head:], work[first:]):
         return Window(floor + head, steps, Verdict.NEVER_SETTLED)
     verdict = Verdict.SETTLED if len(work) - first >= shortest else Verdict.TOO_SHORT
     return Window(floor + first, steps, verdict)
+
+
+def _moves(run: Floats, steady: Floats) -> bool:
+    return drifts(run) or drifts(steady) or ends_differ(steady)
 
 
 def _last_level(seconds: Floats) -> int:

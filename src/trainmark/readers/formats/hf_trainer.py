@@ -11,7 +11,8 @@ from trainmark.readers.format import Clock, Format, Kind, Rate, Setting
 
 NUMBER = rb"'?(?P<%b>[\d.e+-]+|nan|inf)'?"
 LINE = re.compile(
-    rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d{1,12}) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<|\{'loss': ",
+    rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d{1,12}) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<"
+    rb"|\{'loss': ",
     re.MULTILINE,
 )
 
@@ -39,11 +40,14 @@ FORMAT = Format(
     title="Hugging Face Trainer",
     framework="pytorch",
     sign=re.compile(
-        rb"\{'loss': [^\n}]*'learning_rate': |\{'train_runtime': [^\n}]*'train_samples_per_second': "
+        rb"\{'loss': [^\n}]{0,300}'learning_rate': "
+        rb"|\{'train_runtime': [^\n}]{0,60}'train_samples_per_second': "
     ),
     step=re.compile(
-        rb"(?:hf: step=(?P<step>\d+) elapsed=(?P<wall>[\d:]+) )?\{'loss': " + NUMBER % b"loss" + rb"[^\n}]*?"
-        rb"'learning_rate': " + NUMBER % b"lr" + rb"[^\n}]*?'epoch': " + NUMBER % b"epoch"
+        rb"(?:hf: step=(?P<step>\d+) elapsed=(?P<wall>[\d:]+) )?\{'loss': "
+        + NUMBER % b"loss"
+        + rb"(?=[^\n}]{0,300}?"
+        rb"'learning_rate': " + NUMBER % b"lr" + rb")(?=[^\n}]{0,300}?'epoch': " + NUMBER % b"epoch" + rb")"
     ),
     rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
     clock=Clock.TIME_OF_DAY,
@@ -57,14 +61,14 @@ FORMAT = Format(
         Setting(
             "global_batch",
             re.compile(
-                rb"Total train batch size \([^)\n]*\) = (?P<value>[\d,]+)\s"
+                rb"Total train batch size \([^)\n]{0,80}\) = (?P<value>[\d,]+)\s"
                 rb"[^\n]*Gradient Accumulation steps = 1\s"
             ),
             convert=lambda text: int(text.replace(",", "")),
         ),
     ),
     start=re.compile(rb"\*{5} Running training \*{5}"),
-    evaluation=re.compile(rb"\{'eval_loss': [^\n}]*?'eval_accuracy': " + NUMBER % b"top1"),
+    evaluation=re.compile(rb"\{'eval_loss': [^\n}]{0,300}?'eval_accuracy': " + NUMBER % b"top1"),
     summary=re.compile(
         rb"\{'train_runtime': " + NUMBER % b"seconds" + rb", 'train_samples_per_second': " + NUMBER % b"rate"
     ),

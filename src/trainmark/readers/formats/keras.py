@@ -13,7 +13,7 @@ from trainmark.readers.format import Format, Kind, Rate
 LINE = re.compile(
     rb"\bEpoch (?P<epoch>\d+)/\d+"
     rb"|\b(?P<step>\d+)/(?:\d+|Unknown) (?:\[[=>.]+\] -|[^\x00-\x7f]+|-) "
-    rb"(?=[^\n]*\bloss: )(?P<figures>[^\n]*)"
+    rb"(?=[^\n]{0,300}\bloss: )(?P<figures>[^\n]*)"
 )
 PACE = re.compile(rb"\b(?P<number>\d{1,12})(?P<unit>us|ms|s)/(?P<per>step|sample)\b")
 LOSS = re.compile(rb"(?<!\w)loss: ([\d.e+-]+|nan|inf)")
@@ -65,7 +65,8 @@ FORMAT = Format(
     title="Keras progress bar",
     framework="tensorflow",
     sign=re.compile(
-        rb"\b\d+/(?:\d+|Unknown) (?:\[[=>.]+\] - |[^\x00-\x7f]+ \S+ \S+/step|- \d+m?s )[^\n]*\bloss: [\d.]+"
+        rb"\b\d+/(?:\d+|Unknown) (?:\[[=>.]+\] - |[^\x00-\x7f]+ \S+ \S+/step|- \d+m?s )"
+        rb"[^\n]{0,300}\bloss: [\d.]+"
     ),
     step=re.compile(
         rb"keras: epoch=(?P<epoch>\d*) step=(?P<step>\d+) ms=(?P<ms>\S*) rate=(?P<rate>\S*) "
@@ -74,7 +75,8 @@ FORMAT = Format(
     rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
     start=re.compile(rb"^Epoch 1/\d+", re.MULTILINE),
     evaluation=re.compile(
-        rb"keras: epoch=(?P<epoch>\d*) [^\n]*val_(?:(?:sparse_)?categorical_)?acc(?:uracy)?: (?P<top1>[\d.]+)"
+        rb"keras: epoch=(?P<epoch>\d*) "
+        rb"[^\n]{0,500}val_(?:(?:sparse_)?categorical_)?acc(?:uracy)?: (?P<top1>[\d.]+)"
     ),
     rewrite=last_states,
 )

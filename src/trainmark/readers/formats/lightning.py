@@ -11,8 +11,8 @@ from trainmark.events import Scope
 from trainmark.readers.format import Format, Kind, Rate, Setting
 
 BAR = re.compile(
-    rb"Epoch (?P<epoch>\d+): +\d+%\|[^|\n]*\| (?P<step>[1-9]\d*)/\d+ \[[\d:]+<[^,\]\n]*, *"
-    rb"(?P<pace>\d{1,12}(?:\.\d{1,9})?)(?P<unit>it/s|s/it)(?P<figures>[^\]\n]*)\]"
+    rb"Epoch (?P<epoch>\d+): +\d+%\|[^|\n]{0,600}\| (?P<step>[1-9]\d*)/\d+ \[[\d:]+<[^,\]\n]{0,40}, *"
+    rb"(?P<pace>\d{1,12}(?:\.\d{1,9})?)(?P<unit>it/s|s/it)(?P<figures>[^\]\n]{0,2000})\]"
 )
 LOSS = re.compile(rb"\b(?:train_)?loss(?:_step)?=([\d.e+-]+|nan|inf)")
 
@@ -43,7 +43,7 @@ FORMAT = Format(
     name="lightning",
     title="PyTorch Lightning progress bar",
     framework="pytorch",
-    sign=re.compile(rb"Epoch \d+: +\d+%\|[^|\n]*\| \d+/\d+ \[[\d:]+<[^\]\n]*(?:it/s|s/it)"),
+    sign=re.compile(rb"Epoch \d+: +\d+%\|[^|\n]{0,600}\| \d+/\d+ \[[\d:]+<[^\]\n]{0,40}(?:it/s|s/it)"),
     step=re.compile(
         rb"lightning: epoch=(?P<epoch>\d+) step=(?P<step>\d+) seconds=(?P<seconds>\S+) loss=(?P<loss>\S*)"
     ),
@@ -51,8 +51,8 @@ FORMAT = Format(
     settings=(
         Setting("world_size", re.compile(rb"Starting with (?P<value>\d+) processes"), convert=int),
         Setting("world_size", re.compile(rb"GLOBAL_RANK: \d+, MEMBER: \d+/(?P<value>\d+)"), convert=int),
-        Setting("precision", re.compile(rb"Using 16bit [^\n]*Mixed Precision \(AMP\)"), means="amp"),
-        Setting("precision", re.compile(rb"Using bfloat16 [^\n]*Mixed Precision \(AMP\)"), means="bf16"),
+        Setting("precision", re.compile(rb"Using 16bit [^\n]{0,40}Mixed Precision \(AMP\)"), means="amp"),
+        Setting("precision", re.compile(rb"Using bfloat16 [^\n]{0,40}Mixed Precision \(AMP\)"), means="bf16"),
     ),
     rewrite=last_states,
 )

@@ -17,7 +17,8 @@ REPORT = re.compile(
     rb"epoch: *\[?(?P<epoch>\d{1,9})(?:/\d+\])?,? *(?:step: *\[?(?P<step>\d{1,9})(?:/ *\d+\])?,? *)?"
     rb"loss(?: is|:) *(?P<loss>\d+(?:\.\d+)?(?:e[+-]\d+)?|nan|inf)"
     rb"|(?<![Ee]val )[Ee]poch time: *(?P<whole>\d{1,12}(?:\.\d{1,9})?) *(?P<whole_unit>ms|s)?"
-    rb"(?:,? *per step time: *(?P<each>\d{1,12}(?:\.\d{1,9})?) *(?P<each_unit>ms|s)?)?(?:,? *fps: *(?P<fps>[\d.]+))?"
+    rb"(?:,? *per step time: *(?P<each>\d{1,12}(?:\.\d{1,9})?) *(?P<each_unit>ms|s)?)?"
+    rb"(?:,? *fps: *(?P<fps>[\d.]+))?"
 )
 BEGIN = b"mindspore: a run begins\n"
 

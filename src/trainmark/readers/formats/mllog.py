@@ -157,7 +157,7 @@ FORMAT = Format(
     name="mllog",
     title="MLPerf :::MLLOG",
     framework=None,
-    sign=re.compile(rb":::MLLOG +\{[^\n]*\"key\": "),
+    sign=re.compile(rb":::MLLOG +\{[^\n]{0,200}\"key\": "),
     step=re.compile(
         rb"mllog: wall=(?P<wall>\S*) epoch=(?P<epoch>\S*) step=(?P<step>\S*) samples=(?P<samples>\S*) "
         rb"rate=(?P<rate>\S*) loss=(?P<loss>\S*)"

@@ -10,10 +10,10 @@ FORMAT = Format(
     name="oneflow-bert",
     title="OneFlow-Benchmark BERT pretraining",
     framework="oneflow",
-    sign=re.compile(rb"\bstep: \d+, total_loss: [^\n]*mlm_loss: [^\n]*throughput: [\d.]+"),
+    sign=re.compile(rb"\bstep: \d+, total_loss: \S+ mlm_loss: \S+ nsp_loss: \S+ throughput: [\d.]+"),
     step=re.compile(
         rb"\bstep: (?P<step>\d+), total_loss: (?P<loss>[\d.]+|nan|inf), mlm_loss: "
-        rb"[^\n]*?throughput: (?P<rate>[\d.]+)(?: (?P<wall>\d{10}\.\d+))?"
+        rb"\S+ nsp_loss: \S+ throughput: (?P<rate>[\d.]+)(?: (?P<wall>\d{10}\.\d+))?"
     ),
     rate=Rate("sequences", Scope.GLOBAL, Kind.SINCE_LAST),
     clock=Clock.UNIX,

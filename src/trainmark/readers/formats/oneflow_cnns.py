@@ -22,11 +22,11 @@ FORMAT = Format(
     name="oneflow-cnns",
     title="OneFlow-Benchmark Classification/cnns",
     framework="oneflow",
-    sign=re.compile(rb"train: epoch \d+, iter \d+, loss: [^\n]*samples/s: [\d.]+"),
+    sign=re.compile(rb"train: epoch \d+, iter \d+, loss: [^\n]{0,100}samples/s: [\d.]+"),
     step=re.compile(
         rb"train: epoch (?P<epoch>\d+), iter (?P<step>\d+), loss: (?P<loss>[\d.]+|nan|inf)"
         rb"(?:, top_1: (?P<top1>[\d.]+))?(?:, top_k: (?P<top5>[\d.]+))?"
-        rb"[^\n]*?samples/s: (?P<rate>[\d.]+)(?: (?P<wall>\d{10}\.\d+))?"
+        rb"[^\n]{0,100}?samples/s: (?P<rate>[\d.]+)(?: (?P<wall>\d{10}\.\d+))?"
     ),
     rate=Rate("images", Scope.GLOBAL, Kind.SINCE_LAST),
     clock=Clock.UNIX,

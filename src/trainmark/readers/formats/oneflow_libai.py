@@ -12,11 +12,14 @@ FORMAT = Format(
     name="oneflow-libai",
     title="OneFlow LiBai",
     framework="oneflow",
-    sign=re.compile(rb"\biteration: \d+/\d+ [^\n]*\btotal_throughput: [\d.]+ samples/s"),
+    sign=re.compile(rb"\biteration: \d+/\d+ [^\n]{0,400}\btotal_throughput: [\d.]+ samples/s"),
     step=re.compile(
-        rb"(?:\[\d\d/\d\d (?P<wall>\d\d:\d\d:\d\d) [^\]\n]*\]:[^\n]*?)?\biteration: (?P<step>\d+)/\d+"
-        rb"(?:[^\n]*?\btotal_loss: (?P<loss>[\d.e+-]+|nan|inf))?(?:[^\n]*? time: (?P<seconds>[\d.]+) s/iter)?"
-        rb"[^\n]*?total_throughput: (?P<rate>[\d.]+) samples/s(?:[^\n]*? lr: (?P<lr>[\d.e+-]+))?"
+        rb"(?:\[\d\d/\d\d (?P<wall>\d\d:\d\d:\d\d) [^\]\n]{0,80}\]:[^\n]{0,80}?)?"
+        rb"\biteration: (?P<step>\d+)/\d+"
+        rb"(?=[^\n]{0,400}?total_throughput: (?P<rate>[\d.]+) samples/s)"
+        rb"(?:(?=[^\n]{0,400}?\btotal_loss: (?P<loss>[\d.e+-]+|nan|inf)))?"
+        rb"(?:(?=[^\n]{0,400}? time: (?P<seconds>[\d.]+) s/iter))?"
+        rb"(?:(?=[^\n]{0,400}? lr: (?P<lr>[\d.e+-]+)))?"
     ),
     rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
     clock=Clock.TIME_OF_DAY,

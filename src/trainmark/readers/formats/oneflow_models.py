@@ -16,7 +16,7 @@ FORMAT = Format(
     step=re.compile(
         rb"\[(?:rank:)?(?P<rank>\d+)\] \[train\], epoch: (?P<epoch>\d+)/\d+, iter: (?P<step>\d+)/\d+"
         rb", loss: (?P<loss>[\d.]+|nan|inf)(?:, lr: (?P<lr>[\d.e-]+))?(?:, top1: (?P<top1>[\d.]+))?"
-        rb"[^\n]*?, throughput: (?P<rate>[\d.]+)(?: \| (?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+))?"
+        rb"[^\n]{0,100}?, throughput: (?P<rate>[\d.]+)(?: \| (?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+))?"
     ),
     rate=Rate("images", Scope.RANK, Kind.SINCE_LAST, every_rank=True),
     clock=Clock.ISO,
@@ -29,6 +29,7 @@ FORMAT = Format(
         Setting("precision", re.compile(rb"\buse_fp16 \.+ False"), means="fp32"),
     ),
     evaluation=re.compile(
-        rb"\[(?:rank:)?0\] \[eval\], epoch: (?P<epoch>\d+)/\d+, iter: \d+/\d+, [^\n]*?top1: (?P<top1>[\d.]+)"
+        rb"\[(?:rank:)?0\] \[eval\], epoch: (?P<epoch>\d+)/\d+, iter: \d+/\d+, "
+        rb"[^\n]{0,60}?top1: (?P<top1>[\d.]+)"
     ),
 )

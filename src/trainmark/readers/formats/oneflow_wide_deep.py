@@ -9,7 +9,7 @@ FORMAT = Format(
     name="oneflow-wide-deep",
     title="OneFlow Wide & Deep Learning",
     framework="oneflow",
-    sign=re.compile(rb"\[rank:\d+\] iter: \d+/\d+, loss: [^\n]*latency\(ms\): [\d.]+"),
+    sign=re.compile(rb"\[rank:\d+\] iter: \d+/\d+, loss: [\d.naif]+, latency\(ms\): [\d.]+"),
     step=re.compile(
         rb"\[rank:(?P<rank>\d+)\] iter: (?P<step>\d+)/\d+, loss: (?P<loss>[\d.]+|nan|inf), "
         rb"latency\(ms\): (?P<ms>[\d.]+)(?: \| (?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+))?"

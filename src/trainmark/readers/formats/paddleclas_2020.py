@@ -32,11 +32,11 @@ FORMAT = Format(
     name="paddleclas-2020",
     title="PaddleClas, static graph (2020)",
     framework="paddle",
-    sign=re.compile(rb"INFO: epoch:\d+\s+train step:\d+\s+loss: [^\n]*elapse: [\d.]+s ips: "),
+    sign=re.compile(rb"INFO: epoch:\d+\s+train step:\d+\s+loss: [^\n]{0,200}elapse: [\d.]+s ips: "),
     # The means of steps 0 to 4 are of another stretch than all later ones, so they are left out.
     step=re.compile(
         rb"(?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) INFO: (?:(?!epoch:\d+ +train step:[0-4] )"
-        rb"(?=[^\n]* elapse: (?P<seconds>[\d.]+)s ips: (?P<rate>[\d.]+) images/sec))?"
+        rb"(?=[^\n]{0,200} elapse: (?P<seconds>[\d.]+)s ips: (?P<rate>[\d.]+) images/sec))?"
         rb"epoch:(?P<epoch>\d+)\s+train step:(?P<step>\d+)\s+loss:\s+(?P<loss>[\d.]+|nan|inf)\s+"
         rb"(?:top1: (?P<top1>[\d.]+)\s+)?(?:top5: (?P<top5>[\d.]+)\s+)?(?:lr: (?P<lr>[\d.]+))?"
     ),
@@ -47,8 +47,8 @@ FORMAT = Format(
         Setting(
             "world_size",
             re.compile(
-                rb"INFO: TRAIN : *\n[^\n]* batch_size : (?P<value>\d+\n(?:[^\n]*\n)*?[^\n]*"
-                rb" train step:[^\n]* elapse: [\d.]+s ips: [\d.]+)"
+                rb"INFO: TRAIN : *\n[^\n]* batch_size : (?P<value>\d+\n(?:[^\n]{0,600}\n){0,200}?"
+                rb"[^\n]{0,60} train step:[^\n]{0,200} elapse: [\d.]+s ips: [\d.]+)"
             ),
             convert=devices_of,
         ),
@@ -57,7 +57,7 @@ FORMAT = Format(
         ),
         Setting(
             "batch_per_device",
-            re.compile(rb"train step:[^\n]*elapse: (?P<value>[\d.]+s ips: [\d.]+)"),
+            re.compile(rb"train step:[^\n]{0,200}elapse: (?P<value>[\d.]+s ips: [\d.]+)"),
             convert=from_time_and_rate,
         ),
         Setting("precision", re.compile(rb"INFO: use_(?:amp|pure_fp16) : True"), means="amp"),
@@ -76,8 +76,8 @@ FORMAT = Format(
         Setting("learning_rate", re.compile(rb"INFO: +lr : (?P<value>[\d.]+)"), convert=float),
     ),
     start=re.compile(rb"== +PaddleClas is powered by PaddlePaddle"),
-    evaluation=re.compile(rb"END epoch:(?P<epoch>\d+)\s+valid [^\n]*?top1: (?P<top1>[\d.]+)"),
+    evaluation=re.compile(rb"END epoch:(?P<epoch>\d+)\s+valid [^\n]{0,60}?top1: (?P<top1>[\d.]+)"),
     summary=re.compile(
-        rb"END epoch:\d+\s+train [^\n]*?elapse_sum: (?P<seconds>[\d.]+)s ips: (?P<rate>[\d.]+) images/sec"
+        rb"END epoch:\d+\s+train [^\n]{0,100}?elapse_sum: (?P<seconds>[\d.]+)s ips: (?P<rate>[\d.]+)"
     ),
 )

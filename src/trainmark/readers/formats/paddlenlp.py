@@ -14,13 +14,16 @@ FORMAT = Format(
     name="paddlenlp",
     title="PaddleNLP pretraining",
     framework="paddle",
-    sign=re.compile(rb"\bglobal step \d+, epoch: \d+, batch: \d+, loss: [^\n]*ips ?: ?[\d.]+ sequences/s"),
+    sign=re.compile(
+        rb"\bglobal step \d+, epoch: \d+, batch: \d+, loss: [^\n]{0,200}ips ?: ?[\d.]+ sequences/s"
+    ),
     step=re.compile(
         rb"\bglobal step (?P<step>\d+), epoch: (?P<epoch>\d+), batch: \d+, loss: (?P<loss>[\d.]+|nan|inf)"
-        rb"(?:[^\n]*?batch_cost: (?P<seconds>[\d.]+) s[a-z]*)?[^\n]*?, ips ?: ?(?P<rate>[\d.]+) sequences/s"
+        rb"(?=[^\n]{0,200}?, ips ?: ?(?P<rate>[\d.]+) sequences/s)"
+        rb"(?:(?=[^\n]{0,200}?batch_cost: (?P<seconds>[\d.]+) s))?"
     ),
     rate=Rate("sequences", Scope.RANK, Kind.SINCE_LAST),
-    start=re.compile(rb"-+ +Configuration Arguments -+"),
+    start=re.compile(rb" Configuration Arguments -"),
     settings=(
         *LAUNCHER,
         Setting("batch_per_device", re.compile(rb"'--batch_size', '(?P<value>\d+)'"), convert=int),
