@@ -131,7 +131,13 @@ def test_a_log_cannot_write_to_the_terminal_through_its_name(tmp_path):
     assert b"\x1b" not in trainmark(path, tmp_path / "none").stderr
 
 
-def test_a_protocol_needs_one_folder(log):
-    done = trainmark(log, "--protocol", "dlperf-oneflow")
+def test_a_protocol_is_applied_to_one_path(log):
+    done = trainmark(log, log, "--protocol", "dlperf-oneflow")
     assert done.returncode == 2
     assert b"one folder of logs" in done.stderr
+
+
+def test_what_is_wrong_with_a_rule_on_these_logs_is_said_beside_its_result(log):
+    done = trainmark(log, "--protocol", "dlperf-oneflow", "--json")
+    assert json.loads(done.stdout)["rows"]
+    assert b"! no-baseline" in done.stderr
