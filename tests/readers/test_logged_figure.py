@@ -282,3 +282,23 @@ def test_runs_with_the_same_times_to_the_last_digit_are_copies():
 
 def test_a_few_equal_numbers_make_no_copy():
     assert copies([{"rate": np.ones(3)}, {"rate": np.ones(3)}]) == {}
+
+
+def test_several_processes_that_print_one_step_where_one_should_leave_the_scope_open():
+    columns = {
+        "step": np.repeat(np.arange(10.0, 110, 10), 3),
+        "rate": np.full(30, 46.5),
+        "loss": 8 + np.arange(30) / 1000,
+    }
+    figure = logged_figure(columns, LogFacts("images", Scope.GLOBAL))
+    assert figure.throughput is None
+    assert DoubtCode.SCOPE_AMBIGUOUS in {doubt.code for doubt in figure.doubts}
+
+
+def test_one_process_that_prints_each_step_twice_still_has_its_figure():
+    columns = {
+        "step": np.repeat(np.arange(1.0, 31), 2),
+        "rate": np.full(60, 46.5),
+        "loss": np.repeat(np.linspace(8, 7, 30), 2),
+    }
+    assert logged_figure(columns, LogFacts("images", Scope.GLOBAL)).throughput == pytest.approx(46.5)

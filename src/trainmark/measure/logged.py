@@ -97,7 +97,16 @@ def logged_figure(columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigur
         if times.factor is not None and seconds.sum() > 0:
             throughput = float(counts.sum() / seconds.sum()) * times.factor
             interval = _scaled(rate_interval(seconds, counts), times.factor)
-    if throughput is None:
+    if _several_speak(columns, found, facts):
+        throughput, interval = None, None
+        doubts.append(
+            Doubt(
+                DoubtCode.SCOPE_AMBIGUOUS,
+                f"About {found.ranks} processes print each step where one should, and none says whether its "
+                "rate is its own or that of all: look for it in the launch command.",
+            )
+        )
+    elif throughput is None:
         doubts.append(_ambiguous(times, facts))
     else:
         doubts += _mean_of_rates(throughput, found["rate"], facts)
@@ -113,6 +122,18 @@ def logged_figure(columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigur
         float(losses[-1]) if len(losses) and np.isfinite(losses[-1]) else None,
         tuple(doubts),
     )
+
+
+def _several_speak(columns: Mapping[str, Floats], found: Reports, facts: LogFacts) -> bool:
+    """Whether lines of one step differ in their loss, in a format that one process prints for all.
+
+    The same line twice is no second process: some loggers print a step at two levels of detail.
+    """
+    losses, steps = columns.get("loss"), columns.get("step")
+    if found.ranks < 2 or facts.every_rank or facts.scope is Scope.RANK or losses is None or steps is None:
+        return False
+    again = steps[1:] == steps[:-1]
+    return bool(np.any(again & (losses[1:] != losses[:-1])))
 
 
 def _with_ranks_seen(facts: LogFacts, columns: Mapping[str, Floats], found: Reports) -> LogFacts:

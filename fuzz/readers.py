@@ -1,0 +1,30 @@
+"""Arbitrary bytes through cleaning, recognition, every format and the figure."""
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["trainmark"]):
+    from trainmark.measure.logged import LogFacts, logged_figure
+    from trainmark.readers.engine import read_runs
+    from trainmark.readers.lines import Cleaning, clean_blocks
+    from trainmark.readers.recognise import UnrecognisedError, formats, recognise
+
+FORMATS = list(formats().values())
+
+
+def read(data: bytes) -> None:
+    blocks = list(clean_blocks([data[1:]], Cleaning()))
+    try:
+        chosen, _ = recognise(blocks, "fuzz")
+        format = chosen.format
+    except UnrecognisedError:
+        format = FORMATS[data[0] % len(FORMATS)] if data else FORMATS[0]
+    for run in read_runs(format, iter(blocks), "fuzz"):
+        logged_figure(run.columns(), LogFacts(**run.facts()))
+        list(run.events())
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, read)
+    atheris.Fuzz()
