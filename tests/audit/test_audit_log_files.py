@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner
 
 from trainmark.audit.log_files import logs_at
-from trainmark.cli.audit import audit_command
+from trainmark.cli.main import trainmark
 
 
 def log(world_size: int, batch: int, minute: int, steps: int = 40) -> str:
@@ -22,7 +22,7 @@ def log(world_size: int, batch: int, minute: int, steps: int = 40) -> str:
 
 
 def findings(*words: str) -> tuple[int, list[str]]:
-    said = CliRunner().invoke(audit_command, [*words, "--json"], standalone_mode=False)
+    said = CliRunner().invoke(trainmark, ["audit", *words, "--json"], standalone_mode=False)
     return said.return_value, [finding["code"] for finding in json.loads(said.output)["findings"]]
 
 
