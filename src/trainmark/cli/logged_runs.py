@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,20 +66,32 @@ def _copied(sources: Sequence[str]) -> Iterator[Doubt]:
 
 def lines(logs: Sequence[Log], runs: Sequence[dict[str, Any]]) -> Iterator[str]:
     """A table of the runs, what the formats were told by, and the doubts in words."""
-    yield from aligned([HEADER, *(_cells(run) for run in runs)], RIGHT_ALIGNED)
+    common = _common_folder([log.name for log in logs])
+    yield from aligned([HEADER, *(_cells(run, common) for run in runs)], RIGHT_ALIGNED)
     yield ""
+    if common:
+        yield one_line(f"below {common}")
     for log in logs:
-        yield one_line(_recognised(log))
+        yield one_line(_recognised(log, common))
     for run in runs:
         for doubt in run["doubts"]:
-            yield one_line(f"{run['source']}: {doubt['code']}: {doubt['message']}")
+            yield one_line(f"{run['source'].removeprefix(common)}: {doubt['code']}: {doubt['message']}")
 
 
-def _cells(run: dict[str, Any]) -> list[str]:
+def _common_folder(names: Sequence[str]) -> str:
+    """What the names of several logs begin with, up to a folder; it would fill half of the table."""
+    try:
+        folder = os.path.commonpath(names) + "/"
+    except ValueError:  # whole paths beside relative ones
+        return ""
+    return folder if all(name.startswith(folder) for name in names) else ""
+
+
+def _cells(run: dict[str, Any], common: str) -> list[str]:
     throughput = run["throughput"]
     value = throughput["value"]
     return [
-        one_line(run["source"]),
+        one_line(run["source"].removeprefix(common)),
         run["format"],
         _or_missing(run["world_size"]),
         one_line(_or_missing(run["precision"])),
@@ -90,8 +103,8 @@ def _cells(run: dict[str, Any]) -> list[str]:
     ]
 
 
-def _recognised(log: Log) -> str:
-    told = f"{log.name}: {log.format.title}"
+def _recognised(log: Log, common: str) -> str:
+    told = f"{log.name.removeprefix(common)}: {log.format.title}"
     if log.recognition is None:
         told += ", as you said"
     else:
