@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from trainmark.cli.ledger import ledger_command
+from trainmark.cli.main import trainmark
 from trainmark.errors import UserError
 from trainmark.ledger import load
 from trainmark.ledger.load import parse
@@ -28,7 +28,7 @@ KEYS = [
 
 
 def called(*words):
-    return CliRunner().invoke(ledger_command, words, catch_exceptions=False).output
+    return CliRunner().invoke(trainmark, ["ledger", *words], catch_exceptions=False).output
 
 
 @pytest.fixture

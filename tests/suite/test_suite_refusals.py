@@ -103,7 +103,7 @@ def test_cases_that_are_no_list_of_mappings_are_refused(cases, overrides):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "suite.yaml is empty; see `trainmark suites show quick` for an example."),
+        ("", "suite.yaml is empty."),
         ("# nothing but a remark\n", "suite.yaml is empty"),
         ("- precision: fp32\n", "suite.yaml: a suite is a mapping of keys to values"),
         ("just text", "suite.yaml: a suite is a mapping of keys to values"),
@@ -119,8 +119,8 @@ def test_cases_that_are_no_list_of_mappings_are_refused(cases, overrides):
         ('about: "\\ud800"\n', "suite.yaml:1: the text holds a character that cannot be stored"),
         ('workload: {command: "a\\0b"}\n', "suite.yaml:1: the text holds a character that cannot be stored"),
         ("name: !!python/object/apply:os.system [ls]\n", "suite.yaml:1: not valid YAML: could not determine"),
-        ("[" * 5000, "suite.yaml: the values are nested too deeply for a suite."),
-        ("environment: &a {b: *a}\n", "suite.yaml: the values are nested too deeply for a suite."),
+        ("[" * 5000, "suite.yaml: the values are nested too deeply."),
+        ("environment: &a {b: *a}\n", "suite.yaml: the values are nested too deeply."),
     ],
     ids=lambda text: ascii(text)[:40],
 )

@@ -6,11 +6,11 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from trainmark.cli.env import env_command
+from trainmark.cli.main import trainmark
 
 
 def test_the_json_is_one_object_with_every_section():
-    done = CliRunner().invoke(env_command, ["--json"])
+    done = CliRunner().invoke(trainmark, ["env", "--json"])
     assert done.exit_code == 0
     assert {"host", "devices", "libraries", "fabric", "software"} <= set(json.loads(done.output))
 
@@ -18,7 +18,7 @@ def test_the_json_is_one_object_with_every_section():
 def test_the_text_names_what_is_absent_and_keeps_to_80_columns(monkeypatch: pytest.MonkeyPatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PATH", str(tmp_path))
-    done = CliRunner().invoke(env_command)
+    done = CliRunner().invoke(trainmark, ["env"])
     lines = done.output.splitlines()
     assert done.exit_code == 0
     assert ["MPI", "not", "found"] in [line.split() for line in lines]
@@ -26,11 +26,11 @@ def test_the_text_names_what_is_absent_and_keeps_to_80_columns(monkeypatch: pyte
 
 
 def test_the_packages_of_another_interpreter_are_shown():
-    done = CliRunner().invoke(env_command, ["--json", "--python", sys.executable])
+    done = CliRunner().invoke(trainmark, ["env", "--json", "--python", sys.executable])
     assert json.loads(done.output)["software"]["packages"]["numpy"]
 
 
 def test_a_program_that_is_no_interpreter_is_refused_in_one_sentence():
-    done = CliRunner().invoke(env_command, ["--python", "/bin/false"])
+    done = CliRunner().invoke(trainmark, ["env", "--python", "/bin/false"])
     assert done.exit_code == 1
     assert done.output.startswith("Error: /bin/false did not answer as Python does")

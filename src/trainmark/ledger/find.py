@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from trainmark.errors import nearest
 from trainmark.ledger.device import family
 from trainmark.ledger.entry import Entry
 from trainmark.ledger.load import LedgerError
-from trainmark.suite.errors import nearest
 
 ASKED: dict[str, Callable[[Entry], str | None]] = {
     "framework": lambda entry: entry.row.framework,

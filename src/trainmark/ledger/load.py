@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.errors import UserError, nearest
 from trainmark.ledger.entry import ROW_FIELDS, SOURCE_FIELDS, Entry, Row, Source
-from trainmark.suite.errors import nearest
-from trainmark.suite.source import Path as Place
-from trainmark.suite.source import Source as Text
-from trainmark.suite.source import read
+from trainmark.yaml_source import Path as Place
+from trainmark.yaml_source import Source as Text
+from trainmark.yaml_source import read
 
 DATA = Path(__file__).parent / "data"
 FILE_KEYS = ("source", "shared", "tables", "errata")

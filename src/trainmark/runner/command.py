@@ -7,8 +7,9 @@ import re
 import sys
 from pathlib import Path
 
+from trainmark.errors import nearest
 from trainmark.launch.job import Job
-from trainmark.suite.errors import SuiteError, nearest
+from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Command
 from trainmark.suite.workloads import module
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmark.errors import nearest
 from trainmark.readers import registry
 from trainmark.runner.command import filled_in
 from trainmark.runner.preflight import preflight
 from trainmark.suite import load
-from trainmark.suite.errors import SuiteError, nearest
+from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Command, Suite
 from trainmark.suite.plan import Machine, Plan, plan
 from trainmark.system.available import Inventory, local_devices

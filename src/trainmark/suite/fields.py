@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any
 
+from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.errors import nearest
 from trainmark.suite.model import Command, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 

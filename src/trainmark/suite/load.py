@@ -10,13 +10,15 @@ from typing import Any
 
 import yaml
 
-from trainmark.suite import source, workloads
-from trainmark.suite.errors import SuiteError, nearest
+from trainmark import yaml_source
+from trainmark.errors import nearest
+from trainmark.suite import workloads
+from trainmark.suite.errors import SuiteError
 from trainmark.suite.fields import CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
 from trainmark.suite.model import Case, Command, Rules, Suite
-from trainmark.suite.source import Source
 from trainmark.suite.topology import Topology, powers_of_two
 from trainmark.suite.values import NAME
+from trainmark.yaml_source import Source
 
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
@@ -58,7 +60,7 @@ def read_text(path: Path) -> str:
 
 def parse(text: str, name: str, overrides: Sequence[str] = (), devices_here: int = 1) -> Suite:
     """`devices_here` is what `topology: powers-of-two` counts up to."""
-    origin = source.read(text, name)
+    origin = _source(text, name)
     if not isinstance(origin.data, dict):
         raise SuiteError(
             f"{name}: a suite is a mapping of keys to values; see `trainmark suites show quick`."
@@ -105,10 +107,10 @@ def apply(override: str, origin: Source) -> None:
     if key not in CASE_FIELDS and key not in ("name", "about", "seed"):
         raise SuiteError(f"--set {override}: unknown key '{key}'{nearest(key, CASE_FIELDS)}")
     place = f"--set {override}"
-    value = source.read(written or "''", place).data
+    value = _source(written or "''", place).data
     if key in CASE_FIELDS and CASE_FIELDS[key].axis and isinstance(value, str) and "," in value:
-        value = [source.read(part or "''", place).data for part in value.split(",")]
-    holders: dict[source.Path, dict[str, Any]] = {(): origin.data}
+        value = [_source(part or "''", place).data for part in value.split(",")]
+    holders: dict[yaml_source.Path, dict[str, Any]] = {(): origin.data}
     for index, case in enumerate(origin.data.get("cases", ())):
         # A suite's name is not its cases'.
         if key in CASE_FIELDS and isinstance(case, dict) and key in case:
@@ -125,7 +127,7 @@ def apply(override: str, origin: Source) -> None:
 def _cases_of(
     given: Any, index: int, defaults: Mapping[str, Any], origin: Source, devices_here: int
 ) -> Iterator[Case]:
-    place: source.Path = ("cases", index)
+    place: yaml_source.Path = ("cases", index)
     if not isinstance(given, dict):
         raise SuiteError(f"{origin.at(place)}: a case is a mapping such as {{precision: amp}}.")
     called = f"'{given['name']}'" if "name" in given else index + 1
@@ -201,7 +203,7 @@ def _refuse_unknown(
     given: Mapping[str, Any],
     known: Mapping[str, Any],
     origin: Source,
-    place: source.Path = (),
+    place: yaml_source.Path = (),
     where: str = "",
 ) -> None:
     for key in given:
@@ -216,3 +218,10 @@ def _read(key: str, value: Any, at: str) -> Any:
     except ValueError as error:
         sentence = str(error)
         raise SuiteError(f"{at}: '{key}' {sentence}{'' if sentence[-1] in '.?' else '.'}") from error
+
+
+def _source(text: str, name: str) -> Source:
+    try:
+        return yaml_source.read(text, name)
+    except yaml_source.YamlError as error:
+        raise SuiteError(str(error)) from error

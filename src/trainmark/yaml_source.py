@@ -8,15 +8,19 @@ from typing import Any
 
 import yaml
 
-from trainmark.suite.errors import SuiteError
+from trainmark.errors import UserError
 
 Path = tuple[str | int, ...]
 
-# Aliases let a short file stand for billions of values; a suite has hundreds.
+# Aliases let a short file stand for billions of values; a person writes hundreds.
 MOST_VALUES = 50_000
 # YAML can write these with an escape, but no file name, command or UTF-8 file can hold them.
 UNUSABLE = re.compile("[\0\ud800-\udfff]")
 KEY_TAGS = {"tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"}
+
+
+class YamlError(UserError):
+    """One sentence: the file, the line, what is wrong with it."""
 
 
 @dataclass(frozen=True)
@@ -40,35 +44,35 @@ def read(text: str, name: str) -> Source:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
-            raise SuiteError(f"{name} is empty; see `trainmark suites show quick` for an example.")
+            raise YamlError(f"{name} is empty.")
         _note_places(node, (), places, name)
         return Source(name, loader.construct_document(node), places)
-    except SuiteError:
+    except YamlError:
         raise
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise SuiteError(f"{name}{line}: not valid YAML: {error.problem}.") from error
+        raise YamlError(f"{name}{line}: not valid YAML: {error.problem}.") from error
     except RecursionError as error:
-        raise SuiteError(f"{name}: the values are nested too deeply for a suite.") from error
+        raise YamlError(f"{name}: the values are nested too deeply.") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise SuiteError(f"{name}: not valid YAML: {' '.join(str(error).split())}.") from error
+        raise YamlError(f"{name}: not valid YAML: {' '.join(str(error).split())}.") from error
 
 
 def _note_places(node: yaml.Node, path: Path, places: dict[Path, str], name: str) -> None:
     at = places[path] = f"{name}:{node.start_mark.line + 1}"
     if len(places) > MOST_VALUES:
-        raise SuiteError(f"{name}: more than {MOST_VALUES} values, those that aliases repeat included.")
+        raise YamlError(f"{name}: more than {MOST_VALUES} values, those that aliases repeat included.")
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             at = f"{name}:{key.start_mark.line + 1}"
             if key.tag not in KEY_TAGS:
-                raise SuiteError(f"{at}: a key must be text; put it in quotes if it is meant as such.")
+                raise YamlError(f"{at}: a key must be text; put it in quotes if it is meant as such.")
             if (*path, key.value) in places:
-                raise SuiteError(f"{at}: '{key.value}' is given twice; keep one.")
+                raise YamlError(f"{at}: '{key.value}' is given twice; keep one.")
             _note_places(value, (*path, key.value), places, name)
             places[(*path, key.value)] = at
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _note_places(item, (*path, index), places, name)
     elif UNUSABLE.search(node.value):
-        raise SuiteError(f"{at}: the text holds a character that cannot be stored; leave it out.")
+        raise YamlError(f"{at}: the text holds a character that cannot be stored; leave it out.")
