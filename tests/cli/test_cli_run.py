@@ -88,3 +88,33 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_made(
     assert sentence in said.err
     assert said.err.count("\n") == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_of_a_users_program_nothing_is_assumed_that_its_suite_does_not_say(trainmark, suite):
+    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    (result,) = json.loads(said.out)["results"]
+    unsaid = ("precision", "layout", "data", "image_size", "loss_scale")
+    assert [result[name] for name in unsaid] == [None] * len(unsaid)
+
+
+def test_a_command_that_asks_for_what_its_suite_does_not_say_is_refused(trainmark, suite, tmp_path):
+    said = trainmark("run", suite("{python} train.py --precision {precision}"))
+    assert said.code == 2
+    assert "give the suite a value for 'precision'" in said.err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_a_pattern_found_is_kept_as_events_and_drawn(trainmark, tmp_path):
+    program = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo step $i; sleep 0.02; done"
+    workload = json.dumps({"command": program, "name": "mine", "pattern": "^step"})
+    (tmp_path / "mine.yaml").write_text(f"workload: {workload}\nrepeats: 1\nwarmup: {{steps: 0}}\n")
+    assert trainmark("run", "mine.yaml", "--name", "a").code == 0
+    (events,) = (tmp_path / "runs" / "a" / "trials").glob("*/01/events/rank0.jsonl")
+    assert events.read_text().count('"event":"step"') == 11
+
+
+def test_a_result_says_where_it_stands_among_published_ones(trainmark, suite):
+    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    assert json.loads(said.out)["results"][0]["published"].startswith("best published: nothing comparable")
+    assert "best published" in trainmark("report", "a", "--format", "md").out
+    assert "best published" in trainmark("compare", "a", "a").out

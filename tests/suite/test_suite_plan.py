@@ -123,3 +123,13 @@ def test_powers_of_two_go_from_one_device_to_all_of_them(most):
     assert counts == sorted(set(counts))
     assert all(count & (count - 1) == 0 for count in counts[:-1])
     assert all(later <= 2 * earlier for earlier, later in itertools.pairwise(counts))
+
+
+def test_a_cpu_rank_has_the_same_share_of_the_cores_in_every_topology():
+    made = plan(parse("topology: [1n1g, 1n2g, 1n4g]\n", "suite.yaml"), CPU)
+    assert [case.fair_threads for case in made.cases] == [2, 2, 2]
+
+
+def test_a_cuda_rank_has_no_share_of_the_cores():
+    (case,) = plan(parse("device: cuda\n", "suite.yaml"), Machine("cuda", devices=1, cores=8)).cases
+    assert case.fair_threads is None
