@@ -30,8 +30,8 @@ $(VENV)/.python:
 	touch $@
 
 # torch comes by plain pip and by its exact version: a range would bring several gigabytes of CUDA packages.
-$(VENV)/.demo: $(VENV)/.python pyproject.toml requirements/core.txt src/trainmark/locks/pytorch.txt
-	$(PIP) -r requirements/core.txt -r src/trainmark/locks/pytorch.txt
+$(VENV)/.demo: $(VENV)/.python pyproject.toml requirements/core.txt src/trainmark/environments/locks/pytorch.txt
+	$(PIP) -r requirements/core.txt -r src/trainmark/environments/locks/pytorch.txt
 	$(PIP) --no-deps --editable .
 	touch $@
 

@@ -1,8 +1,31 @@
 import os
 
+import pytest
 from hypothesis import settings
 
 # The machines that run the tests are noisy: how long an example takes says nothing about the code. In CI
 # the examples are the same each time; elsewhere they go on searching.
 settings.register_profile("unhurried", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("unhurried")
+
+HOME = os.environ.get("TRAINMARK_HOME")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_environments(tmp_path_factory):
+    """The tests see no environment that happens to be installed here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINMARK_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("TRAINMARK_LOCKS", raising=False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def installed_environments(no_environments):
+    """For the tests of one file: the environments that `trainmark frameworks install` has made here."""
+    with pytest.MonkeyPatch.context() as patch:
+        if HOME:
+            patch.setenv("TRAINMARK_HOME", HOME)
+        else:
+            patch.delenv("TRAINMARK_HOME")
+        yield

@@ -87,3 +87,37 @@ def test_runs_without_a_case_in_common_are_refused(trainmark, runs):
 def test_a_limit_that_is_none_is_refused(trainmark, runs, limit):
     said = trainmark("compare", "before", "after", "--fail-below", limit)
     assert (said.code, said.out) == (2, "")
+
+
+@pytest.fixture
+def two_frameworks(trainmark, tmp_path):
+    """Compares a run of one framework with a run of another, whose conformance was checked."""
+
+    def compared(*words: str):
+        fabricate(tmp_path / "runs", "torch", {"1n1g": STEADY})
+        other = fabricate(tmp_path / "runs", "jax", {"1n1g": SLOWER}, framework="jax")
+        other.keep_facts({"jax-fp32-b32-1n1g": {"conformance": {"conformant": True, "differs": []}}})
+        return trainmark("compare", "torch", "jax", *words)
+
+    return compared
+
+
+def test_runs_of_two_frameworks_are_compared_though_they_share_no_case(two_frameworks):
+    said = two_frameworks()
+    assert said.code == 0
+    rows = [line.split() for line in said.out.splitlines() if line.startswith("1n1g")]
+    assert [row[1] for row in rows] == ["pytorch", "jax"]
+    assert "90.0 %" in said.out
+
+
+def test_the_marks_of_both_runs_are_in_the_json_of_their_comparison(two_frameworks):
+    (frameworks,) = json.loads(two_frameworks("--json").out)["frameworks"]
+    assert [row["conformance"]["conformant"] for row in frameworks["rows"]] == [None, True]
+
+
+def test_a_threshold_needs_a_case_in_common(two_frameworks):
+    assert two_frameworks("--fail-below", "0.9").code != 0
+
+
+def test_runs_of_one_framework_have_no_comparison_of_frameworks(against):
+    assert json.loads(against(SLOWER, "--json").out)["frameworks"] == []

@@ -13,7 +13,7 @@ from trainmark.measure.intervals import median_interval, ratio_interval
 from trainmark.readers import registry
 from trainmark.suite.fields import CASE_FIELDS, SUITE_FIELDS
 from trainmark.suite.load import parse
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 SOURCE = ROOT / "src" / "trainmark"
 FIELDS = {code(row["field"])[0]: row for row in table(section(page("docs/suites.md"), "Fields"))}
@@ -127,7 +127,7 @@ def test_every_reader_that_a_suite_may_name_is_described():
 
 
 def test_exactly_the_dependencies_that_are_required_or_pinned_have_a_reason():
-    pins = [*ROOT.glob("requirements/*.txt"), *SOURCE.glob("locks/*.txt")]
+    pins = [*ROOT.glob("requirements/*.txt"), *SOURCE.glob("environments/locks/*.txt")]
     pinned = "".join(path.read_text(encoding="utf-8") for path in pins)
     required = re.findall(r'"([A-Za-z][\w.-]*)[<>=~!]', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     explained = re.findall(r"^\| (`[^|]+`) \|", page("docs/dependencies.md"), re.MULTILINE)

@@ -136,3 +136,12 @@ def test_ten_thousand_trials_of_one_case_still_give_a_ratio():
     rates = [100 + i % 7 for i in range(5000)]
     _, eight = summarise(trials_with(rates) + trials_with([8 * rate for rate in rates], EIGHT))
     assert eight.efficiency.value == pytest.approx(1.0)
+
+
+def test_the_settling_steps_are_those_of_the_median_trial_that_settled():
+    trials = [Trial(KEY, figure_with(100.0, settling_steps=steps)) for steps in (4, None, 2, 9)]
+    assert summarise(trials)[0].settling_steps == 4
+
+
+def test_without_a_trial_that_settled_there_are_no_settling_steps():
+    assert summarise(trials_with([100.0, 101.0]))[0].settling_steps is None

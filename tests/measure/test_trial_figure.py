@@ -28,6 +28,16 @@ def test_the_first_step_counts_from_the_start_of_the_run():
     assert measure_trial(trace_from(np.r_[7.0, LEVEL]), RULES).first_step_seconds == pytest.approx(7.0)
 
 
+def test_a_trial_settles_where_its_level_begins_however_many_steps_are_dropped():
+    compiled = np.r_[7.0, 3.0, LEVEL]
+    assert measure_trial(trace_from(compiled), RULES).settling_steps == 2
+    assert measure_trial(trace_from(compiled), Rules(warmup_steps=0)).settling_steps == 2
+
+
+def test_a_trial_that_drifts_throughout_does_not_settle():
+    assert measure_trial(trace_from(np.linspace(0.5, 1.0, 40)), RULES).settling_steps is None
+
+
 def test_step_times_are_those_inside_the_window():
     times = measure_trial(trace_from(np.r_[7.0, LEVEL, 1.0]), RULES).step_times
     assert (times.p50, times.longest) == pytest.approx((0.5, 1.0))

@@ -54,7 +54,7 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     [
         "suite/builtin/quick.yaml",
         "report/templates/*.j2",
-        "locks/pytorch.txt",
+        "environments/locks/pytorch.txt",
         "system/peaks.yaml",
         "py.typed",
     ],

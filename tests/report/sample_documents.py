@@ -10,6 +10,7 @@ from typing import Any
 from trainmark.measure.doubt import Doubt, DoubtCode
 from trainmark.measure.figure import Interval, Ratio, Result, StepTimes, Utilisation
 from trainmark.measure.key import Key
+from trainmark.report.conformance import Conformance
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
 
 HOSTILE = (
@@ -161,6 +162,46 @@ def cpu() -> Document:
     return replace(
         h200(), title="ResNet-50 on two CPU cores", results=results, trials=trial_lines(results), skipped=(),
         traces=(trace(results[0], 60),), samples=(), environment={"host": {"cpu": "EPYC"}, "devices": []},
+    )  # fmt: skip
+
+
+def six() -> Document:
+    """Six frameworks on one CPU device and on two; paddle is not conformant, oneflow not checked."""
+    shared = replace(
+        GPU, precision="fp32", loss_scale=None, batch_per_device=4, image_size=64, device="EPYC", threads=1
+    )
+    figures, marks = [], {}
+    for framework, version, layout, one, share, first, settling in (
+        ("pytorch", "2.13.0", "NCHW", 31.2, 0.93, 0.41, 3),
+        ("jax", "0.6.2", "NHWC", 27.4, 0.88, 14.2, 2),
+        ("tensorflow", "2.19.0", "NHWC", 24.9, 0.9, 11.7, 4),
+        ("paddle", "3.1.0", "NCHW", 21.3, 0.86, 0.9, 3),
+        ("oneflow", "0.9.0", "NCHW", 18.8, 0.91, 6.3, None),
+        ("mindspore", "2.6.0", "NCHW", 9.7, 0.77, 21.5, 1),
+    ):
+        key = replace(shared, framework=framework, framework_version=version, layout=layout)
+        plain: dict[str, Any] = {
+            "samples_per_joule": None,
+            "utilisation": None,
+            "memory_bytes": int(one * 5e7),
+        }
+        plain |= {"first_step_seconds": first, "settling_steps": settling, "warmup_steps": 3}
+        doubts = (STRAGGLER,) if framework == "oneflow" else ()
+        for placed, rate in ((key, one), (replace(key, devices_per_node=2), 2 * share * one)):
+            made = result(placed, rate, one, 6, doubts, 0.012, **plain)
+            alone = Ratio(1.0, Interval(1.0, 1.0, 1.0)) if placed is key else made.speedup
+            figures.append(replace(made, speedup=alone))
+            marks[placed] = Conformance(True, (), "2026-01-31")
+            if framework == "paddle":
+                differs = ("the loss after 5 steps is 6.912, the reference has 6.884", "BatchNorm momentum")
+                marks[placed] = Conformance(False, differs, "2026-01-31")
+            if framework == "oneflow":
+                del marks[placed]
+    results = tuple(figures)
+    return replace(
+        cpu(), title="ResNet-50 in six frameworks on two CPU cores", results=results, conformance=marks,
+        trials=trial_lines(results),
+        skipped=(("mxnet-fp32-b4-1n1g-any-s64", "mxnet is not installed: `trainmark frameworks install`"),),
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ RESULT_NAMES = {
     "throughput", "speedup", "efficiency", "memory_bytes", "step_seconds",
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts", "published",
+    "settling_steps", "share_of_best", "published_of_framework", "conformance",
 }  # fmt: skip
 
 

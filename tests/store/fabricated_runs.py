@@ -36,7 +36,12 @@ def figure(throughput: float) -> TrialFigure:
 
 
 def record(
-    case: str, repeat: int, throughput: float | None, topology: str = "1n1g", outcome: str = "crashed"
+    case: str,
+    repeat: int,
+    throughput: float | None,
+    topology: str = "1n1g",
+    outcome: str = "crashed",
+    framework: str = "pytorch",
 ) -> TrialRecord:
     """A trial that went well, or one without a figure that ended in `outcome`."""
     shape = parse_topology(topology)
@@ -45,7 +50,7 @@ def record(
         spec=TrialSpec(case, repeat, "OMP_NUM_THREADS=1 python -m train", {"OMP_NUM_THREADS": "1"}, 120, 20),
         key=Key(
             workload="resnet50",
-            framework="pytorch",
+            framework=framework,
             framework_version="2.13.0",
             precision="fp32",
             batch_per_device=32,
@@ -80,6 +85,7 @@ def fabricate(
     rates: Mapping[str, Sequence[float | None]] | None = None,
     created: float = CREATED,
     skipped: Sequence[tuple[str, str]] = (),
+    framework: str = "pytorch",
 ) -> RunFolder:
     """A run with a trial for every rate of every topology; a rate of None is a crash."""
     rates = {"1n1g": [100.0, 101.0, 102.0]} if rates is None else rates
@@ -99,5 +105,6 @@ def fabricate(
     run.keep_environment(ENVIRONMENT)
     for topology, measured in rates.items():
         for repeat, rate in enumerate(measured, 1):
-            keep(run, record(f"pytorch-fp32-b32-{topology}", repeat, rate, topology))
+            case = f"{framework}-fp32-b32-{topology}"
+            keep(run, record(case, repeat, rate, topology, framework=framework))
     return run

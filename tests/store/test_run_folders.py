@@ -27,6 +27,14 @@ def test_what_a_run_says_of_itself_comes_back(tmp_path):
     assert isinstance(info, RunInfo)
 
 
+def test_the_facts_of_each_case_come_back_and_later_ones_join_them(tmp_path):
+    run = fabricate(tmp_path, "a")
+    assert run.facts == {}
+    run.keep_facts({"one": {"framework_version": "1"}, "two": {"framework_version": "1"}})
+    run.keep_facts({"two": {"framework_version": "2"}})
+    assert run.facts == {"one": {"framework_version": "1"}, "two": {"framework_version": "2"}}
+
+
 def test_latest_is_the_run_made_last_not_the_last_by_name(runs):
     assert find_run("latest", runs).path == runs / "newer"
 

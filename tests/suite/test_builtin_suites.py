@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from trainmark.suite.load import built_in_names, find, load, parse
 from trainmark.suite.model import Repeats
 from trainmark.suite.topology import Topology
+from trainmark.suite.workloads import frameworks
 
 
 def test_the_promised_suites_are_built_in():
-    assert {"quick", "resnet50-dlperf", "resnet50-scaling"} <= set(built_in_names())
+    assert {"quick", "resnet50-dlperf", "resnet50-frameworks", "resnet50-scaling"} <= set(built_in_names())
 
 
 @pytest.mark.parametrize("name", built_in_names())
@@ -68,3 +70,18 @@ def test_quick_measures_one_and_two_devices_often_enough_for_an_interval():
         (kind, topology) for kind in ("cuda", "cpu") for topology in ("1n1g", "1n2g")
     }
     assert all(case.rules.repeats.least >= 6 for case in cases)
+
+
+def test_resnet50_frameworks_holds_every_framework_alike_and_often_enough_for_an_interval():
+    cases = load("resnet50-frameworks").cases
+    by_framework = {
+        name: {replace(case, framework=None) for case in cases if case.framework == name}
+        for name in frameworks("resnet50")
+    }
+    assert len({frozenset(own) for own in by_framework.values()}) == 1
+    assert {(case.when, case.precision, str(case.topology)) for case in cases} == {
+        (*kind, topology)
+        for kind in (("cuda", "amp"), ("cuda", "bf16"), ("cpu", "fp32"))
+        for topology in ("1n1g", "1n2g")
+    }
+    assert all(case.layout == "any" and case.rules.repeats.least >= 6 for case in cases)

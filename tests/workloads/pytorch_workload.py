@@ -12,7 +12,7 @@ import pytest
 
 from trainmark.events import Event, Step
 from trainmark.events.stream import read
-from trainmark.workloads.resnet50 import options
+from trainmark.workloads.resnet50.shared import options
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 

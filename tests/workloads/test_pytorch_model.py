@@ -6,7 +6,7 @@ import pytest
 from pytorch_workload import CPU, asked, torch, workload
 from torch.utils.flop_counter import FlopCounterMode
 
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from pytorch_workload import CPU, HANG_SECONDS, PROGRAM, TINY, asked, environmen
 from two_rank_program import RATE, STEPS
 
 from trainmark.events.stream import read
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 PROGRAM_FILE = Path(__file__).with_name("two_rank_program.py")
 

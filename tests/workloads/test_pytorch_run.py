@@ -9,7 +9,7 @@ import pytest
 from pytorch_workload import CPU, PROGRAM, asked, events_of_run, run, steps_in, torch, workload
 
 from trainmark.events import RunEnd, RunStart
-from trainmark.workloads.resnet50 import options, recipe
+from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,8 @@ def test_a_resident_batch_is_the_same_in_every_step():
 
 def test_host_batches_come_in_turn_and_then_again():
     stream = workload.batches(asked("--data", "synthetic-host"), CPU)
-    images = [next(stream)[0] for _ in range(2 * recipe.HOST_BATCHES)]
-    first, again = images[: recipe.HOST_BATCHES], images[recipe.HOST_BATCHES :]
+    images = [next(stream)[0] for _ in range(2 * synthetic.BATCHES)]
+    first, again = images[: synthetic.BATCHES], images[synthetic.BATCHES :]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(torch.equal(first[0], other) for other in first[1:])
 
@@ -108,7 +108,7 @@ def test_what_a_cpu_cannot_do_is_refused_in_one_sentence_before_anything_is_buil
     built = []
     monkeypatch.setattr("sys.argv", [PROGRAM, *arguments])
     with pytest.raises(SystemExit) as ended:
-        options.run(PROGRAM, workload.check, built.append, workload.facts)
+        loop.main("pytorch", built.append, workload.check, workload.facts)
     assert ended.value.code == options.REFUSED == 3
     (sentence,) = capsys.readouterr().err.splitlines()
     assert REFUSED[arguments] in sentence

@@ -5,7 +5,7 @@ import math
 import pytest
 from pytorch_workload import CPU, asked, small_network, torch, workload
 
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 
 def stepping(*arguments: str, rate: float = 0.01):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 STEPS_AN_EPOCH = recipe.TRAINING_IMAGES / 256
 

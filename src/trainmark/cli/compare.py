@@ -33,6 +33,7 @@ def compare_command(
 
     A case is marked as changed only where the 95 % interval of the ratio leaves 1 out. With --fail-below a
     case fails when its ratio is less and chance does not explain it (or too few trials were run to tell).
+    Where the runs hold the same case in different frameworks, those are compared as well.
 
     \b
     Examples:
@@ -41,7 +42,7 @@ def compare_command(
     """
     from trainmark.measure.compare import compare, fails_below, unmatched
     from trainmark.report import comparison, label
-    from trainmark.report.assemble import results_of
+    from trainmark.report.assemble import frameworks_between, results_of
     from trainmark.store.run import find_run
 
     if fail_below is not None and math.isnan(fail_below):
@@ -49,7 +50,8 @@ def compare_command(
     folders = [find_run(name, runs) for name in (before, after)]
     old, new = (results_of(folder) for folder in folders)
     pairs = compare(old, new)
-    if not pairs:
+    frameworks = frameworks_between(*folders)
+    if not pairs and (fail_below is not None or not frameworks):
         raise click.ClickException(
             f"{before} and {after} have no case in common; see `trainmark show` of each."
         )
@@ -63,6 +65,7 @@ def compare_command(
         ),
         only_before=tuple(f"{label.series(key, names)} {key.topology}" for key in only_old),
         only_after=tuple(f"{label.series(key, names)} {key.topology}" for key in only_new),
+        frameworks=frameworks,
     )
     layouts = {"text": comparison.as_text, "md": comparison.as_markdown, "json": comparison.as_json}
     click.echo(layouts["json" if as_json else kind](table), nl=False)

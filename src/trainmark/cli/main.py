@@ -26,6 +26,8 @@ COMMANDS = {
     "suites": "trainmark.cli.suites:suites_command",
     "ledger": "trainmark.cli.ledger:ledger_command",
     "export": "trainmark.cli.export:export_command",
+    "frameworks": "trainmark.cli.frameworks:frameworks_command",
+    "conform": "trainmark.cli.conform:conform_command",
     "env": "trainmark.cli.env:env_command",
 }
 

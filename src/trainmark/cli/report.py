@@ -93,4 +93,4 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
 def result_lines(document: Document) -> list[str]:
     from trainmark.report import text
 
-    return text.result_lines(document.results)
+    return text.document_lines(document)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from trainmark.launch.job import Exited, Job
@@ -20,6 +21,7 @@ LOOPBACK = "127.0.0.1"
 GRACE_SECONDS = 3.0
 KILL_SECONDS = 5.0
 EVENTS = "TRAINMARK_EVENTS"  # where trainmark.probe writes
+PEERS = "TRAINMARK_PEERS"
 
 
 class LocalLauncher:
@@ -31,14 +33,16 @@ class LocalLauncher:
     def start(self, job: Job) -> LocalSession:
         for part in ("logs", "events"):
             (job.folder / part).mkdir(parents=True, exist_ok=True)
-        port, self._first_port = self._first_port or free_port(), None
+        master, *ports = free_ports(1 + job.world_size)
+        master, self._first_port = self._first_port or master, None
+        peers = [f"{LOOPBACK}:{port}" for port in ports]
         spec = {
             "grace": GRACE_SECONDS,
             "ranks": [
                 {
                     "rank": rank,
                     "command": list(job.command),
-                    "environment": {**job.environment, **placement(job, rank, port)},
+                    "environment": {**job.environment, **placement(job, rank, master, peers)},
                     "folder": str(job.working_folder),
                     "log": str(job.log(rank)),
                 }
@@ -113,8 +117,8 @@ class LocalSession:
             os.write(self._input.fileno(), words)
 
 
-def placement(job: Job, rank: int, port: int) -> dict[str, str]:
-    """The variables by which every framework's ranks find each other."""
+def placement(job: Job, rank: int, port: int, peers: Sequence[str]) -> dict[str, str]:
+    """The variables by which every framework's ranks find each other; `peers` has an address for each."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank % job.ranks_per_node),
@@ -123,6 +127,7 @@ def placement(job: Job, rank: int, port: int) -> dict[str, str]:
         "NODE_RANK": str(rank // job.ranks_per_node),
         "MASTER_ADDR": LOOPBACK,
         "MASTER_PORT": str(port),
+        PEERS: ",".join(peers),
         # gloo asks the resolver for this host's name otherwise, which many machines cannot answer.
         "GLOO_SOCKET_IFNAME": "lo" if sys.platform == "linux" else "lo0",
         EVENTS: str(job.folder / "events"),
@@ -142,7 +147,10 @@ def kill_marked(marker: bytes) -> None:
                     found = True
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """All held at once, so that no two are the same."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((LOOPBACK, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

@@ -69,7 +69,11 @@ class Utilisation:
 
 @dataclass(frozen=True)
 class TrialFigure:
-    """All that one trial says; `throughput` counts all ranks, in `unit` a second."""
+    """All that one trial says; `throughput` counts all ranks, in `unit` a second.
+
+    `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
+    the trial does not settle.
+    """
 
     throughput: float
     interval: Interval | None
@@ -88,13 +92,15 @@ class TrialFigure:
     samples_per_joule: float | None = None
     utilisation: Utilisation | None = None
     doubts: tuple[Doubt, ...] = ()
+    settling_steps: int | None = None
 
 
 @dataclass(frozen=True)
 class Result:
     """The median over the trials of one case, with everything that qualifies it.
 
-    `speedup` and `efficiency` are None where there is no one-device baseline with the same key.
+    `speedup` and `efficiency` are None where there is no one-device baseline with the same key;
+    `settling_steps` is the median over the trials that settled, None where none did.
     """
 
     key: Key
@@ -113,3 +119,4 @@ class Result:
     samples_per_joule: float | None
     utilisation: Utilisation | None
     doubts: tuple[Doubt, ...]
+    settling_steps: int | None = None

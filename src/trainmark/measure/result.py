@@ -87,6 +87,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None) -> Result:
         samples_per_joule=_median_known(figure.samples_per_joule for figure in figures),
         utilisation=_middle_utilisation(figure.utilisation for figure in figures),
         doubts=tuple(doubts),
+        settling_steps=_median_count(figure.settling_steps for figure in figures),
     )
 
 
@@ -106,6 +107,12 @@ def _divided(ratio: Ratio, devices: int) -> Ratio:
 def _median_known(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
+
+
+def _median_count(values: Iterable[int | None]) -> int | None:
+    """A count that some trial had: the lower one of two in the middle."""
+    known = [value for value in values if value is not None]
+    return statistics.median_low(known) if known else None
 
 
 def _median_step_times(times: list[StepTimes]) -> StepTimes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -18,7 +18,7 @@ def figure_to_dict(figure: TrialFigure) -> dict[str, Any]:
 
 
 def figure_from_dict(plain: dict[str, Any]) -> TrialFigure:
-    """The figure that `figure_to_dict` was given; KeyError names a missing field."""
+    """The figure that `figure_to_dict` was given; KeyError names a missing field that has no default."""
     figure: TrialFigure = _rebuilt(TrialFigure, plain)
     return figure
 
@@ -48,8 +48,15 @@ def _rebuilt(kind: Any, plain: dict[str, Any]) -> Any:
         **{
             name: plain[name] if read is None or plain[name] is None else read(plain[name])
             for name, read in _readers(kind).items()
+            # What an earlier version did not know yet is as if it had not been measured.
+            if name in plain or name not in _optional(kind)
         }
     )
+
+
+@cache
+def _optional(kind: Any) -> frozenset[str]:
+    return frozenset(field.name for field in fields(kind) if field.default is not MISSING)
 
 
 @cache

@@ -12,7 +12,7 @@ from trainmark.measure import trial_doubts
 from trainmark.measure.bootstrap import rate_interval
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.energy import window_joules
-from trainmark.measure.figure import StepTimes, TrialFigure, Utilisation, Window
+from trainmark.measure.figure import StepTimes, TrialFigure, Utilisation, Verdict, Window
 from trainmark.measure.key import Key
 from trainmark.measure.steady import SHORTEST_WINDOW, steady_window
 from trainmark.measure.trace import Floats, Trace, TraceError
@@ -75,7 +75,13 @@ def measure_trial(
         samples_per_joule=counted / joules if joules else None,
         utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
         doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share)),
+        settling_steps=_settling_steps(step_seconds, rules),
     )
+
+
+def _settling_steps(step_seconds: Floats, rules: Rules) -> int | None:
+    window = steady_window(step_seconds, 0, rules.min_window_steps)
+    return window.first if window.verdict is Verdict.SETTLED else None
 
 
 def _step_times(seconds: Floats) -> StepTimes:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from trainmark.events import DeviceSample, stream
-from trainmark.ledger import best_published, load
+from trainmark.ledger import Entry, Standing, best_published, load, standing
 from trainmark.measure.figure import Result
+from trainmark.measure.key import Key
 from trainmark.measure.result import Trial, summarise
 from trainmark.measure.trace import TraceError, trace_of
+from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
+from trainmark.report.frameworks import FrameworkTable, framework_tables
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES, TrialRecord
 
@@ -42,7 +46,37 @@ def document_of(run: RunFolder) -> Document:
         samples=tuple(series for record in shown for series in _samples(run, record)),
         environment=run.environment,
         published={r.key: best_published(r.key, r.throughput, entries) for r in results},
+        standings=_standings(results, entries),
+        conformance=_conformance(run.facts, records),
     )
+
+
+def frameworks_between(before: RunFolder, after: RunFolder) -> tuple[FrameworkTable, ...]:
+    """The comparisons of frameworks that only both runs can make; of a case in both, the second's."""
+    records = [(run.facts, list(run.records())) for run in (before, after)]
+    sides = [{result.key: result for result in _results(own)} for _, own in records]
+    results = tuple({**sides[0], **sides[1]}.values())
+    marks = {key: mark for facts, own in records for key, mark in _conformance(facts, own).items()}
+    frameworks = [{key.framework for key in side} for side in sides]
+    return tuple(
+        table
+        for table in framework_tables(results, _standings(results, load()), marks)
+        if not any(own.issuperset(table.frameworks) for own in frameworks)
+    )
+
+
+def _standings(results: Iterable[Result], entries: Sequence[Entry]) -> dict[Key, Standing]:
+    """Each result among the published ones of its own framework."""
+    found = {}
+    for result in results:
+        own = [entry for entry in entries if entry.row.framework == result.key.framework]
+        if placed := standing(result.key, result.throughput, own):
+            found[result.key] = placed
+    return found
+
+
+def _conformance(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> dict[Key, Conformance]:
+    return {record.key: conformance_in(facts.get(record.spec.case)) for record in records}
 
 
 def results_of(run: RunFolder) -> tuple[Result, ...]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from trainmark.report import number
+from trainmark.report.framework_markdown import compared, notes
+from trainmark.report.frameworks import FrameworkTable
+from trainmark.report.json_report import table_tree
 from trainmark.report.markup import code, plain, table
-from trainmark.report.text import aligned
+from trainmark.report.text import aligned, framework_lines
 from trainmark.report.visible import one_line
 
 MEANING = "+ faster   - slower   ~ no certain change   ? too few trials to say"
@@ -42,13 +45,17 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """Two runs side by side, and the cases that only one of them holds."""
+    """Two runs side by side, and the cases that only one of them holds.
+
+    `frameworks` sets those of one run against those of the other.
+    """
 
     before: str
     after: str
     rows: tuple[ComparisonRow, ...]
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
+    frameworks: tuple[FrameworkTable, ...] = ()
 
 
 def as_text(comparison: ComparisonTable) -> str:
@@ -57,6 +64,8 @@ def as_text(comparison: ComparisonTable) -> str:
     lines = [*aligned([header, *rows], RIGHT_ALIGNED), "", MEANING] if rows else ["No case is on both sides."]
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in _alone(comparison)]
     lines += [f"{one_line(row.case)}: {one_line(row.published)}" for row in comparison.rows if row.published]
+    for frameworks in comparison.frameworks:
+        lines += ["", *framework_lines(frameworks)]
     return "\n".join(lines) + "\n"
 
 
@@ -75,12 +84,16 @@ def as_markdown(comparison: ComparisonTable) -> str:
         f"- {code(row.case)}: {plain(row.published)}" for row in comparison.rows if row.published
     ]:
         parts.append("\n".join(published))
-    return "\n\n".join(parts) + "\n"
+    for frameworks in comparison.frameworks:
+        parts += [plain(frameworks.name), compared(frameworks), notes(frameworks)]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_json(comparison: ComparisonTable) -> str:
     rows = [{**asdict(row), "mark": row.mark} for row in comparison.rows]
-    return json.dumps({**asdict(comparison), "rows": rows}, indent=2, allow_nan=False) + "\n"
+    told = {**asdict(replace(comparison, frameworks=())), "rows": rows}
+    told["frameworks"] = [table_tree(frameworks) for frameworks in comparison.frameworks]
+    return json.dumps(told, indent=2, allow_nan=False) + "\n"
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:

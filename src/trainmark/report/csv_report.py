@@ -10,7 +10,7 @@ from typing import Any
 
 from trainmark.measure.key import Key
 from trainmark.report.document import Document
-from trainmark.report.json_report import result_tree
+from trainmark.report.json_report import result_trees
 from trainmark.report.visible import one_line
 
 KEY = tuple(field.name for field in fields(Key))
@@ -20,8 +20,18 @@ NESTED = {
     "efficiency": ("value", "low", "high", "confidence"),
     "step_seconds": ("mean", "p50", "p90", "p99", "longest"),
     "mfu": ("value", "peak_flops", "source"),
+    "share_of_best": ("value", "low", "high", "confidence"),
+    "published_of_framework": ("throughput", "per_device", "topology", "ratio", "source"),
+    "conformance": ("conformant", "differs", "checked"),
 }
-PLAIN = ("memory_bytes", "first_step_seconds", "warmup_steps", "data_wait_share", "samples_per_joule")
+PLAIN = (
+    "memory_bytes",
+    "first_step_seconds",
+    "warmup_steps",
+    "settling_steps",
+    "data_wait_share",
+    "samples_per_joule",
+)
 COLUMNS = [
     *KEY,
     *(f"{name}_{part}" for name, parts in NESTED.items() for part in parts),
@@ -35,8 +45,8 @@ def render(document: Document) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for result in document.results:
-        writer.writerow({name: cell(value) for name, value in _flat(result_tree(result)).items()})
+    for tree in result_trees(document):
+        writer.writerow({name: cell(value) for name, value in _flat(tree).items()})
     return out.getvalue()
 
 
@@ -55,6 +65,7 @@ def _flat(tree: dict[str, Any]) -> dict[str, Any]:
     for name, parts in NESTED.items():
         for part in parts:
             row[f"{name}_{part}"] = tree[name][part] if tree[name] is not None else None
+    row["conformance_differs"] = "; ".join(tree["conformance"]["differs"])
     row["trials"] = " ".join(repr(figure) for figure in tree["trials"])
     row["doubts"] = " ".join(doubt["code"] for doubt in tree["doubts"])
     return row

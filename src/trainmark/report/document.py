@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainmark.ledger import Standing
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
+from trainmark.report.conformance import Conformance
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class SampleSeries:
 class Document:
     """A whole report; `environment` is nested plain JSON in named sections, with None for "not found".
 
-    `published` says of a result where it stands among the published ones.
+    `published` says of a result where it stands among the published ones, `standings` where among those of
+    its own framework; `conformance` is that of its framework.
     """
 
     name: str
@@ -72,3 +75,5 @@ class Document:
     samples: tuple[SampleSeries, ...]
     environment: dict[str, Any]
     published: Mapping[Key, str] = field(default_factory=dict)
+    standings: Mapping[Key, Standing] = field(default_factory=dict)
+    conformance: Mapping[Key, Conformance] = field(default_factory=dict)

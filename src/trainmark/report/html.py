@@ -13,12 +13,15 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from trainmark.errors import UserError
+from trainmark.ledger.words import in_words
 from trainmark.measure.figure import Result
 from trainmark.report import templating
 from trainmark.report.document import Document
 from trainmark.report.environment import sections
+from trainmark.report.frameworks import published_figure, tables_of
 from trainmark.report.group import by_case, by_series, failures, headlines
 from trainmark.report.plots import plots
+from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.plot import AT_FIRST, TONES
 from trainmark.report.prose import method, summary
 from trainmark.report.visible import one_line, visible
@@ -47,6 +50,10 @@ def render(document: Document, lang: Lang = "en") -> str:
         script=Markup(scripts[2]),
         plots=drawn,
         payload=Markup(embedded({name: asdict(plot) for name, plot in drawn.items()})),
+        frameworks=tables_of(document),
+        published_figure=published_figure,
+        in_words=in_words,
+        series=SERIES,
         groups=groups,
         headlines=headlines(groups),
         columns=columns(document.results),

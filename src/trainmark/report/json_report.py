@@ -7,9 +7,12 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from trainmark.ledger import Standing
 from trainmark.measure.figure import Interval, Ratio, Result
 from trainmark.report import label
+from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
+from trainmark.report.frameworks import FrameworkTable, published_figure, shares
 
 
 def render(document: Document) -> str:
@@ -28,18 +31,44 @@ def tree(document: Document) -> dict[str, Any]:
             "command": document.command,
             "suite": document.suite,
         },
-        "results": [
-            {**result_tree(result), "published": document.published.get(result.key)}
-            for result in document.results
-        ],
+        "results": result_trees(document),
         "trials": [asdict(trial) for trial in document.trials],
         "skipped": [{"case": case, "reason": reason} for case, reason in document.skipped],
         "environment": document.environment,
     }
 
 
-def result_tree(result: Result) -> dict[str, Any]:
-    """One result under the names of the contract; the CSV flattens the same tree."""
+def result_trees(document: Document) -> list[dict[str, Any]]:
+    """The results under the names of the contract; the CSV flattens the same trees."""
+    share = shares(document.results)
+    return [
+        {
+            **_result(result),
+            "share_of_best": _ratio(share.get(result.key)),
+            "published": document.published.get(result.key),
+            "published_of_framework": _standing(document.standings.get(result.key)),
+            "conformance": _conformance(document.conformance.get(result.key, NOT_CHECKED)),
+        }
+        for result in document.results
+    ]
+
+
+def table_tree(frameworks: FrameworkTable) -> dict[str, Any]:
+    """A comparison of frameworks, its rows under the names that they have as results."""
+    rows = [
+        {
+            **_result(row.result),
+            "share_of_best": _ratio(row.share),
+            "published_of_framework": _standing(row.published),
+            "conformance": _conformance(row.conformance),
+        }
+        for row in frameworks.rows
+    ]
+    tree: dict[str, Any] = _finite({"name": frameworks.name, "unit": frameworks.unit, "rows": rows})
+    return tree
+
+
+def _result(result: Result) -> dict[str, Any]:
     return {
         **asdict(result.key),
         "throughput": {
@@ -54,6 +83,7 @@ def result_tree(result: Result) -> dict[str, Any]:
         "step_seconds": asdict(result.step_times),
         "first_step_seconds": result.first_step_seconds,
         "warmup_steps": result.warmup_steps,
+        "settling_steps": result.settling_steps,
         "data_wait_share": result.data_wait_share,
         "samples_per_joule": result.samples_per_joule,
         "mfu": asdict(result.utilisation) if result.utilisation else None,
@@ -70,6 +100,22 @@ def _bounds(interval: Interval | None) -> dict[str, float | None]:
 
 def _ratio(ratio: Ratio | None) -> dict[str, float | None] | None:
     return None if ratio is None else {"value": ratio.value, **_bounds(ratio.interval)}
+
+
+def _standing(found: Standing | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "throughput": published_figure(found),
+        "per_device": found.per_device,
+        "topology": found.best.row.topology,
+        "ratio": found.ratio,
+        "source": found.best.source,
+    }
+
+
+def _conformance(found: Conformance) -> dict[str, Any]:
+    return {"conformant": found.conformant, "differs": list(found.differs), "checked": found.checked}
 
 
 def _finite(value: Any) -> Any:

@@ -38,7 +38,16 @@ def batch(key: Key) -> str:
 def distinguishing(keys: Iterable[Key]) -> tuple[str, ...]:
     """The fields beyond the usual ones in which these keys differ."""
     kept = tuple(keys)
-    return tuple(name for name in SOMETIMES if len({getattr(key, name) for key in kept}) > 1)
+    return tuple(name for name in SOMETIMES if _differ(kept, name))
+
+
+def _differ(keys: tuple[Key, ...], name: str) -> bool:
+    """Versions only where one framework has two: those of two frameworks always differ."""
+    if name == "framework_version":
+        return len({(key.framework, key.framework_version) for key in keys}) > len(
+            {key.framework for key in keys}
+        )
+    return len({getattr(key, name) for key in keys}) > 1
 
 
 def extras(key: Key, names: Iterable[str]) -> str:

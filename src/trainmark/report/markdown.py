@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import Result
-from trainmark.report import number, templating
+from trainmark.report import framework_markdown, number, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import Section, sections
+from trainmark.report.frameworks import FrameworkTable, tables_of
 from trainmark.report.group import CaseTrials, Group, by_case, by_series, failures
 from trainmark.report.label import facts, rate_unit
 from trainmark.report.markup import code, fence, plain, table
@@ -48,6 +49,7 @@ class _Page:
             "about": plain(document.about),
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
+            "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
             "environment": [self.section(section) for section in sections(document.environment)],
             "method": method(document, self.lang),
@@ -82,6 +84,14 @@ class _Page:
             plain(facts(group.key)),
             table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({4, 5, 9})),
             "<br>\n".join(lines),
+        )
+
+    def frameworks(self, compared: FrameworkTable) -> GroupText:
+        return GroupText(
+            plain(compared.name),
+            plain(compared.facts),
+            framework_markdown.compared(compared, self.lang),
+            framework_markdown.notes(compared, self.lang),
         )
 
     def row(self, result: Result, notes: dict[Doubt, int]) -> tuple[str, ...]:

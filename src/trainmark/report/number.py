@@ -43,6 +43,13 @@ def ratio_interval(value: Interval | None) -> str:
     return MISSING if value is None else f"[{value.low:.2f}, {value.high:.2f}]{shortfall(value)}"
 
 
+def percent_interval(value: Interval | None) -> str:
+    """The bounds of a share, in per cent and to one decimal like the share itself."""
+    if value is None:
+        return MISSING
+    return f"[{100 * value.low:.1f}, {100 * value.high:.1f}]{shortfall(value)}"
+
+
 def shortfall(value: Interval) -> str:
     """` (93.8 %)` where the interval carries less than the usual confidence, otherwise nothing."""
     return f" ({percent(value.confidence)})" if value.confidence < USUAL_CONFIDENCE else ""

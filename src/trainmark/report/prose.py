@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.measure.across import contests
 from trainmark.report import number
 from trainmark.report.document import Document
 from trainmark.report.words import Lang, words
@@ -29,6 +30,7 @@ def method(document: Document, lang: Lang) -> list[str]:
         t["method_trials"].format(trials=trials),
         t["method_warmup"].format(warmup=warmup),
         t["method_speedup"],
+        *([t["method_frameworks"]] if contests(document.results) else []),
         t["method_doubts"],
     ]
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Result
-from trainmark.report import label, number
+from trainmark.report import framework_cells, label, number
+from trainmark.report.document import Document
+from trainmark.report.framework_cells import columns, header
+from trainmark.report.frameworks import FrameworkTable, tables_of
 from trainmark.report.visible import one_line
+from trainmark.report.words import words
 
 SHORT_UNITS = {"images": "img"}
 RIGHT_ALIGNED = frozenset({4, 8})
@@ -16,6 +20,27 @@ def result_lines(results: Sequence[Result]) -> list[str]:
     """`pytorch  amp/dynamic  b256  1n8g  6,154.7 img/s  [6,130, 6,173]  n=6  ×7.67 [7.61, 7.71]  96 %`."""
     names = label.distinguishing(result.key for result in results)
     return aligned([_cells(result, names) for result in results], RIGHT_ALIGNED)
+
+
+def document_lines(document: Document) -> list[str]:
+    """The results, and under them the comparison of frameworks where there is one."""
+    lines = result_lines(document.results)
+    for table in tables_of(document):
+        lines += ["", *framework_lines(table)]
+    return lines
+
+
+def framework_lines(table: FrameworkTable) -> list[str]:
+    t, shown = words("en"), columns(table, "en")
+    shown.pop("doubts", None)  # they stand in the lines above
+    rows = [[one_line(cell(row)) for cell in shown.values()] for row in table.rows]
+    head = [header(name, table, t) for name in shown]
+    right = frozenset(place for place, name in enumerate(shown) if name in framework_cells.RIGHT_ALIGNED)
+    notes = (
+        t["differs"].format(framework=name, differs="; ".join(mark.differs)) for name, mark in table.unlike
+    )
+    title = f"{t['frameworks']}: {one_line(table.name)}"
+    return [title, *aligned([head, *rows], right), *map(one_line, notes)]
 
 
 def aligned(rows: Sequence[Sequence[str]], right: frozenset[int]) -> list[str]:

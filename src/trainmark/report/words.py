@@ -30,6 +30,40 @@ WORDS: dict[str, tuple[str, str]] = {
     "efficiency": ("Efficiency", "扩展效率"),
     "efficiency_column": ("efficiency", "扩展效率"),
     "efficiency_note": ("Speed-up divided by the device count.", "加速比除以设备数。"),
+    "frameworks": ("Frameworks", "框架对比"),
+    "frameworks_note": (
+        "The same case in each framework, the fastest first at each topology. The share is of the fastest;"
+        " where its interval reaches 100 %, the two cannot be told apart.",
+        "同一用例在各框架上的结果，每种拓扑下由快到慢排列。占比以最快者为准；"
+        "区间达到 100 % 时，两者无法区分。",
+    ),
+    "framework_bars": ("Throughput by framework", "各框架吞吐量"),
+    "framework_bars_note": (
+        "Median of the trials; the thin line is its interval.",
+        "各次试验的中位数；细线为其区间。",
+    ),
+    "framework_scaling": ("Scaling by framework", "各框架扩展性"),
+    "placed": ("topology", "拓扑"),
+    "framework": ("framework", "框架"),
+    "layout": ("layout", "布局"),
+    "share": ("share of the fastest", "占最快者之比"),
+    "fastest": ("fastest", "最快"),
+    "settling": ("settled after (steps)", "稳定所需步数"),
+    "best_published": ("best published of the framework", "该框架的最佳公开结果"),
+    "of_published": ("{percent} of it", "达到其 {percent}"),
+    "a_device_of": ("a device of {topology}", "单设备，取自 {topology}"),
+    "conformance": ("conformance", "一致性"),
+    "conformant": ("conformant", "一致"),
+    "not_conformant": ("not conformant", "不一致"),
+    "not_checked": ("not checked", "未检查"),
+    "differs": ("{framework} is not conformant: {differs}", "{framework} 不一致：{differs}"),
+    "method_frameworks": (
+        "Frameworks are compared where all else in the key is equal but version and layout. Conformance says"
+        " whether a framework was found to train the same model as the reference: what is not conformant, or"
+        " not checked, may be fast because it does something else.",
+        "仅当除版本与布局外其余条件全部相同时，才对不同框架进行比较。一致性表示该框架是否与参考实现训练同一模型："
+        "不一致或未检查的框架，其速度可能来自所做之事不同。",
+    ),
     "steps": ("Step times", "单步耗时"),
     "steps_note": (
         "The median trial of a case. The shaded steps are outside the window and do not count.",

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 
+from trainmark.environments import python_of
 from trainmark.errors import nearest
 from trainmark.launch.job import Job
 from trainmark.suite.errors import SuiteError
@@ -18,7 +19,12 @@ FROM_CASE = ("precision", "loss_scale", "layout", "data", "image_size", "batch_p
 
 
 def interpreter(case: Case) -> str:
-    return case.python or sys.executable
+    return named_interpreter(case) or sys.executable
+
+
+def named_interpreter(case: Case) -> str | None:
+    """The one that the suite names, else the environment of the framework; None leaves Trainmark's own."""
+    return case.python or (python_of(case.framework) if case.framework else None)
 
 
 def command_of(case: Case) -> tuple[str, ...]:

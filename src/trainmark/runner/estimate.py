@@ -11,7 +11,7 @@ from trainmark.store.files import StoreError
 from trainmark.store.run import all_runs
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan
-from trainmark.workloads.resnet50 import recipe
+from trainmark.workloads.resnet50.shared import recipe
 
 START_SECONDS = 12.0
 # What eager training gets of a device, within a factor of two: a CPU core, and a GPU by precision.

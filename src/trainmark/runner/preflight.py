@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.runner.code import PACKAGE
+from trainmark.conform import record
+from trainmark.environments import python_of
+from trainmark.runner.ask import Question, ask
 from trainmark.runner.command import arguments, interpreter
+from trainmark.suite.layout import choices
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan, Skip
 from trainmark.suite.workloads import module
-
-SECONDS = 180.0
 
 
 @dataclass(frozen=True)
@@ -26,52 +25,70 @@ class Preflight:
 
 
 def preflight(plan: Plan) -> Preflight:
-    """One process per interpreter and framework answers for all of its cases."""
+    """One process per interpreter and framework answers for all of its cases, in every layout they allow."""
     groups: dict[tuple[str, str], list[Case]] = {}
     for case in plan.cases:
         if not isinstance(case.workload, Command):
             key = (interpreter(case), module(case.workload, str(case.framework)))
             groups.setdefault(key, []).append(case)
     facts: dict[str, dict[str, Any]] = {}
-    refused: dict[str, str] = {}
+    settled: dict[str, Case | Skip] = {}
     for (python, program), cases in groups.items():
-        known, reasons = _ask(python, program, cases)
-        for case, reason in zip(cases, reasons, strict=True):
-            facts[case.slug] = known
-            if reason is not None:
-                refused[case.slug] = reason
-    kept = tuple(case for case in plan.cases if case.slug not in refused)
-    skips = tuple(Skip(case, refused[case.slug]) for case in plan.cases if case.slug in refused)
-    return Preflight(Plan(kept, (*plan.skipped, *skips), plan.seed), facts)
+        asked = [choices(case) for case in cases]
+        known, reasons = _ask(python, program, [choice for each in asked for choice in each])
+        answers = iter(reasons)
+        for case, each in zip(cases, asked, strict=True):
+            found = settled[case.slug] = _settle(case, each, [next(answers) for _ in each])
+            told = {**known, "conformance": _conformance(python, case, known.get("framework_version"))}
+            facts[(found.case if isinstance(found, Skip) else found).slug] = told
+    outcomes = [settled.get(case.slug, case) for case in plan.cases]
+    kept: dict[str, Case] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, Case):
+            # A layout left to the framework may turn out to be one that another case names.
+            kept.setdefault(outcome.slug, outcome)
+    skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
+    return Preflight(Plan(tuple(kept.values()), (*plan.skipped, *skips), plan.seed), facts)
 
 
-def _ask(python: str, program: str, cases: list[Case]) -> tuple[dict[str, Any], list[str | None]]:
-    questions = "".join(
-        json.dumps({"arguments": list(arguments(case)), "world_size": case.topology.devices}) + "\n"
-        for case in cases
-    )
-    path = os.pathsep.join(filter(None, [str(PACKAGE.parent), os.environ.get("PYTHONPATH")]))
-    try:
-        asked = subprocess.run(
-            [python, "-m", program, "--check"],
-            input=questions,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            env={**os.environ, "PYTHONPATH": path},
+def _conformance(python: str, case: Case, version: str | None) -> dict[str, Any] | None:
+    """What `trainmark conform` has found of this program; None where it was not asked."""
+    verdict = record.find(str(case.framework), version, python, case.device)
+    if verdict is None:
+        return None
+    return {
+        "conformant": verdict.conformant,
+        "differs": verdict.differs,
+        "checked": verdict.checked,
+    }
+
+
+def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:
+    """The first choice that was not refused, or all the reasons."""
+    for choice, refusal in zip(asked, refusals, strict=True):
+        if refusal is None:
+            return choice
+    return Skip(case, " ".join(dict.fromkeys(filter(None, refusals))))
+
+
+def _ask(python: str, program: str, cases: list[Case]) -> tuple[dict[str, Any], Sequence[str | None]]:
+    answers = ask(python, program, [Question(arguments(case), case.topology.devices) for case in cases])
+    if answers.silent is None:
+        return answers.facts, answers.refusals
+    return {}, [_why_not(python, program.rpartition(".")[2], answers.silent)] * len(cases)
+
+
+def _why_not(python: str, framework: str, silent: str) -> str:
+    if "does not start" in silent:
+        return silent
+    if python == python_of(framework):
+        return (
+            f"{framework} does not start in its environment ({silent}); "
+            f"`trainmark frameworks install {framework} --force` makes it anew"
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return {}, [f"{python} does not start: {error}"] * len(cases)
-    answers = [line for line in asked.stdout.splitlines() if line[:1] in ("{", '"', "n")]
-    if asked.returncode != 0 or len(answers) != len(cases) + 1:
-        return {}, [_why_not(python, program, asked.stderr)] * len(cases)
-    return json.loads(answers[0]), [json.loads(answer) for answer in answers[1:]]
-
-
-def _why_not(python: str, program: str, errors: str) -> str:
-    framework = program.rpartition(".")[2]
-    last = next((line.strip() for line in reversed(errors.splitlines()) if line.strip()), "no message")
-    if "ModuleNotFoundError" in last:
-        return f"{framework} is not installed for {python} ({last}); pip install 'trainmark[{framework}]'"
-    return f"{framework} does not start with {python}: {last}"
+    if "ModuleNotFoundError" in silent:
+        return (
+            f"{framework} is not installed for {python} ({silent}); "
+            f"`trainmark frameworks install {framework}` gives it an environment of its own"
+        )
+    return f"{framework} does not start with {python}: {silent}"

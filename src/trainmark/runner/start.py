@@ -10,6 +10,7 @@ from trainmark import __version__
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.outcome import Outcome
 from trainmark.runner.code import keep_code
+from trainmark.runner.command import named_interpreter
 from trainmark.runner.display import Display
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.prepare import Prepared
@@ -52,6 +53,7 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
             # Taken anew when a run is resumed: each trial keeps the environment that it really had.
             environment = capture(folder=Path.cwd(), python=_interpreter(prepared))
             run.keep_environment(to_dict(environment))
+            run.keep_facts(prepared.facts)
             bench = Bench(
                 run=run,
                 launcher=LocalLauncher(first_port),
@@ -86,6 +88,6 @@ def forget_failures(run: RunFolder) -> None:
 
 
 def _interpreter(prepared: Prepared) -> Path | None:
-    named = next((case.python for case in prepared.plan.cases if case.python), None)
+    named = next(filter(None, map(named_interpreter, prepared.plan.cases)), None)
     found = shutil.which(named) if named else None
     return Path(found) if found else None

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from trainmark.store.files import StoreError, read_json, write_json, write_text
 from trainmark.store.trial import TrialFolder, TrialRecord, finished_trials, read_trial
 
-RUN, SUITE, ENVIRONMENT = "run.json", "suite.yaml", "environment.json"
+RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 
 
@@ -75,6 +75,15 @@ class RunFolder:
 
     def keep_environment(self, environment: Any) -> None:
         write_json(self.path / ENVIRONMENT, environment)
+
+    @property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What each framework said of itself before the first trial, by case."""
+        return read_json(self.path / FACTS) if (self.path / FACTS).exists() else {}
+
+    def keep_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        """Beside those of cases that a resumed run no longer holds."""
+        write_json(self.path / FACTS, {**self.facts, **facts})
 
     def trial(self, case: str, repeat: int) -> TrialFolder:
         return TrialFolder(self.trials / case, repeat)

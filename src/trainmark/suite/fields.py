@@ -9,10 +9,11 @@ from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import Command, Repeats
+from trainmark.suite.model import ANY, Command, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 
 POWERS_OF_TWO = "powers-of-two"
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ CASE_FIELDS: dict[str, Field] = {
     "framework": Field(values.text, "pytorch", axis=True),
     "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
     "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
-    "layout": Field(values.one_of("NCHW", "NHWC"), "NCHW", axis=True, ours=True),
+    "layout": Field(values.one_of("NCHW", "NHWC", ANY), "NCHW", axis=True, ours=True),
     "compile": Field(values.flag, False, axis=True),
     "cuda_graph": Field(values.flag, False, axis=True),
     "data": Field(values.one_of("synthetic", "synthetic-host"), "synthetic", axis=True, ours=True),

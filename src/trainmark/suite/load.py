@@ -14,8 +14,8 @@ from trainmark import yaml_source
 from trainmark.errors import nearest
 from trainmark.suite import workloads
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.fields import CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
-from trainmark.suite.model import Case, Command, Rules, Suite
+from trainmark.suite.fields import ALL, CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
+from trainmark.suite.model import ANY, Case, Command, Rules, Suite
 from trainmark.suite.topology import Topology, powers_of_two
 from trainmark.suite.values import NAME
 from trainmark.yaml_source import Source
@@ -150,18 +150,30 @@ def _cases_of(
             axes[key] = [_read(key, item, at(key)) for item in value]
         else:
             single[key] = _read(key, value, at(key))
-    if "topology" in single:
-        axes["topology"] = [single.pop("topology")]
+    for key in ("framework", "topology"):
+        if key in single:
+            axes[key] = [single.pop(key)]
+    axes["framework"] = _frameworks(axes["framework"], single["workload"])
     spread = [powers_of_two(devices_here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
     axes["topology"] = list(itertools.chain.from_iterable(spread))
     for chosen in itertools.product(*axes.values()):
         yield _case({**single, **dict(zip(axes, chosen, strict=True))}, at)
 
 
+def _frameworks(named: Sequence[str], workload: str | Command) -> list[str]:
+    """`all` is every one that the workload has, installed or not: what is not is skipped with a word."""
+    if isinstance(workload, Command) or workload not in workloads.built_in():
+        return list(named)
+    spread = (workloads.frameworks(workload) if name == ALL else (name,) for name in named)
+    return list(dict.fromkeys(itertools.chain.from_iterable(spread)))
+
+
 def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
     workload, framework = read["workload"], read["framework"]
     if isinstance(workload, Command):
         framework = None
+        if read["layout"] == ANY:
+            raise SuiteError(f"{at('layout')}: a command cannot be asked for its layout; say NCHW or NHWC.")
     elif workload not in workloads.built_in():
         known = nearest(workload, workloads.built_in())
         raise SuiteError(f"{at('workload')}: there is no workload '{workload}'{known}")

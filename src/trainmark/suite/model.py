@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from trainmark.suite.topology import Topology
 
+ANY = "any"  # a layout that is still to be chosen
+
 
 @dataclass(frozen=True)
 class Command:
@@ -82,7 +84,7 @@ class Case:
         who = self.workload.name if isinstance(self.workload, Command) else str(self.framework)
         precision = self.precision if self.loss_scale is None else f"{self.precision}-{self.loss_scale}"
         special = [
-            "nhwc" if self.layout == "NHWC" else "",
+            self.layout.lower() if self.layout in ("NHWC", ANY) else "",
             "compile" if self.compile else "",
             "graph" if self.cuda_graph else "",
             "host" if self.data == "synthetic-host" else "",

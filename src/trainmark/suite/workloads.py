@@ -6,12 +6,11 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "workloads"
-SHARED = {"__init__", "recipe", "options"}
 
 
 @cache
 def frameworks(workload: str) -> tuple[str, ...]:
-    return tuple(sorted(p.stem for p in (FOLDER / workload).glob("*.py") if p.stem not in SHARED))
+    return tuple(sorted(p.stem for p in (FOLDER / workload).glob("*.py") if p.stem != "__init__"))
 
 
 @cache

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from trainmark.report.document import Document
+from trainmark.report.frameworks import tables_of
 from trainmark.report.group import by_series
-from trainmark.report.plots import samples, scaling, spread, steps
+from trainmark.report.plots import frameworks, samples, scaling, spread, steps
 from trainmark.report.plots.plot import Plot
 
 
 def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:
     """The plots this document has data for, by name."""
     groups = by_series(document.results)
+    tables = tables_of(document)
+    compared = {row.result.key for table in tables for row in table.rows}
+    # Where every series stands among the frameworks, one plot of them all would only show it again.
+    others = () if compared.issuperset(result.key for result in document.results) else groups
     drawn = (
-        scaling.throughput(groups, t),
-        scaling.efficiency(groups, t),
+        frameworks.bars(tables, t),
+        frameworks.scaling(tables, t),
+        scaling.throughput(others, t),
+        scaling.efficiency(others, t),
         steps.plot(document.traces, t),
         spread.plot(groups, t),
         samples.plot(document.samples, t),

@@ -21,21 +21,33 @@ def throughput(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
         return None
     data: list[dict[str, Any]] = []
     for index, group in enumerate(drawn):
-        if line := _ideal(group, index, t):
+        if line := ideal(group, index, t):
             data.append(line)
-        values = [result.throughput for result in group.results]
-        hover = [number.throughput(value) for value in values]
-        data.append(_line(group, index, values, [result.interval for result in group.results], hover))
-    unit = rate_unit(drawn[0].results[0].unit)
-    layout = _layout(drawn, t, {"title": {"text": name(unit)}, "rangemode": "tozero", "tickformat": ",~r"})
-    views = {
+        data.append(measured(group, index))
+    figure = Figure("", data, throughput_layout(drawn, t), throughput_views(t))
+    return Plot("throughput", HEIGHT, [figure], [group.name for group in drawn])
+
+
+def measured(group: Group, index: int, series: str = "") -> dict[str, Any]:
+    """The throughput of a series with its intervals; `series` and `index` name it in the legend."""
+    values = [result.throughput for result in group.results]
+    hover = [number.throughput(value) for value in values]
+    return _line(group, index, values, [result.interval for result in group.results], hover, series)
+
+
+def throughput_layout(groups: Sequence[Group], t: dict[str, str]) -> dict[str, Any]:
+    unit = rate_unit(groups[0].results[0].unit)
+    return _layout(groups, t, {"title": {"text": name(unit)}, "rangemode": "tozero", "tickformat": ",~r"})
+
+
+def throughput_views(t: dict[str, str]) -> dict[str, dict[str, Any]]:
+    return {
         t["linear"]: {"xaxis": {"type": "linear"}, "yaxis": {"type": "linear"}},
         t["log_log"]: {
             "xaxis": {"type": "log"},
             "yaxis": {"type": "log", "rangemode": "normal", "dtick": "D2"},
         },
     }
-    return Plot("throughput", HEIGHT, [Figure("", data, layout, views)], [group.name for group in drawn])
 
 
 def efficiency(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
@@ -75,13 +87,18 @@ def _layout(groups: Sequence[Group], t: dict[str, str], yaxis: dict[str, Any]) -
 
 
 def _line(
-    group: Group, index: int, values: list[float], intervals: list[Interval | None], hover: list[str]
+    group: Group,
+    index: int,
+    values: list[float],
+    intervals: list[Interval | None],
+    hover: list[str],
+    series: str = "",
 ) -> dict[str, Any]:
     above = [short(i.high - v) if i else 0 for v, i in zip(values, intervals, strict=True)]
     below = [short(v - i.low) if i else 0 for v, i in zip(values, intervals, strict=True)]
     texts = [f"{r.key.topology}: {text}" for r, text in zip(group.results, hover, strict=True)]
     return {
-        **_trace(name(group.name), index, [result.key.devices for result in group.results], values),
+        **_trace(name(group.name), index, [result.key.devices for result in group.results], values, series),
         "mode": "lines+markers",
         "line": {"color": tone(index), "width": 2},
         "marker": {"color": tone(index), "size": 6, "symbol": symbol(index)},
@@ -92,16 +109,15 @@ def _line(
     }
 
 
-def _ideal(group: Group, index: int, t: dict[str, str]) -> dict[str, Any] | None:
+def ideal(group: Group, index: int, t: dict[str, str], series: str = "") -> dict[str, Any] | None:
     """One device's throughput times the count; None where one device was not measured."""
     one = next((result for result in group.results if result.key.devices == 1), None)
     if one is None:
         return None
     counts = sorted({result.key.devices for result in group.results})
+    values = [one.throughput * count for count in counts]
     return {
-        **_trace(
-            f"{name(group.name)} ({t['ideal']})", index, counts, [one.throughput * count for count in counts]
-        ),
+        **_trace(f"{name(group.name)} ({t['ideal']})", index, counts, values, series),
         "mode": "lines",
         "line": {"color": tone(index), "width": 1, "dash": "dash"},
         "opacity": 0.6,
@@ -109,13 +125,13 @@ def _ideal(group: Group, index: int, t: dict[str, str]) -> dict[str, Any] | None
     }
 
 
-def _trace(title: str, index: int, x: list[int], y: list[float]) -> dict[str, Any]:
+def _trace(title: str, index: int, x: list[int], y: list[float], series: str) -> dict[str, Any]:
     shown: bool | str = True if index < AT_FIRST else "legendonly"
     values = [short(value) for value in y]
     return {
         "type": "scatter",
         "name": title,
-        "legendgroup": str(index),
+        "legendgroup": f"{series}{index}",
         "visible": shown,
         "x": x,
         "y": values,

@@ -12,7 +12,9 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
-from trainmark.workloads.resnet50 import options, recipe
+from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+
+HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
 
 # The model
 
@@ -69,7 +71,6 @@ def batch_norm(channels):
 def build_model(opt, device):
     torch.manual_seed(opt.seed)  # the same weights on every rank
     model = ResNet50().to(device, memory_format=memory_format(opt))
-    torch.manual_seed(opt.seed + 1 + opt.rank)  # other images on each
     if opt.world_size > 1:
         # PyTorch 2.13 gave the argument that keeps batch-norm statistics each rank's own a new name.
         known = inspect.signature(DistributedDataParallel).parameters
@@ -77,6 +78,19 @@ def build_model(opt, device):
         local = [device.index] if device.type == "cuda" else None
         model = DistributedDataParallel(model, local, gradient_as_bucket_view=True, **{own: False})
     return torch.compile(model) if opt.compile else model
+
+
+def named_tensors(model):
+    """Every tensor by its canonical name; modules come in the order of the canonical layers."""
+    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
+    found = {}
+    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
+        if layer.kind == "norm":
+            parts = module.weight, module.bias, module.running_mean, module.running_var
+            found.update(zip(tensors.names(layer), parts))
+        else:
+            found.update(zip(tensors.names(layer), module.parameters()))
+    return found
 
 
 def memory_format(opt):
@@ -90,14 +104,18 @@ def batches(opt, device):
     """An endless stream: one batch that lives on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(synthetic_batch(opt, device))
-    pool = [synthetic_batch(opt, "cpu") for _ in range(recipe.HOST_BATCHES)]
+    pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
     return copied(pool, device) if device.type == "cuda" else itertools.cycle(pool)
 
 
 def synthetic_batch(opt, device):
-    images = torch.randn(opt.batch, 3, opt.image_size, opt.image_size, device=device)
-    labels = torch.randint(recipe.CLASSES, (opt.batch,), device=device)
-    return images.contiguous(memory_format=memory_format(opt)), labels
+    return place(opt, device, *synthetic.batches(opt, 1)[0])
+
+
+def place(opt, device, images, labels):
+    """Host arrays, images as NCHW, on the device and in the layout that was asked for."""
+    images = torch.from_numpy(images).to(device).contiguous(memory_format=memory_format(opt))
+    return images, torch.from_numpy(labels).to(device)
 
 
 def copied(pool, device):
@@ -142,7 +160,7 @@ class Step:
         for parameter in norms + others:
             # Left to itself the fused update takes memory as it finds it when the first step overflows.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-        half = {"amp": torch.float16, "bf16": torch.bfloat16}.get(opt.precision)
+        half = HALF.get(opt.precision)
         self.autocast = contextlib.nullcontext
         if half is not None:
             self.autocast = lambda: torch.autocast(device.type, half, cache_enabled=not opt.cuda_graph)
@@ -186,6 +204,78 @@ class CapturedStep:
 # Main
 
 
+class Training:
+    """The verbs of the shared loop; see `shared/loop.py`."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        self.device = begin(opt)
+        self.update = Step(opt, build_model(opt, self.device), self.device)
+        # The rate is still zero here: what warms the capture up does not move the weights.
+        captured = opt.cuda_graph and CapturedStep(self.update, *next(self.batches()))
+        self.take = captured or self.update
+        self.read = Readback(self.device)
+
+    def batches(self):
+        return batches(self.opt, self.device)
+
+    def place(self, images, labels):
+        return place(self.opt, self.device, images, labels)
+
+    def step(self, images, labels, rate):
+        self.update.rate.fill_(rate)
+        return self.take(images, labels)
+
+    def parameters(self):
+        return sum(parameter.numel() for parameter in self.update.model.parameters())
+
+    @torch.no_grad()
+    def load(self, values):
+        for name, tensor in named_tensors(self.update.model).items():
+            tensor.copy_(torch.from_numpy(values[name]))
+        for state in self.update.optimizer.state.values():
+            state["momentum_buffer"].zero_()
+
+    def tensors(self):
+        named = named_tensors(self.update.model)
+        # Copied: on the CPU an array would share the memory that the next step writes.
+        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named.items()}
+
+    def clock(self):
+        return CudaClock() if self.device.type == "cuda" else None
+
+    def memory(self):
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        return options.process_memory_peak()
+
+    def device_name(self):
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+
+    def peak_flops(self):
+        side = 8192 if self.device.type == "cuda" else 1024
+        kind = HALF.get(self.opt.precision, torch.float32)
+        a, b = (torch.randn(side, side, device=self.device, dtype=kind) for _ in range(2))
+        return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
+
+    def close(self):
+        if self.opt.world_size > 1:
+            dist.destroy_process_group()
+
+
+def begin(opt):
+    """The device, with its precision and its ranks set."""
+    device = torch.device(opt.device, opt.local_rank if opt.device == "cuda" else None)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = True
+    # The newer `fp32_precision` breaks torch.compile in PyTorch 2.9 and 2.10.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = opt.precision != "fp32"
+    if opt.world_size > 1:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    return device
+
+
 class CudaClock:
     """Step boundaries from CUDA events: recorded in the stream, read once the device has passed them."""
 
@@ -214,48 +304,13 @@ class Readback:
     """Losses copied to the host in stream order, so that reading one waits for nothing."""
 
     def __init__(self, device):
-        self.slots = torch.zeros(probe.MOST_PENDING + 2, pin_memory=device.type == "cuda")
+        slots = torch.zeros(probe.MOST_PENDING + 2, pin_memory=device.type == "cuda")
+        self.slots = itertools.cycle(slots.unbind())
 
-    def __call__(self, step, loss):
-        slot = self.slots[step % len(self.slots)]
+    def __call__(self, loss):
+        slot = next(self.slots)
         slot.copy_(loss, non_blocking=True)
         return slot.item
-
-
-def train(opt):
-    device = torch.device(opt.device, opt.local_rank if opt.device == "cuda" else None)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        torch.backends.cudnn.benchmark = True
-    # The newer `fp32_precision` breaks torch.compile in PyTorch 2.9 and 2.10.
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = opt.precision != "fp32"
-    if opt.world_size > 1:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    step = Step(opt, build_model(opt, device), device)
-    stream = batches(opt, device)
-    # The rate is still zero here: what warms the capture up does not move the weights.
-    take = CapturedStep(step, *next(stream)) if opt.cuda_graph else step
-    readback = Readback(device)
-    run = probe.start(
-        unit="images",
-        clock=CudaClock() if device.type == "cuda" else None,
-        framework="pytorch",
-        workload="resnet50",
-        device_name=device_name(device),
-        flops_per_sample=recipe.flops_per_image(opt.image_size),
-        **facts(),
-    )
-    for index in range(opt.steps):
-        asked = time.monotonic()
-        images, labels = next(stream)
-        waited = time.monotonic() - asked
-        rate = recipe.learning_rate(index, opt.global_batch)
-        step.rate.fill_(rate)
-        loss = take(images, labels)
-        run.step(opt.batch, loss=readback(index, loss), lr=rate, data_wait=waited, memory=peak_memory(device))
-    run.end(peak_flops=measured_peak(opt, device))
-    if opt.world_size > 1:
-        dist.destroy_process_group()
 
 
 def check(opt):
@@ -283,29 +338,5 @@ def facts():
     }
 
 
-def device_name(device):
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-
-
-def peak_memory(device):
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
-    return options.process_memory_peak()
-
-
-def measured_peak(opt, device):
-    """FLOP/s of a large matrix product in the step's precision: the peak that a model could reach here."""
-    half = {"amp": torch.float16, "bf16": torch.bfloat16}.get(opt.precision, torch.float32)
-    side = 8192 if device.type == "cuda" else 1024
-    a, b = (torch.randn(side, side, device=device, dtype=half) for _ in range(2))
-    clock = CudaClock() if device.type == "cuda" else probe.HostClock()
-    best = float("inf")
-    for _ in range(8):
-        begin = clock.seconds(clock.mark(), wait=True)
-        a @ b
-        best = min(best, clock.seconds(clock.mark(), wait=True) - begin)
-    return 2 * side**3 / best
-
-
 if __name__ == "__main__":
-    options.run("trainmark.workloads.resnet50.pytorch", check, train, facts)
+    loop.main("pytorch", Training, check, facts)

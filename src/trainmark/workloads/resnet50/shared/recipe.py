@@ -27,13 +27,11 @@ WARMUP_EPOCHS = 8
 EPOCHS = 90
 TRAINING_IMAGES = 1281167  # ILSVRC2012
 
-HOST_BATCHES = 4  # synthetic batches that a host loader hands out in turn
 
-
-def learning_rate(step: int, global_batch: int) -> float:
+def learning_rate(step: int, global_batch: int, training_images: int = TRAINING_IMAGES) -> float:
     """Rises linearly for eight epochs, then follows a cosine to zero; scaled by the global batch."""
     peak = BASE_RATE * global_batch / BASE_BATCH
-    epoch = (step + 1) * global_batch / TRAINING_IMAGES  # the first step already moves
+    epoch = (step + 1) * global_batch / training_images  # the first step already moves
     if epoch < WARMUP_EPOCHS:
         return peak * epoch / WARMUP_EPOCHS
     progress = min(1.0, (epoch - WARMUP_EPOCHS) / (EPOCHS - WARMUP_EPOCHS))

@@ -4,10 +4,10 @@ Runs inside every framework's interpreter: standard library only, Python 3.7+.
 """
 
 import argparse
-import json
 import os
 import resource
-import sys
+
+from trainmark.workloads.resnet50.shared import recipe
 
 REFUSED = 3  # exit code of a workload that cannot do what was asked on this device
 
@@ -30,6 +30,10 @@ def parse(arguments, program):
     add("--image-size", type=int, default=224)
     add("--steps", type=int, default=120, help="steps to run, warm-up included")
     add("--seed", type=int, default=0)
+    add(
+        "--training-images", type=int, default=recipe.TRAINING_IMAGES, help="images of an epoch, for the rate"
+    )
+    add("--conform", metavar="FILE", help="train from the weights of all frameworks, write what came of it")
     add("--check", action="store_true", help="read command lines on standard input, say which can run here")
     options = parser.parse_args(arguments)
     options.rank = int(os.environ.get("RANK", "0"))
@@ -64,34 +68,3 @@ def check_hardware(options, capability):
 def process_memory_peak():
     """Bytes that this process has held at most: what a step on the CPU reports as its memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def run(program, check, train, facts):
-    """The main of every workload: refuse before anything starts, or train.
-
-    `check(options)` raises Refusal; `facts()` tells the framework's version and the devices it sees.
-    """
-    options = parse(sys.argv[1:], program)
-    if options.check:
-        _answer(program, check, facts)
-        return
-    try:
-        check(options)
-    except Refusal as refusal:
-        sys.stderr.write("refused: {}\n".format(refusal))
-        sys.exit(REFUSED)
-    train(options)
-
-
-def _answer(program, check, facts):
-    """First a line of facts, then for each command line on standard input a line with null or the reason."""
-    print(json.dumps(facts()), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        options = parse(asked["arguments"], program)
-        options.world_size = asked["world_size"]
-        try:
-            check(options)
-            print("null", flush=True)
-        except Refusal as refusal:
-            print(json.dumps(str(refusal)), flush=True)

@@ -1,0 +1,105 @@
+"""What is installed, and whether it is still what its lock says."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from trainmark.environments.locks import Lock, lock_of, why_none
+from trainmark.environments.place import Marker, Place, marker_of
+
+
+class State(str, Enum):
+    INSTALLED = "installed"
+    OUTDATED = "outdated"  # whole, but not what the lock says
+    BROKEN = "broken"  # was whole, and does not start any more
+    INTERRUPTED = "interrupted"  # a folder that no install has finished
+    ABSENT = "absent"
+    UNAVAILABLE = "unavailable"  # no lock for this platform
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One framework's own interpreter, made by `trainmark frameworks install`."""
+
+    name: str
+    python: Path
+    version: str
+    python_version: str
+    state: State
+    reason: str | None
+
+
+def find(name: str) -> Environment | None:
+    """The environment of this framework in whatever state it is, or None; half an install is none."""
+    place = Place(name)
+    marker = marker_of(place.folder)
+    if marker is None:
+        return None
+    state, reason = _state(place, marker, lock_of(name))
+    return Environment(name, place.python, marker.version, marker.python, state, reason)
+
+
+def python_of(name: str) -> str | None:
+    """The interpreter that runs this framework; None where no environment is installed.
+
+    A broken one is named too: what does not start is said, and not replaced by something else.
+    """
+    found = find(name)
+    return str(found.python) if found else None
+
+
+def standing(name: str) -> tuple[State, str | None]:
+    """How it stands with this framework here, told by its files alone, and why."""
+    if found := find(name):
+        return found.state, found.reason
+    place = Place(name)
+    if place.folder.exists() or place.former.exists():
+        return State.INTERRUPTED, "an install did not come to its end"
+    lock = lock_of(name)
+    if lock is None:
+        return State.UNAVAILABLE, why_none(name)
+    if lock.unavailable:
+        return State.UNAVAILABLE, lock.unavailable
+    return State.ABSENT, None
+
+
+def fix_of(name: str, state: State, reason: str | None) -> str | None:
+    """What to do about it."""
+    if state is State.INSTALLED:
+        return None
+    if state is State.UNAVAILABLE:
+        return reason
+    anew = " --force" if state is State.BROKEN else ""
+    return f"trainmark frameworks install {name}{anew}"
+
+
+def _state(place: Place, marker: Marker, lock: Lock | None) -> tuple[State, str | None]:
+    if not os.access(place.python, os.X_OK):
+        return State.BROKEN, f"its interpreter {place.python} is gone"
+    if lock is None or lock.unavailable:
+        return State.INSTALLED, None
+    installed = _installed_version(place, lock.package)
+    if installed is None:
+        return State.BROKEN, f"{lock.package} is gone from it"
+    if installed != lock.version:
+        return State.OUTDATED, f"it holds {lock.package} {installed}, and the lock says {lock.version}"
+    if marker.lock != lock.digest:
+        return State.OUTDATED, "its lock has changed since it was installed"
+    return State.INSTALLED, None
+
+
+def _installed_version(place: Place, package: str) -> str | None:
+    """Read off the name of the package's metadata: nothing is started."""
+    for path in place.folder.glob("lib/python3*/site-packages/*.dist-info"):
+        name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
+        if _plain(name) == _plain(package):
+            return version.partition("+")[0]
+    return None
+
+
+def _plain(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()

@@ -1,0 +1,72 @@
+"""Frameworks against each other: the same case in each, as a share of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from trainmark.measure.figure import Interval, Ratio, Result
+from trainmark.measure.intervals import ratio_interval
+from trainmark.measure.key import Key
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One result; `share` is its throughput ÷ that of the best at its topology.
+
+    None where no other framework ran at that topology: the best of one says nothing.
+    """
+
+    result: Result
+    share: Ratio | None
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One case in two frameworks or more, the fastest first at each topology.
+
+    `key` is what they share: framework, version and layout may differ, for not every framework has both
+    layouts; all else must agree. It says one device, whatever the entrants have.
+    """
+
+    key: Key
+    entrants: tuple[Entrant, ...]
+
+    @property
+    def frameworks(self) -> tuple[str | None, ...]:
+        return tuple(dict.fromkeys(entrant.result.key.framework for entrant in self.entrants))
+
+
+def contests(results: Sequence[Result]) -> tuple[Contest, ...]:
+    """In the order in which their first results appear; what one framework ran alone is in none."""
+    cases: dict[Key, list[Result]] = {}
+    for result in results:
+        if result.key.framework is not None:
+            cases.setdefault(_shared(result.key), []).append(result)
+    return tuple(Contest(key, _entrants(case)) for key, case in cases.items() if _frameworks(case) > 1)
+
+
+def _entrants(case: Sequence[Result]) -> tuple[Entrant, ...]:
+    topologies: dict[tuple[int, int], list[Result]] = {}
+    for result in case:
+        topologies.setdefault((result.key.devices, result.key.nodes), []).append(result)
+    found: list[Entrant] = []
+    for _, rivals in sorted(topologies.items()):
+        ranked = sorted(rivals, key=lambda result: -result.throughput)
+        contested = _frameworks(rivals) > 1
+        found += [Entrant(result, _share(result, ranked[0]) if contested else None) for result in ranked]
+    return tuple(found)
+
+
+def _share(result: Result, best: Result) -> Ratio:
+    if result is best:
+        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
+    return Ratio(result.throughput / best.throughput, ratio_interval(result.trials, best.trials))
+
+
+def _shared(key: Key) -> Key:
+    return replace(key, framework=None, framework_version=None, layout=None, nodes=1, devices_per_node=1)
+
+
+def _frameworks(results: Sequence[Result]) -> int:
+    return len({result.key.framework for result in results})

@@ -1,0 +1,41 @@
+"""Whether a framework was found to train the same model as the others, as a run noted it at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NAME = "conformance"
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """`conformant` is None where it was not checked; `differs` says in words what does."""
+
+    conformant: bool | None = None
+    differs: tuple[str, ...] = ()
+    checked: str | None = None
+
+    @property
+    def mark(self) -> str:
+        """The name of its word: `conformant`, `not_conformant` or `not_checked`."""
+        if self.conformant is None:
+            return "not_checked"
+        return "conformant" if self.conformant else "not_conformant"
+
+
+NOT_CHECKED = Conformance()
+
+
+def conformance_in(facts: Any) -> Conformance:
+    """From the facts of a case; whatever is not there, or not understood, was not checked."""
+    said = facts.get(NAME) if isinstance(facts, Mapping) else None
+    if not isinstance(said, Mapping) or not isinstance(said.get("conformant"), bool):
+        return NOT_CHECKED
+    differs, checked = said.get("differs"), said.get("checked")
+    return Conformance(
+        said["conformant"],
+        tuple(map(str, differs)) if isinstance(differs, list | tuple) else (),
+        None if checked is None else str(checked),
+    )

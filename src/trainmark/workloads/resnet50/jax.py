@@ -1,0 +1,367 @@
+"""ResNet-50 v1.5 in plain JAX: the model, the data, the step, main."""
+
+import ctypes
+import functools
+import itertools
+import os
+import time
+from concurrent import futures
+from importlib import metadata
+from typing import NamedTuple
+
+import jax
+import jaxlib
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from trainmark import probe
+from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+
+HALF = {"amp": jnp.float16, "bf16": jnp.bfloat16}
+# What XLA may do with float32 operands of products and convolutions; its default on NVIDIA is TF32.
+FLOAT32 = {"fp32": "highest", "tf32": "tensorfloat32"}
+RANKS = "ranks"  # the one axis of the mesh: a device of each rank
+FIRST_SCALE, GROWTH_INTERVAL = 2.0**16, 2000  # of the dynamic loss scale
+
+# The model
+
+
+class Pass(NamedTuple):
+    """One forward pass: the weights by canonical name, the layout, and what the batch norms see."""
+
+    weights: dict
+    layout: str
+    moments: dict
+
+
+def bottleneck(net, name, x, stride):
+    y = jax.nn.relu(batch_norm(net, name + ".norm1", conv(net, name + ".conv1", x)))
+    y = conv(net, name + ".conv2", y, stride)  # v1.5: the stride is here
+    y = jax.nn.relu(batch_norm(net, name + ".norm2", y))
+    y = batch_norm(net, name + ".norm3", conv(net, name + ".conv3", y))
+    if name + ".shortcut.conv.weight" in net.weights:
+        x = batch_norm(net, name + ".shortcut.norm", conv(net, name + ".shortcut.conv", x, stride))
+    return jax.nn.relu(y + x)
+
+
+def resnet50(net, x):
+    x = jax.nn.relu(batch_norm(net, "stem.norm", conv(net, "stem.conv", x, 2)))
+    x = max_pool(net, x)
+    index = 0
+    for stage, (depth, _) in enumerate(recipe.STAGES):
+        for block in range(depth):
+            x = bottleneck(net, f"blocks.{index}", x, stride=2 if block == 0 and stage > 0 else 1)
+            index += 1
+    x = x.mean(axis=(net.layout.index("H"), net.layout.index("W")))
+    weight, bias = net.weights["classifier.weight"], net.weights["classifier.bias"]
+    return x @ weight.astype(x.dtype).T + bias.astype(x.dtype)
+
+
+def conv(net, name, x, stride=1):
+    """In the precision of `x`; XLA lays the tensors out in memory as it sees fit, whatever their axes."""
+    weight = net.weights[name + ".weight"].astype(x.dtype)
+    border = weight.shape[-1] // 2
+    axes = (net.layout, "OIHW", net.layout)
+    return lax.conv_general_dilated(x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes)
+
+
+def batch_norm(net, name, x):
+    """In float32 and one pass: moments about a pixel of each channel do not cancel as those about zero do."""
+    channel = net.layout.index("C")
+    others = tuple(axis for axis in range(4) if axis != channel)
+    along = functools.partial(jnp.expand_dims, axis=others)
+    middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
+    origin = lax.stop_gradient(x[middle].astype(jnp.float32))
+    shifted = x.astype(jnp.float32) - along(origin)
+    mean = shifted.mean(others)
+    variance = jnp.maximum((shifted**2).mean(others) - mean**2, 0.0)
+    net.moments.update({name + ".mean": mean + origin, name + ".variance": variance})
+    scale = net.weights[name + ".scale"] * lax.rsqrt(variance + recipe.BATCH_NORM_EPSILON)
+    bias = net.weights[name + ".bias"] - mean * scale
+    return (shifted * along(scale) + along(bias)).astype(x.dtype)
+
+
+def max_pool(net, x):
+    window = tuple(3 if axis in "HW" else 1 for axis in net.layout)
+    strides = tuple(2 if axis in "HW" else 1 for axis in net.layout)
+    border = tuple((1, 1) if axis in "HW" else (0, 0) for axis in net.layout)
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
+
+
+def initial(seed):
+    """Every tensor by its canonical name; drawn on the host, so that all ranks begin alike."""
+    random = np.random.default_rng(seed)
+    values = {}
+    for layer in tensors.layers():
+        zeros = np.zeros(layer.shape[0], np.float32)
+        if layer.kind == "norm":
+            parts = zeros + 1, zeros, zeros, zeros + 1
+        else:
+            gain = 2.0 if layer.kind == "conv" else 1.0
+            deviation = np.float32(np.sqrt(gain / np.prod(layer.shape[1:])))
+            parts = random.standard_normal(layer.shape, np.float32) * deviation, zeros
+        values.update(zip(tensors.names(layer), parts))
+    return values
+
+
+# The data
+
+
+def batches(opt, own):
+    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    if opt.data == "synthetic":
+        return itertools.repeat(place(opt, own, *synthetic.batches(opt, 1)[0]))
+    host = own.with_memory_kind("pinned_host") if opt.device == "cuda" else own
+    pool = [place(opt, host, *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
+    return copied(pool, own) if opt.device == "cuda" else itertools.cycle(pool)
+
+
+def place(opt, own, images, labels):
+    """Host arrays, images as NCHW, on the rank's own device and in the layout that was asked for."""
+    if opt.layout == "NHWC":
+        images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
+    put = functools.partial(jax.make_array_from_process_local_data, own)
+    return put(images), put(labels.astype(np.int32))
+
+
+def copied(pool, own):
+    """The batches of the pool in turn, each on its way to the device while the one before is in use."""
+    arriving = None
+    for batch in itertools.cycle(pool):
+        following = jax.device_put(batch, own)
+        if arriving is not None:
+            yield arriving
+        arriving = following
+
+
+# The step
+
+
+class State(NamedTuple):
+    """What a step takes and gives back in the same memory: tensors by canonical name, and the loss scale."""
+
+    weights: dict
+    momenta: dict
+    statistics: dict  # each rank its own: those of all ranks in a row, spread over the mesh
+    scale: jax.Array
+    good_steps: jax.Array  # since the scale has changed
+
+
+class Training:
+    """Model and optimiser on one rank."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        mesh = begin(opt)
+        self.device = jax.local_devices()[0]
+        self.all, self.own = NamedSharding(mesh, P()), NamedSharding(mesh, P(RANKS))
+        self.load(initial(opt.seed))
+        self.loss = None
+        state = State(weights=P(), momenta=P(), statistics=P(RANKS), scale=P(), good_steps=P())
+        sharded = jax.shard_map(
+            functools.partial(update, opt),
+            mesh=mesh,
+            in_specs=(state, P(RANKS), P(RANKS), P()),
+            out_specs=(state, P(RANKS)),
+            check_vma=False,  # checked, JAX itself would add up what `update` averages
+        )
+        self.take = jax.jit(sharded, donate_argnums=0)
+
+    def batches(self):
+        return batches(self.opt, self.own)
+
+    def place(self, images, labels):
+        return place(self.opt, self.own, images, labels)
+
+    def step(self, images, labels, rate):
+        self.state, self.loss = self.take(self.state, images, labels, np.float32(rate))
+        return self.loss
+
+    def read(self, loss):
+        mine = loss.addressable_data(0)
+        mine.copy_to_host_async()
+        return mine.item
+
+    def parameters(self):
+        return sum(weight.size for weight in self.state.weights.values())
+
+    def load(self, values):
+        put = jax.make_array_from_process_local_data
+        trained = {name: value for name, value in values.items() if not tensors.is_statistic(name)}
+        scale = 1.0
+        if self.opt.precision == "amp":
+            scale = FIRST_SCALE if self.opt.loss_scale == "dynamic" else self.opt.loss_scale
+        self.state = State(
+            weights={name: put(self.all, value) for name, value in trained.items()},
+            momenta={name: put(self.all, np.zeros_like(value)) for name, value in trained.items()},
+            statistics={name: put(self.own, values[name]) for name in values if name not in trained},
+            scale=put(self.all, np.float32(scale)),
+            good_steps=put(self.all, np.int32(0)),
+        )
+
+    def tensors(self):
+        named = {**self.state.weights, **self.state.statistics}
+        # Copied: on the CPU an array could share the memory that the next step writes.
+        return {name: np.array(value.addressable_data(0)) for name, value in named.items()}
+
+    def clock(self):
+        return LossClock(self) if self.opt.device == "cuda" else None
+
+    def memory(self):
+        if self.opt.device == "cuda":
+            return self.device.memory_stats()["peak_bytes_in_use"]
+        return options.process_memory_peak()
+
+    def device_name(self):
+        return self.device.device_kind
+
+    def peak_flops(self):
+        """The peak that a model could reach here, by the best of several products."""
+        side = 16384 if self.opt.device == "cuda" else 1024  # waiting for one costs 50 µs
+        half = HALF.get(self.opt.precision, jnp.float32)
+        a, b = (jax.random.normal(jax.random.key(seed), (side, side), half) for seed in range(2))
+        product = jax.jit(jnp.matmul)
+        return loop.peak_flops(lambda: product(a, b).block_until_ready(), side, probe.HostClock())
+
+    def close(self):
+        if self.opt.world_size > 1:
+            jax.distributed.shutdown()
+
+
+def begin(opt):
+    """The mesh of one device for each rank, with its precision and its threads set."""
+    set_ = jax.config.update
+    set_("jax_platforms", opt.device)
+    set_("jax_default_matmul_precision", FLOAT32.get(opt.precision, "default"))
+    set_("jax_cuda_visible_devices", str(opt.local_rank))
+    set_("jax_cpu_enable_async_dispatch", False)  # a step on the CPU is over when its call returns
+    set_("jax_enable_preemption_service", False)  # it would take SIGTERM as news
+    if "OMP_NUM_THREADS" in os.environ:
+        os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])  # the name that XLA knows
+    if opt.world_size > 1:
+        set_("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(
+            "{MASTER_ADDR}:{MASTER_PORT}".format(**os.environ),
+            num_processes=opt.world_size,
+            process_id=opt.rank,
+            local_device_ids=[opt.local_rank],
+        )
+    return jax.make_mesh((opt.world_size,), (RANKS,))
+
+
+def update(opt, state, images, labels, rate):
+    """Forward, backward and update as each rank does it with its own batch, loss and statistics."""
+
+    def scaled_loss(weights):
+        net = Pass(weights, opt.layout, moments={})
+        logits = resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32)))
+        loss = smoothed_cross_entropy(logits.astype(jnp.float32), labels)
+        return loss * state.scale, (loss, net.moments)
+
+    gradients, (loss, moments) = jax.grad(scaled_loss, has_aux=True)(state.weights)
+    gradients = lax.pmean(gradients, RANKS)
+    good = True
+    if opt.precision == "amp":
+        good = jnp.all(jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients.values()]))
+    weights, momenta = {}, {}
+    for name, weight in state.weights.items():
+        gradient = gradients[name] / state.scale
+        if tensors.is_decayed(name):
+            gradient += recipe.WEIGHT_DECAY * weight
+        momentum = recipe.MOMENTUM * state.momenta[name] + gradient
+        momenta[name] = jnp.where(good, momentum, state.momenta[name])
+        weights[name] = jnp.where(good, weight - rate * momentum, weight)
+    share = recipe.BATCH_NORM_MOMENTUM
+    statistics = {name: (1 - share) * old + share * moments[name] for name, old in state.statistics.items()}
+    scale, good_steps = state.scale, state.good_steps
+    if opt.precision == "amp" and opt.loss_scale == "dynamic":
+        scale, good_steps = rescaled(scale, good_steps, good)
+    return State(weights, momenta, statistics, scale, good_steps), loss[None]
+
+
+def smoothed_cross_entropy(logits, labels):
+    logarithms = jax.nn.log_softmax(logits)
+    of_label = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
+    smoothing = recipe.LABEL_SMOOTHING
+    return -(1 - smoothing) * of_label.mean() - smoothing * logarithms.mean()
+
+
+def rescaled(scale, good_steps, good):
+    """Half the loss scale after a gradient that is not finite, twice after so many that are."""
+    due = good_steps + 1 == GROWTH_INTERVAL
+    grown = jnp.where(due, scale * 2, scale)
+    return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
+
+
+# Main
+
+
+class LossClock:
+    """Step boundaries from a thread that waits for each loss, so that the training need not."""
+
+    def __init__(self, training):
+        self.training = training
+        self.watcher = futures.ThreadPoolExecutor(max_workers=1)
+
+    def mark(self):
+        return self.watcher.submit(passed, self.training.loss)
+
+    def seconds(self, mark, wait):
+        return mark.result() if wait or mark.done() else None
+
+
+def passed(loss):
+    """The time at which the device has finished the step that gives this loss."""
+    loss.block_until_ready()
+    return time.monotonic()
+
+
+def check(opt):
+    """Refuses what this device cannot do; asked before anything starts."""
+    capabilities = cuda_capabilities() if opt.device == "cuda" else []
+    if opt.device == "cuda" and not capabilities:
+        raise options.Refusal("JAX sees no CUDA device here; use --device cpu or a CUDA build of JAX.")
+    options.check_hardware(opt, min(capabilities, default=None))
+    if opt.compile:
+        raise options.Refusal("JAX compiles every step as it is; leave compile out.")
+    if opt.cuda_graph:
+        raise options.Refusal("XLA itself decides what it captures as CUDA graphs; leave cuda_graph out.")
+
+
+def facts():
+    return {
+        "framework_version": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "cuda": cuda_plugin(),
+        "cuda_devices": len(cuda_capabilities()),
+    }
+
+
+def cuda_plugin():
+    """JAX's own package for CUDA, where it is installed."""
+    found = (plugin.name for plugin in metadata.entry_points(group="jax_plugins") if "cuda" in plugin.name)
+    return next(found, None)
+
+
+def cuda_capabilities():
+    """Of each GPU that JAX would see; asked of the driver, since JAX can no longer join its ranks once asked."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return []
+    count, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    if cuda_plugin() is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+        return []
+    capabilities = []
+    for device in range(count.value):
+        driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+        driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+        capabilities.append((major.value, minor.value))
+    return capabilities
+
+
+if __name__ == "__main__":
+    loop.main("jax", Training, check, facts)

@@ -1,0 +1,280 @@
+"""ResNet-50 v1.5 in OneFlow: the model, the data, the step, main."""
+
+import itertools
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+RANK = os.environ.get("RANK", "0")
+
+import oneflow as flow  # noqa: E402 - where nothing launched it, it sets RANK to -1
+from oneflow import nn  # noqa: E402
+
+from trainmark import probe  # noqa: E402
+from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors  # noqa: E402
+
+os.environ["RANK"] = RANK
+
+# The model
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self, layout):
+        super().__init__()
+        self.pixels = (2, 3) if layout == "NCHW" else (1, 2)
+        self.stem = nn.Sequential(
+            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.Sequential(*blocks)
+        self.classifier = nn.Linear(channels, recipe.CLASSES)
+        nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean(dim=self.pixels))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
+    return layer
+
+
+def batch_norm(channels):
+    return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
+
+
+def build_model(opt):
+    """The same weights on every rank, each with batch-norm statistics of its own."""
+    os.environ["ONEFLOW_ENABLE_NHWC"] = "1" if opt.layout == "NHWC" else "0"  # read by every layer when built
+    flow.manual_seed(opt.seed)
+    return ResNet50(opt.layout).to_global(**everywhere(opt))
+
+
+def everywhere(opt):
+    return {"placement": flow.placement.all(opt.device), "sbp": flow.sbp.broadcast}
+
+
+def named_tensors(model):
+    """This rank's own of every tensor by its canonical name; modules come in the order of the layers."""
+    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
+    found = {}
+    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
+        if layer.kind == "norm":
+            parts = module.weight, module.bias, module.running_mean, module.running_var
+        else:
+            parts = module.parameters()
+        found.update(zip(tensors.names(layer), (part.to_local() for part in parts)))
+    return found
+
+
+# The data
+
+
+def batches(opt):
+    """An endless stream: one batch that lives on the device, or several that the step copies to it."""
+    if opt.data == "synthetic":
+        return itertools.repeat(place(opt, opt.device, *synthetic.batches(opt, 1)[0]))
+    pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
+    return itertools.cycle(pool)
+
+
+def place(opt, device, images, labels):
+    """Host arrays, images as NCHW, as this rank's part of a batch that is split over all ranks."""
+    split = {"placement": flow.placement.all(device), "sbp": flow.sbp.split(0)}
+    arrays = (images.transpose(0, 2, 3, 1) if opt.layout == "NHWC" else images), labels
+    return tuple(flow.tensor(array).to(device).to_global(**split) for array in arrays)
+
+
+# The step
+
+
+class StepGraph(nn.Graph):
+    """Forward, backward and update of one batch as a static graph; gives the loss of every image."""
+
+    def __init__(self, opt, model):
+        super().__init__()
+        self.device = opt.device
+        self.model = model
+        self.criterion = nn.CrossEntropyLoss(reduction="none", label_smoothing=recipe.LABEL_SMOOTHING)
+        norms, others = [], []
+        for module in model.modules():
+            kind = norms if isinstance(module, nn.BatchNorm2d) else others
+            kind.extend(module.parameters(recurse=False))
+        decayed = {"params": others, "weight_decay": recipe.WEIGHT_DECAY}
+        self.add_optimizer(flow.optim.SGD([{"params": norms}, decayed], momentum=recipe.MOMENTUM))
+        self.config.allow_fuse_add_to_output(True)
+        self.config.allow_fuse_cast_scale(True)
+        self.config.allow_fuse_model_update_ops(True)
+        self.config.enable_cudnn_conv_heuristic_search_algo(False)  # tries them all, and takes the fastest
+        if opt.precision == "amp":
+            self.config.enable_amp(True)
+            dynamic = opt.loss_scale == "dynamic"
+            self.set_grad_scaler(
+                flow.amp.GradScaler() if dynamic else flow.amp.StaticGradScaler(opt.loss_scale)
+            )
+
+    def build(self, images, labels, rate):
+        losses = self.criterion(self.model(images.to(self.device)), labels.to(self.device))
+        losses.mean().backward()
+        return losses
+
+    def compile_with_rate(self, *inputs):
+        """The update of a graph takes its rate from a fixed schedule; here from the graph's last input."""
+        self.build_graph(*inputs)
+        job = self._full_graph_proto
+        rate = [op.name for op in job.net.op if op.HasField("input_conf")][-1]
+        for op in job.net.op:
+            if "learning_rate" in op.user_conf.input:
+                op.user_conf.input["learning_rate"].s[:] = [rate + "/out"]
+        self._full_graph_proto = job
+        self.finish_complie_and_init_runtime()
+
+
+class Step:
+    """The graph, its rate, and of what it gives the mean loss of this rank; all of it stays on the device."""
+
+    def __init__(self, opt, model):
+        self.model = model
+        self.rate = flow.zeros(1, **everywhere(opt))
+        self.graph = StepGraph(opt, model)
+
+    def __call__(self, images, labels):
+        if not self.graph.is_compiled:
+            self.graph.compile_with_rate(images, labels, self.rate)
+        return self.graph(images, labels, self.rate).to_local().mean()
+
+    def momenta(self):
+        state = self.graph.state_dict()
+        return [value.to_local() for name, value in state.items() if name.endswith("-momentum")]
+
+
+# Main
+
+
+class Training:
+    """The verbs of the shared loop; see `shared/loop.py`."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        begin(opt)
+        self.update = Step(opt, build_model(opt))
+        self.arrivals = Arrivals()
+
+    def batches(self):
+        return batches(self.opt)
+
+    def place(self, images, labels):
+        return place(self.opt, self.opt.device, images, labels)
+
+    def step(self, images, labels, rate):
+        self.update.rate.to_local().fill_(rate)
+        return self.arrivals.expect(self.update(images, labels))
+
+    def read(self, loss):
+        return lambda: loss.result()[0]
+
+    def parameters(self):
+        return sum(parameter.numel() for parameter in self.update.model.parameters())
+
+    def load(self, values):
+        for name, tensor in named_tensors(self.update.model).items():
+            value = values[name]
+            nhwc = value.ndim == 4 and self.opt.layout == "NHWC"
+            tensor.copy_(flow.tensor(value.transpose(0, 2, 3, 1) if nhwc else value))
+        for momentum in self.update.momenta():
+            momentum.zero_()
+
+    def tensors(self):
+        values = {name: tensor.numpy().copy() for name, tensor in named_tensors(self.update.model).items()}
+        if self.opt.layout == "NCHW":
+            return values
+        return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
+
+    def clock(self):
+        return self.arrivals
+
+    def memory(self):
+        # OneFlow knows what the whole GPU holds, not what it took itself.
+        return options.process_memory_peak() if self.opt.device == "cpu" else None
+
+    def device_name(self):
+        return flow.cuda.get_device_name() if self.opt.device == "cuda" else "cpu"
+
+    def peak_flops(self):
+        flow.comm.barrier()  # the last loss is there, its backward pass may not be over
+        side = 8192 if self.opt.device == "cuda" else 1024
+        kind = flow.float16 if self.opt.precision == "amp" else flow.float32
+        a, b = (flow.randn(side, side).to(self.opt.device, kind) for _ in range(2))
+        return loop.peak_flops(lambda: flow.matmul(a, b)[0, 0].item(), side, probe.HostClock())
+
+    def close(self):
+        self.arrivals.close()
+        flow.comm.barrier()
+
+
+def begin(opt):
+    pass
+
+
+class Arrivals:
+    """Losses and when they came, seen by a thread of its own: OneFlow has no events, and runs on by itself.
+
+    A step is marked by its loss, which comes before the backward pass: from loss to loss is still one step.
+    """
+
+    def __init__(self):
+        self.waiter = ThreadPoolExecutor(max_workers=1)
+        self.last = None
+
+    def expect(self, loss):
+        self.last = self.waiter.submit(lambda: (loss.item(), time.monotonic()))
+        return self.last
+
+    def mark(self):
+        return self.last
+
+    def seconds(self, mark, wait):
+        return mark.result()[1] if wait or mark.done() else None
+
+    def close(self):
+        self.waiter.shutdown()
+
+
+def check(opt):
+    """Refuses what this device cannot do; asked before anything starts."""
+    if opt.device == "cuda" and not flow.cuda.is_available():
+        raise options.Refusal("OneFlow sees no CUDA device here; use --device cpu.")
+    options.check_hardware(opt, flow.cuda.get_device_capability() if opt.device == "cuda" else None)
+
+
+def facts():
+    return {"framework_version": flow.__version__, "cuda_devices": flow.cuda.device_count()}
+
+
+if __name__ == "__main__":
+    loop.main("oneflow", Training, check, facts)

@@ -1,0 +1,125 @@
+"""Errors that people make when they write ResNet-50 again, each as an edit of the PyTorch workload."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.runner.code import keep_code
+
+WORKLOAD = Path("trainmark/workloads/resnet50")
+PYTORCH, RECIPE, OPTIONS = "pytorch.py", "shared/recipe.py", "shared/options.py"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """In `file`, each of the first words becomes the second; `ranks` is how many it takes to show."""
+
+    file: str
+    edits: tuple[tuple[str, str], ...]
+    ranks: int = 1
+
+    def plant(self, folder: Path) -> Path:
+        """A copy of the workloads with this error in it."""
+        shutil.rmtree(folder, ignore_errors=True)
+        keep_code(folder)
+        path = folder / WORKLOAD / self.file
+        text = path.read_text(encoding="utf-8")
+        for right, wrong in self.edits:
+            assert text.count(right) == 1, f"{self.file} no longer says {right!r} just once"
+            text = text.replace(right, wrong)
+        path.write_text(text, encoding="utf-8")
+        return folder
+
+
+PLANTED = {
+    "stride in the 1x1": Planted(
+        PYTORCH,
+        (
+            (
+                "conv(inputs, width, 1), batch_norm(width)",
+                "conv(inputs, width, 1, stride), batch_norm(width)",
+            ),
+            ("conv(width, width, 3, stride), batch_norm(width)", "conv(width, width, 3), batch_norm(width)"),
+        ),
+    ),
+    "bias in the convolutions": Planted(
+        PYTORCH, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)
+    ),
+    "momentum of 0.125": Planted(RECIPE, (("MOMENTUM = 0.875", "MOMENTUM = 0.125"),)),
+    "weight decay on batch norm": Planted(
+        PYTORCH, (('{"params": norms, "weight_decay": 0.0}', '{"params": norms}'),)
+    ),
+    "no weight decay": Planted(PYTORCH, (("weight_decay=recipe.WEIGHT_DECAY", "weight_decay=0.0"),)),
+    "no label smoothing": Planted(PYTORCH, (("label_smoothing=recipe.LABEL_SMOOTHING", ""),)),
+    "batch norm epsilon of Keras": Planted(
+        RECIPE, (("BATCH_NORM_EPSILON = 1e-5", "BATCH_NORM_EPSILON = 1e-3"),)
+    ),
+    "batch norm momentum of Keras": Planted(
+        RECIPE, (("BATCH_NORM_MOMENTUM = 0.1 ", "BATCH_NORM_MOMENTUM = 0.01 "),)
+    ),
+    "batch norm momentum the other way round": Planted(
+        RECIPE, (("BATCH_NORM_MOMENTUM = 0.1 ", "BATCH_NORM_MOMENTUM = 0.9 "),)
+    ),
+    "Nesterov": Planted(
+        PYTORCH, (("momentum=recipe.MOMENTUM,", "momentum=recipe.MOMENTUM, nesterov=True,"),)
+    ),
+    "rate folded into the momentum": Planted(
+        PYTORCH,
+        (
+            (
+                "        self.update.rate.fill_(rate)\n",
+                "        for state in self.update.optimizer.state.values():\n"
+                '            state["momentum_buffer"].mul_(self.update.rate / rate)\n'
+                "        self.update.rate.fill_(rate)\n",
+            ),
+        ),
+    ),
+    "the padding of TensorFlow in the stem": Planted(
+        PYTORCH,
+        (
+            ("            conv(3, 64, 7, 2),", "            nn.ZeroPad2d((2, 3, 2, 3)), conv(3, 64, 7, 2),"),
+            ("padding=kernel // 2,", "padding=kernel // 2 if kernel < 7 else 0,"),
+        ),
+    ),
+    "no ReLU after the sum": Planted(
+        PYTORCH,
+        (
+            (
+                "return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))",
+                "return self.bn3(self.conv3(y)) + self.shortcut(x)",
+            ),
+        ),
+    ),
+    "rate not scaled by the ranks": Planted(
+        OPTIONS,
+        (
+            (
+                "options.global_batch = options.batch * options.world_size",
+                "options.global_batch = options.batch",
+            ),
+        ),
+        2,
+    ),
+    "gradients summed over the ranks": Planted(
+        PYTORCH,
+        (
+            (
+                "self.scaler.scale(loss).backward()",
+                "self.scaler.scale(loss * dist.get_world_size()).backward()",
+            ),
+        ),
+        2,
+    ),
+    "gradients not exchanged": Planted(
+        PYTORCH,
+        (
+            (
+                "    if opt.world_size > 1:\n        # PyTorch 2.13",
+                "    if opt.world_size > 9:\n        # PyTorch 2.13",
+            ),
+        ),
+        2,
+    ),
+}
