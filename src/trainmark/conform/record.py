@@ -22,11 +22,13 @@ def keep(verdict: Verdict) -> Path:
     return path
 
 
-def find(framework: str, version: str | None, python: str, device: str) -> Verdict | None:
-    """The verdict on this program as it stands today; None where it has not been checked."""
+def find(
+    framework: str, version: str | None, python: str, device: str, code: str | None = None
+) -> Verdict | None:
+    """The verdict on this code, on today's where none is named; None where it has not been checked."""
     wanted = (version, python, device)
     found = [kept for kept in _kept(framework) if _same(kept) == wanted]
-    return next((kept for kept in found if kept.code == code_digest(framework)), None)
+    return next((kept for kept in found if kept.code == (code or code_digest(framework))), None)
 
 
 def _same(verdict: Verdict) -> tuple[str | None, str, str]:

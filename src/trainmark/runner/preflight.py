@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.conform import record
 from trainmark.environments import python_of
 from trainmark.runner.ask import Question, ask
 from trainmark.runner.command import arguments, interpreter
@@ -39,8 +38,7 @@ def preflight(plan: Plan) -> Preflight:
         answers = iter(reasons)
         for case, each in zip(cases, asked, strict=True):
             found = settled[case.slug] = _settle(case, each, [next(answers) for _ in each])
-            told = {**known, "conformance": _conformance(python, case, known.get("framework_version"))}
-            facts[(found.case if isinstance(found, Skip) else found).slug] = told
+            facts[(found.case if isinstance(found, Skip) else found).slug] = known
     outcomes = [settled.get(case.slug, case) for case in plan.cases]
     kept: dict[str, Case] = {}
     for outcome in outcomes:
@@ -49,18 +47,6 @@ def preflight(plan: Plan) -> Preflight:
             kept.setdefault(outcome.slug, outcome)
     skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
     return Preflight(Plan(tuple(kept.values()), (*plan.skipped, *skips), plan.seed), facts)
-
-
-def _conformance(python: str, case: Case, version: str | None) -> dict[str, Any] | None:
-    """What `trainmark conform` has found of this program; None where it was not asked."""
-    verdict = record.find(str(case.framework), version, python, case.device)
-    if verdict is None:
-        return None
-    return {
-        "conformant": verdict.conformant,
-        "differs": verdict.differs,
-        "checked": verdict.checked,
-    }
 
 
 def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:

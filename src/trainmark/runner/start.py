@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 from trainmark import __version__
+from trainmark.conform import record
+from trainmark.conform.verdict import code_digest
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.outcome import Outcome
-from trainmark.runner.code import keep_code
-from trainmark.runner.command import named_interpreter
+from trainmark.runner.code import PACKAGE, keep_code
+from trainmark.runner.command import interpreter, named_interpreter
 from trainmark.runner.display import Display
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.prepare import Prepared
@@ -18,6 +21,7 @@ from trainmark.runner.session import Finish, carry_out
 from trainmark.runner.trial import Bench
 from trainmark.store.files import StoreError
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
+from trainmark.suite.model import Command
 
 
 def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> RunFolder:
@@ -53,7 +57,7 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
             # Taken anew when a run is resumed: each trial keeps the environment that it really had.
             environment = capture(folder=Path.cwd(), python=_interpreter(prepared))
             run.keep_environment(to_dict(environment))
-            run.keep_facts(prepared.facts)
+            run.keep_facts(_with_conformance(prepared, run.code))
             bench = Bench(
                 run=run,
                 launcher=LocalLauncher(first_port),
@@ -85,6 +89,22 @@ def forget_failures(run: RunFolder) -> None:
             if record.outcome != Outcome.OK.value:
                 place = run.trial(record.spec.case, record.spec.repeat)
                 place.set_aside(place.done, record.outcome)
+
+
+def _with_conformance(prepared: Prepared, code: Path) -> dict[str, dict[str, Any]]:
+    """What the frameworks said of themselves, and what was found of the very code that this run measures."""
+    facts = {slug: dict(known) for slug, known in prepared.facts.items()}
+    for case in prepared.plan.cases:
+        if not isinstance(case.workload, Command) and (known := facts.get(case.slug)):
+            version = known.get("framework_version")
+            digest = code_digest(str(case.framework), code / PACKAGE.name / "workloads" / case.workload)
+            verdict = record.find(str(case.framework), version, interpreter(case), case.device, digest)
+            known["conformance"] = verdict and {
+                "conformant": verdict.conformant,
+                "differs": verdict.differs,
+                "checked": verdict.checked,
+            }
+    return facts
 
 
 def _interpreter(prepared: Prepared) -> Path | None:
