@@ -1,12 +1,14 @@
 """A framework is asked in a process of its own, whatever that prints; a run uses the right interpreter."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from trainmark.environments.place import Marker, Place, mark
 from trainmark.runner.ask import Answers, Question, ask
 from trainmark.runner.command import command_of, interpreter
+from trainmark.runner.interpreter import Interpreter
 from trainmark.suite.load import parse
 
 TWO = [Question(("--precision", "fp32")), Question(("--precision", "amp"))]
@@ -47,7 +49,7 @@ def program(tmp_path, monkeypatch):
     ],
 )
 def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
-    assert ask(sys.executable, program(**noise), TWO) == Answers(
+    assert ask(Interpreter(sys.executable), program(**noise), TWO) == Answers(
         {"framework_version": "1.0"}, (None, "not amp")
     )
 
@@ -63,11 +65,11 @@ def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
     ],
 )
 def test_a_framework_that_does_not_answer_says_why(program, fault, said):
-    assert ask(sys.executable, program(at_start=fault), TWO, limit=3).silent == said
+    assert ask(Interpreter(sys.executable), program(at_start=fault), TWO, limit=3).silent == said
 
 
 def test_an_interpreter_that_does_not_exist_is_named():
-    assert ask("/no/such/python", "toy", TWO).silent == (
+    assert ask(Interpreter("/no/such/python"), "toy", TWO).silent == (
         "/no/such/python does not start: No such file or directory"
     )
 
@@ -88,17 +90,19 @@ def case(text):
 
 
 def test_a_run_takes_the_environment_of_its_framework(environment):
-    assert interpreter(case("framework: pytorch")) == environment
-    assert command_of(case("framework: pytorch"))[0] == environment
+    assert str(interpreter(case("framework: pytorch"))) == environment
+    assert command_of(case("framework: pytorch"), Path("code"), Path("trial"))[0] == environment
 
 
 def test_the_interpreter_that_a_suite_names_goes_first(environment):
-    assert interpreter(case("framework: pytorch\npython: /opt/mine/bin/python")) == "/opt/mine/bin/python"
+    assert (
+        str(interpreter(case("framework: pytorch\npython: /opt/mine/bin/python"))) == "/opt/mine/bin/python"
+    )
 
 
 def test_a_program_of_ones_own_keeps_the_interpreter_of_trainmark(environment):
-    assert interpreter(case("workload: {command: '{python} train.py'}")) == sys.executable
+    assert str(interpreter(case("workload: {command: '{python} train.py'}"))) == sys.executable
 
 
 def test_without_an_environment_a_framework_runs_with_the_interpreter_of_trainmark():
-    assert interpreter(case("framework: pytorch")) == sys.executable
+    assert str(interpreter(case("framework: pytorch"))) == sys.executable

@@ -12,6 +12,7 @@ from typing import Any
 
 from trainmark.environments.process import run
 from trainmark.runner.code import keep_code
+from trainmark.runner.interpreter import Interpreter
 
 SECONDS = 180.0
 
@@ -51,25 +52,28 @@ class Listening:
             self.refusals.append(said)
 
 
-def ask(python: str, program: str, questions: Sequence[Question], limit: float = SECONDS) -> Answers:
+def ask(
+    interpreter: Interpreter, program: str, questions: Sequence[Question], limit: float = SECONDS
+) -> Answers:
     """One process answers all; what it prints besides is dropped, and what it started ends with it."""
     heard = Listening()
     given = [{"arguments": list(q.arguments), "world_size": q.world_size} for q in questions]
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
         # A copy, as the ranks get it: where Trainmark is installed lie packages that are not the framework's.
-        code = Path(folder) / "code"
+        place = Path(folder)
+        code = place / "code"
         keep_code(code)
         path = os.pathsep.join(filter(None, [str(code), os.environ.get("PYTHONPATH")]))
         try:
             ended = run(
-                [python, "-m", program, "--check"],
+                interpreter.command(("-m", program, "--check"), code, place),
                 heard.line,
                 limit=limit,
                 given="".join(f"{json.dumps(each)}\n" for each in given),
                 environment={**os.environ, "PYTHONPATH": path},
             )
         except OSError as error:
-            return Answers(silent=f"{python} does not start: {error.strerror}")
+            return Answers(silent=f"{interpreter} does not start: {error.strerror}")
     if ended.code == 0 and heard.facts is not None and len(heard.refusals) == len(questions):
         return Answers(heard.facts, tuple(heard.refusals))
     if ended.code is None:

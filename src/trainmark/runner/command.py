@@ -10,6 +10,7 @@ from pathlib import Path
 from trainmark.environments import python_of
 from trainmark.errors import nearest
 from trainmark.launch.job import Job
+from trainmark.runner.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Command
 from trainmark.suite.workloads import module
@@ -18,19 +19,25 @@ PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 FROM_CASE = ("precision", "loss_scale", "layout", "data", "image_size", "batch_per_device", "device")
 
 
-def interpreter(case: Case) -> str:
-    return named_interpreter(case) or sys.executable
+def interpreter(case: Case) -> Interpreter:
+    """The one that the suite names, else the environment of the framework, else Trainmark's own."""
+    if case.container:
+        return Interpreter(case.python or "python3", case.container, gpus=case.device == "cuda")
+    return Interpreter(named_interpreter(case) or sys.executable)
 
 
 def named_interpreter(case: Case) -> str | None:
-    """The one that the suite names, else the environment of the framework; None leaves Trainmark's own."""
+    """Of this machine; None leaves Trainmark's own, or one inside an image."""
+    if case.container:
+        return None
     return case.python or (python_of(case.framework) if case.framework else None)
 
 
-def command_of(case: Case) -> tuple[str, ...]:
+def command_of(case: Case, code: Path, folder: Path) -> tuple[str, ...]:
     if isinstance(case.workload, Command):
         return ("sh", "-c", filled_in(case.workload.line, case))
-    return (interpreter(case), "-u", "-m", module(case.workload, str(case.framework)), *arguments(case))
+    words = ("-u", "-m", module(case.workload, str(case.framework)), *arguments(case))
+    return interpreter(case).command(words, code, folder, [name for name, _ in case.environment])
 
 
 def arguments(case: Case) -> tuple[str, ...]:
@@ -51,7 +58,7 @@ def arguments(case: Case) -> tuple[str, ...]:
 
 def filled_in(line: str, case: Case) -> str:
     """`{batch_per_device}` and the like, from the case; other braces are the shell's."""
-    known = {"python": interpreter(case), "steps": case.rules.steps}
+    known = {"python": str(interpreter(case)), "steps": case.rules.steps}
     known |= {name: getattr(case, name) for name in FROM_CASE}
 
     def fill(found: re.Match[str]) -> str:
@@ -74,7 +81,7 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None) -> Jo
         environment.setdefault("OMP_NUM_THREADS", str(threads))
     users_own = isinstance(case.workload, Command) and suite_folder
     return Job(
-        command=command_of(case),
+        command=command_of(case, code, folder),
         environment=environment,
         working_folder=Path(suite_folder) if users_own and suite_folder else folder,
         folder=folder,

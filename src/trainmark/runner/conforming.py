@@ -17,6 +17,7 @@ from trainmark.launch.outcome import Cause, Outcome, judge
 from trainmark.launch.watch import Limits, watch
 from trainmark.runner.ask import Question, ask
 from trainmark.runner.code import keep_code
+from trainmark.runner.interpreter import Interpreter
 from trainmark.runner.trial import tail
 from trainmark.suite.workloads import module
 from trainmark.workloads.resnet50.shared import conformance
@@ -35,7 +36,7 @@ def conform(
     """Every layout that the framework offers on one rank, the first of them also on two."""
     asked = [(ranks, layout) for layout in LAYOUTS for ranks in (1, 2) if ranks <= devices]
     questions = [Question(_arguments(layout, device), ranks) for ranks, layout in asked]
-    answers = ask(python, module(WORKLOAD, framework), questions)
+    answers = ask(Interpreter(python), module(WORKLOAD, framework), questions)
     if answers.silent is not None:
         checks: list[Check] = [Check(1, LAYOUTS[0], failed=f"it does not start: {answers.silent}")]
     else:

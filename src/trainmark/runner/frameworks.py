@@ -14,6 +14,7 @@ from trainmark.environments.importing import imported_version
 from trainmark.environments.locks import lock_of
 from trainmark.environments.pythons import version_of
 from trainmark.runner.ask import Answers, Question, ask
+from trainmark.runner.interpreter import Interpreter
 from trainmark.suite import workloads
 
 WORKLOAD = "resnet50"
@@ -90,7 +91,7 @@ def _asked(name: str, python: str, state: str, reason: str | None) -> Standing:
 
 def _ask(name: str, python: str) -> Answers:
     if name in workloads.frameworks(WORKLOAD):
-        return ask(python, workloads.module(WORKLOAD, name), _questions())
+        return ask(Interpreter(python), workloads.module(WORKLOAD, name), _questions())
     # Without a workload there is nothing to ask but the version.
     version, reason = imported_version(python, _module(name))
     return Answers({"framework_version": version}, (), reason)

@@ -9,6 +9,7 @@ from typing import Any
 from trainmark.environments import python_of
 from trainmark.runner.ask import Question, ask
 from trainmark.runner.command import arguments, interpreter
+from trainmark.runner.interpreter import Interpreter
 from trainmark.suite.layout import choices
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan, Skip
@@ -25,7 +26,7 @@ class Preflight:
 
 def preflight(plan: Plan) -> Preflight:
     """One process per interpreter and framework answers for all of its cases, in every layout they allow."""
-    groups: dict[tuple[str, str], list[Case]] = {}
+    groups: dict[tuple[Interpreter, str], list[Case]] = {}
     for case in plan.cases:
         if not isinstance(case.workload, Command):
             key = (interpreter(case), module(case.workload, str(case.framework)))
@@ -57,17 +58,17 @@ def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -
     return Skip(case, " ".join(dict.fromkeys(filter(None, refusals))))
 
 
-def _ask(python: str, program: str, cases: list[Case]) -> tuple[dict[str, Any], Sequence[str | None]]:
+def _ask(python: Interpreter, program: str, cases: list[Case]) -> tuple[dict[str, Any], Sequence[str | None]]:
     answers = ask(python, program, [Question(arguments(case), case.topology.devices) for case in cases])
     if answers.silent is None:
         return answers.facts, answers.refusals
     return {}, [_why_not(python, program.rpartition(".")[2], answers.silent)] * len(cases)
 
 
-def _why_not(python: str, framework: str, silent: str) -> str:
+def _why_not(python: Interpreter, framework: str, silent: str) -> str:
     if "does not start" in silent:
         return silent
-    if python == python_of(framework):
+    if python.python == python_of(framework):
         return (
             f"{framework} does not start in its environment ({silent}); "
             f"`trainmark frameworks install {framework} --force` makes it anew"

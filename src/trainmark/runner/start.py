@@ -98,7 +98,7 @@ def _with_conformance(prepared: Prepared, code: Path) -> dict[str, dict[str, Any
         if not isinstance(case.workload, Command) and (known := facts.get(case.slug)):
             version = known.get("framework_version")
             digest = code_digest(str(case.framework), code / PACKAGE.name / "workloads" / case.workload)
-            verdict = record.find(str(case.framework), version, interpreter(case), case.device, digest)
+            verdict = record.find(str(case.framework), version, str(interpreter(case)), case.device, digest)
             known["conformance"] = verdict and {
                 "conformant": verdict.conformant,
                 "differs": verdict.differs,

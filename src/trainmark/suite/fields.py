@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ANY, Command, Repeats
+from trainmark.suite.model import ANY, Command, Container, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 
 POWERS_OF_TWO = "powers-of-two"
@@ -88,6 +88,19 @@ def workload(value: Any) -> str | Command:
     )
 
 
+def container(value: Any) -> Container:
+    if isinstance(value, str):
+        return Container(values.text(value))
+    read = section(
+        image=values.text,
+        runtime=values.one_of("docker", "podman", "apptainer"),
+        options=values.words,
+    )(value)
+    if "image" not in read:
+        raise ValueError("needs an 'image'")
+    return Container(**read)
+
+
 CASE_FIELDS: dict[str, Field] = {
     "workload": Field(workload, "resnet50"),
     "framework": Field(values.text, "pytorch", axis=True),
@@ -104,6 +117,7 @@ CASE_FIELDS: dict[str, Field] = {
     "when": Field(values.one_of("cuda", "cpu"), None),
     "threads": Field(values.count, None),
     "python": Field(values.text, None),
+    "container": Field(container, None),
     "environment": Field(values.string_map, {}),
     "repeats": Field(repeats, Repeats()),
     "warmup": Field(section(steps=values.count_or_none), {"steps": 20}),

@@ -172,6 +172,8 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
     workload, framework = read["workload"], read["framework"]
     if isinstance(workload, Command):
         framework = None
+        if read["container"]:
+            raise SuiteError(f"{at('container')}: a command starts its own container; leave this out.")
         if read["layout"] == ANY:
             raise SuiteError(f"{at('layout')}: a command cannot be asked for its layout; say NCHW or NHWC.")
     elif workload not in workloads.built_in():
@@ -199,6 +201,7 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         label=read["label"],
         threads=read["threads"],
         python=read["python"],
+        container=read["container"],
         environment=tuple(sorted(read["environment"].items())),
         rules=Rules(
             repeats=read["repeats"],

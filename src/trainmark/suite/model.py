@@ -21,6 +21,15 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Container:
+    """An image that has the framework; `options` go to the runtime before the image."""
+
+    image: str
+    runtime: str = "docker"
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Repeats:
     """At least `least`; up to `most` while the 95 % interval is wider than ± `until` of the median."""
 
@@ -66,6 +75,7 @@ class Case:
     threads: int | None = None
     fair_threads: int | None = None
     python: str | None = None
+    container: Container | None = None
     environment: tuple[tuple[str, str], ...] = ()
     rules: Rules = Rules()
 
@@ -75,8 +85,9 @@ class Case:
 
     @property
     def variant(self) -> str | None:
-        """An interpreter or environment of its own changes the figure: such a case is known by its name."""
-        return (self.label or "custom") if self.python or self.environment else None
+        """What it runs in, where the suite says so, changes the figure: such a case is known by its name."""
+        own = self.python or self.container or self.environment
+        return (self.label or "custom") if own else None
 
     @property
     def slug(self) -> str:

@@ -36,6 +36,12 @@ def regular_expression(value: Any) -> str:
     return str(value)
 
 
+def words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"takes a list of words, not {short(value)}")
+    return tuple(value)
+
+
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"takes true or false, not {short(value)}")
