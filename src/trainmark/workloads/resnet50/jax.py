@@ -21,7 +21,7 @@ from trainmark import probe
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
 
 HALF = {"amp": jnp.float16, "bf16": jnp.bfloat16}
-# What XLA may do with float32 operands of products and convolutions; its default on NVIDIA is TF32.
+# What XLA may make of float32 operands in products and convolutions; on NVIDIA its default is TF32.
 FLOAT32 = {"fp32": "highest", "tf32": "tensorfloat32"}
 RANKS = "ranks"  # the one axis of the mesh: a device of each rank
 FIRST_SCALE, GROWTH_INTERVAL = 2.0**16, 2000  # of the dynamic loss scale
@@ -30,11 +30,11 @@ FIRST_SCALE, GROWTH_INTERVAL = 2.0**16, 2000  # of the dynamic loss scale
 
 
 class Pass(NamedTuple):
-    """One forward pass: the weights by canonical name, the layout, and what the batch norms see."""
+    """One forward pass: the weights by canonical name, and what the batch norms see of the batch."""
 
     weights: dict
-    layout: str
     moments: dict
+    layout: str
 
 
 def bottleneck(net, name, x, stride):
@@ -61,15 +61,20 @@ def resnet50(net, x):
 
 
 def conv(net, name, x, stride=1):
-    """In the precision of `x`; XLA lays the tensors out in memory as it sees fit, whatever their axes."""
+    """In the precision of `x`. The layout names the axes; how they lie in memory is XLA's choice."""
     weight = net.weights[name + ".weight"].astype(x.dtype)
     border = weight.shape[-1] // 2
     axes = (net.layout, "OIHW", net.layout)
-    return lax.conv_general_dilated(x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes)
+    return lax.conv_general_dilated(
+        x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes
+    )
 
 
 def batch_norm(net, name, x):
-    """In float32 and one pass: moments about a pixel of each channel do not cancel as those about zero do."""
+    """In float32; both moments from one reading of `x`, as deviations from some pixel of each channel.
+
+    Without that, the variance of a channel far from zero would be the small difference of two large numbers.
+    """
     channel = net.layout.index("C")
     others = tuple(axis for axis in range(4) if axis != channel)
     along = functools.partial(jnp.expand_dims, axis=others)
@@ -85,9 +90,9 @@ def batch_norm(net, name, x):
 
 
 def max_pool(net, x):
-    window = tuple(3 if axis in "HW" else 1 for axis in net.layout)
-    strides = tuple(2 if axis in "HW" else 1 for axis in net.layout)
-    border = tuple((1, 1) if axis in "HW" else (0, 0) for axis in net.layout)
+    window, strides, border = zip(
+        *(((3, 2, (1, 1)) if axis in "HW" else (1, 1, (0, 0))) for axis in net.layout)
+    )
     return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
 
 
@@ -145,30 +150,82 @@ class State(NamedTuple):
 
     weights: dict
     momenta: dict
-    statistics: dict  # each rank its own: those of all ranks in a row, spread over the mesh
+    statistics: dict  # each rank its own: one array of all ranks, spread over them
     scale: jax.Array
     good_steps: jax.Array  # since the scale has changed
 
 
+SPREAD = State(weights=P(), momenta=P(), statistics=P(RANKS), scale=P(), good_steps=P())
+
+
+def compiled(opt, mesh):
+    step = jax.shard_map(
+        functools.partial(update, opt),
+        mesh=mesh,
+        in_specs=(SPREAD, P(RANKS), P(RANKS), P()),
+        out_specs=(SPREAD, P(RANKS)),
+        check_vma=False,  # with it JAX would sum up gradients that are averaged below
+    )
+    return jax.jit(step, donate_argnums=0)
+
+
+def update(opt, state, images, labels, rate):
+    """Forward, backward and update as each rank does it; loss and statistics stay its own."""
+
+    def scaled_loss(weights):
+        net = Pass(weights, {}, opt.layout)
+        logits = resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32)))
+        loss = smoothed_cross_entropy(logits.astype(jnp.float32), labels)
+        return loss * state.scale, (loss, net.moments)
+
+    gradients, (loss, moments) = jax.grad(scaled_loss, has_aux=True)(state.weights)
+    gradients = lax.pmean(gradients, RANKS)
+    good, scale, good_steps = True, state.scale, state.good_steps
+    if opt.precision == "amp":
+        good = jnp.all(jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients.values()]))
+        if opt.loss_scale == "dynamic":
+            scale, good_steps = rescaled(scale, good_steps, good)
+    weights, momenta = {}, {}
+    for name, weight in state.weights.items():
+        gradient = gradients[name] / state.scale
+        if tensors.is_decayed(name):
+            gradient += recipe.WEIGHT_DECAY * weight
+        momentum = recipe.MOMENTUM * state.momenta[name] + gradient
+        momenta[name] = jnp.where(good, momentum, state.momenta[name])
+        weights[name] = jnp.where(good, weight - rate * momentum, weight)
+    share = recipe.BATCH_NORM_MOMENTUM
+    statistics = {name: (1 - share) * old + share * moments[name] for name, old in state.statistics.items()}
+    return State(weights, momenta, statistics, scale, good_steps), loss[None]
+
+
+def smoothed_cross_entropy(logits, labels):
+    logarithms = jax.nn.log_softmax(logits)
+    of_label = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
+    smoothing = recipe.LABEL_SMOOTHING
+    return -(1 - smoothing) * of_label.mean() - smoothing * logarithms.mean()
+
+
+def rescaled(scale, good_steps, good):
+    """Half the loss scale after a gradient that is not finite, twice after so many that are."""
+    due = good_steps + 1 == GROWTH_INTERVAL
+    grown = jnp.where(due, scale * 2, scale)
+    return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
+
+
+# Main
+
+
 class Training:
-    """Model and optimiser on one rank."""
+    """The verbs of the shared loop; see `shared/loop.py`."""
 
     def __init__(self, opt):
         self.opt = opt
         mesh = begin(opt)
         self.device = jax.local_devices()[0]
         self.all, self.own = NamedSharding(mesh, P()), NamedSharding(mesh, P(RANKS))
-        self.load(initial(opt.seed))
+        self.take = compiled(opt, mesh)
         self.loss = None
-        state = State(weights=P(), momenta=P(), statistics=P(RANKS), scale=P(), good_steps=P())
-        sharded = jax.shard_map(
-            functools.partial(update, opt),
-            mesh=mesh,
-            in_specs=(state, P(RANKS), P(RANKS), P()),
-            out_specs=(state, P(RANKS)),
-            check_vma=False,  # checked, JAX itself would add up what `update` averages
-        )
-        self.take = jax.jit(sharded, donate_argnums=0)
+        self.load(initial(opt.seed))
 
     def batches(self):
         return batches(self.opt, self.own)
@@ -219,10 +276,9 @@ class Training:
         return self.device.device_kind
 
     def peak_flops(self):
-        """The peak that a model could reach here, by the best of several products."""
-        side = 16384 if self.opt.device == "cuda" else 1024  # waiting for one costs 50 µs
-        half = HALF.get(self.opt.precision, jnp.float32)
-        a, b = (jax.random.normal(jax.random.key(seed), (side, side), half) for seed in range(2))
+        side = 16384 if self.opt.device == "cuda" else 1024  # large: the host waits for each product
+        kind = HALF.get(self.opt.precision, jnp.float32)
+        a, b = (jax.random.normal(jax.random.key(seed), (side, side), kind) for seed in range(2))
         product = jax.jit(jnp.matmul)
         return loop.peak_flops(lambda: product(a, b).block_until_ready(), side, probe.HostClock())
 
@@ -232,17 +288,17 @@ class Training:
 
 
 def begin(opt):
-    """The mesh of one device for each rank, with its precision and its threads set."""
-    set_ = jax.config.update
-    set_("jax_platforms", opt.device)
-    set_("jax_default_matmul_precision", FLOAT32.get(opt.precision, "default"))
-    set_("jax_cuda_visible_devices", str(opt.local_rank))
-    set_("jax_cpu_enable_async_dispatch", False)  # a step on the CPU is over when its call returns
-    set_("jax_enable_preemption_service", False)  # it would take SIGTERM as news
-    if "OMP_NUM_THREADS" in os.environ:
-        os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])  # the name that XLA knows
+    """The mesh of one device for each rank, with their precision and threads set."""
+    configure = jax.config.update
+    configure("jax_platforms", opt.device)
+    configure("jax_cuda_visible_devices", str(opt.local_rank))
+    configure("jax_default_matmul_precision", FLOAT32.get(opt.precision))
+    configure("jax_cpu_enable_async_dispatch", False)  # a step on the CPU is over when its call returns
+    if opt.device == "cpu" and "OMP_NUM_THREADS" in os.environ:
+        os.environ.setdefault("PJRT_NPROC", os.environ["OMP_NUM_THREADS"])  # the name that XLA heeds
     if opt.world_size > 1:
-        set_("jax_cpu_collectives_implementation", "gloo")
+        configure("jax_cpu_collectives_implementation", "gloo")
+        configure("jax_enable_preemption_service", False)  # or a rank would outlive SIGTERM
         jax.distributed.initialize(
             "{MASTER_ADDR}:{MASTER_PORT}".format(**os.environ),
             num_processes=opt.world_size,
@@ -252,69 +308,22 @@ def begin(opt):
     return jax.make_mesh((opt.world_size,), (RANKS,))
 
 
-def update(opt, state, images, labels, rate):
-    """Forward, backward and update as each rank does it with its own batch, loss and statistics."""
-
-    def scaled_loss(weights):
-        net = Pass(weights, opt.layout, moments={})
-        logits = resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32)))
-        loss = smoothed_cross_entropy(logits.astype(jnp.float32), labels)
-        return loss * state.scale, (loss, net.moments)
-
-    gradients, (loss, moments) = jax.grad(scaled_loss, has_aux=True)(state.weights)
-    gradients = lax.pmean(gradients, RANKS)
-    good = True
-    if opt.precision == "amp":
-        good = jnp.all(jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients.values()]))
-    weights, momenta = {}, {}
-    for name, weight in state.weights.items():
-        gradient = gradients[name] / state.scale
-        if tensors.is_decayed(name):
-            gradient += recipe.WEIGHT_DECAY * weight
-        momentum = recipe.MOMENTUM * state.momenta[name] + gradient
-        momenta[name] = jnp.where(good, momentum, state.momenta[name])
-        weights[name] = jnp.where(good, weight - rate * momentum, weight)
-    share = recipe.BATCH_NORM_MOMENTUM
-    statistics = {name: (1 - share) * old + share * moments[name] for name, old in state.statistics.items()}
-    scale, good_steps = state.scale, state.good_steps
-    if opt.precision == "amp" and opt.loss_scale == "dynamic":
-        scale, good_steps = rescaled(scale, good_steps, good)
-    return State(weights, momenta, statistics, scale, good_steps), loss[None]
-
-
-def smoothed_cross_entropy(logits, labels):
-    logarithms = jax.nn.log_softmax(logits)
-    of_label = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
-    smoothing = recipe.LABEL_SMOOTHING
-    return -(1 - smoothing) * of_label.mean() - smoothing * logarithms.mean()
-
-
-def rescaled(scale, good_steps, good):
-    """Half the loss scale after a gradient that is not finite, twice after so many that are."""
-    due = good_steps + 1 == GROWTH_INTERVAL
-    grown = jnp.where(due, scale * 2, scale)
-    return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
-
-
-# Main
-
-
 class LossClock:
     """Step boundaries from a thread that waits for each loss, so that the training need not."""
 
     def __init__(self, training):
-        self.training = training
-        self.watcher = futures.ThreadPoolExecutor(max_workers=1)
+        self._training = training
+        self._watcher = futures.ThreadPoolExecutor(max_workers=1)
 
     def mark(self):
-        return self.watcher.submit(passed, self.training.loss)
+        return self._watcher.submit(passed, self._training.loss)
 
     def seconds(self, mark, wait):
         return mark.result() if wait or mark.done() else None
 
 
 def passed(loss):
-    """The time at which the device has finished the step that gives this loss."""
+    """When the device had finished the step that gives this loss."""
     loss.block_until_ready()
     return time.monotonic()
 
@@ -326,38 +335,40 @@ def check(opt):
         raise options.Refusal("JAX sees no CUDA device here; use --device cpu or a CUDA build of JAX.")
     options.check_hardware(opt, min(capabilities, default=None))
     if opt.compile:
-        raise options.Refusal("JAX compiles every step as it is; leave compile out.")
+        raise options.Refusal("JAX compiles the whole step in any case; leave compile out.")
     if opt.cuda_graph:
-        raise options.Refusal("XLA itself decides what it captures as CUDA graphs; leave cuda_graph out.")
+        raise options.Refusal("XLA itself chooses what it captures in CUDA graphs; leave cuda_graph out.")
 
 
 def facts():
     return {
         "framework_version": jax.__version__,
         "jaxlib": jaxlib.__version__,
-        "cuda": cuda_plugin(),
+        "cuda": cuda_version(),
         "cuda_devices": len(cuda_capabilities()),
     }
 
 
-def cuda_plugin():
-    """JAX's own package for CUDA, where it is installed."""
-    found = (plugin.name for plugin in metadata.entry_points(group="jax_plugins") if "cuda" in plugin.name)
-    return next(found, None)
+def cuda_version():
+    """That JAX's plugin was built for, None where it is not installed."""
+    plugins = (plugin.name for plugin in metadata.entry_points(group="jax_plugins"))
+    return next((name.removeprefix("xla_cuda") for name in plugins if name.startswith("xla_cuda")), None)
 
 
 def cuda_capabilities():
-    """Of each GPU that JAX would see; asked of the driver, since JAX can no longer join its ranks once asked."""
+    """Of each GPU; asked of the driver, for once JAX itself has been asked it can join no other ranks."""
+    if cuda_version() is None:
+        return []
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return []
     count, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    if cuda_plugin() is None or driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return []
     capabilities = []
     for device in range(count.value):
-        driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+        driver.cuDeviceGetAttribute(ctypes.byref(major), 75, device)  # COMPUTE_CAPABILITY_MAJOR
         driver.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
         capabilities.append((major.value, minor.value))
     return capabilities

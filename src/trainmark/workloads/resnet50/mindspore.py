@@ -2,16 +2,28 @@
 
 import itertools
 import os
+import socket
+import subprocess
+import sys
 
-os.environ.setdefault("GLOG_v", "3")  # errors only; read when MindSpore is imported
+os.environ.setdefault("GLOG_v", "3")  # errors only
+# MindSpore's weights are plain arrays. From AVX-512 on, oneDNN has only its reference code for 3x3
+# convolutions with those, twenty times slower than what it has for AVX2.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 
 import mindspore as ms
 import numpy as np
-from mindspore import nn, ops
+from mindspore import amp, communication, nn, ops
 from mindspore.common.initializer import HeNormal
+from mindspore.device_context.cpu import op_tuning
+from mindspore.device_context.gpu import device as gpu
+from mindspore.device_context.gpu import op_precision
 
 from trainmark import probe
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+
+# It ends of itself once every rank has left; should rank 0 die, its input ends, and it follows.
+SCHEDULER = '"$0" -c "import mindspore; mindspore.communication.init()" & read -r _; sleep 5; kill -9 $!'
 
 # The model
 
@@ -72,6 +84,16 @@ def batch_norm(channels):
     return nn.BatchNorm2d(channels, recipe.BATCH_NORM_EPSILON, momentum=1 - recipe.BATCH_NORM_MOMENTUM)
 
 
+def build_model(opt):
+    ms.set_seed(opt.seed)  # the same weights on every rank
+    model = ResNet50().set_train()
+    if opt.precision == "amp":
+        for _, cell in model.cells_and_names():
+            if isinstance(cell, (nn.Conv2d, nn.Dense)):
+                cell.to_float(ms.float16)  # the weights stay in float32
+    return model
+
+
 def named_tensors(model):
     """Every tensor by its canonical name; cells come in the order of the canonical layers."""
     kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Dense)
@@ -90,51 +112,86 @@ def named_tensors(model):
 
 
 def batches(opt):
+    """An endless stream: one batch that stays on the device, or several handed to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(place(*synthetic.batches(opt, 1)[0]))
+    # A tensor keeps its copy on the device once it has one: only a new one is copied again.
     return (place(*batch) for batch in itertools.cycle(synthetic.batches(opt, synthetic.BATCHES)))
 
 
 def place(images, labels):
-    return ms.Tensor(images), ms.Tensor(labels.astype(np.int32))
+    """Host arrays, images as NCHW, as tensors that go to the device with the step that takes them."""
+    return ms.from_numpy(images), ms.from_numpy(labels.astype(np.int32))
 
 
 # The step
 
 
-class Update(nn.Cell):
-    def __init__(self, network, optimizer):
+class Step(nn.Cell):
+    """Forward, backward and update of one batch, compiled into one graph."""
+
+    def __init__(self, opt, model):
         super().__init__()
-        self.network, self.optimizer = network, optimizer
+        self.model = model
         self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
-        self.loss_and_gradients = ms.value_and_grad(self.loss, None, optimizer.parameters)
-
-    def loss(self, images, labels):
-        return self.criterion(self.network(images), labels)
-
-    def construct(self, images, labels):
-        loss, gradients = self.loss_and_gradients(images, labels)
-        return ops.depend(loss, self.optimizer(gradients))
-
-
-class Training:
-    def __init__(self, opt):
-        self.opt = opt
-        ms.set_context(mode=ms.GRAPH_MODE)
-        ms.set_device("CPU")
-        ms.set_seed(opt.seed)
-        self.network = ResNet50().set_train()
         norms, others = [], []
-        for parameter in self.network.trainable_params():
-            kind = norms if parameter.name.endswith(("gamma", "beta")) else others
-            kind.append(parameter)
+        for _, cell in model.cells_and_names():
+            kind = norms if isinstance(cell, nn.BatchNorm2d) else others
+            kind.extend(filter(is_trained, cell.get_parameters(expand=False)))
         self.optimizer = nn.Momentum(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
             learning_rate=0.0,
             momentum=recipe.MOMENTUM,
             weight_decay=recipe.WEIGHT_DECAY,
         )
-        self.update = Update(self.network, self.optimizer)
+        trained = self.optimizer.parameters
+        self.backward = ms.value_and_grad(self.forward, None, trained, has_aux=True)
+        self.average = nn.Identity()
+        if opt.world_size > 1:
+            self.average = nn.DistributedGradReducer(trained, mean=True, degree=opt.world_size)
+        self.scaler = loss_scaler(opt)
+
+    def forward(self, images, labels):
+        loss = self.criterion(self.model(images).astype(ms.float32), labels)
+        return loss if self.scaler is None else self.scaler.scale(loss), loss
+
+    def construct(self, images, labels, rate):
+        ops.assign(self.optimizer.learning_rate, rate)
+        (_, loss), gradients = self.backward(images, labels)
+        gradients = self.average(gradients)
+        if self.scaler is None:
+            self.optimizer(gradients)
+        else:
+            gradients = self.scaler.unscale(gradients)
+            finite = amp.all_finite(gradients)
+            if finite:
+                self.optimizer(gradients)
+            self.scaler.adjust(finite)
+        return loss
+
+
+def is_trained(parameter):
+    return parameter.requires_grad  # running statistics are parameters too
+
+
+def loss_scaler(opt):
+    if opt.precision != "amp":
+        return None
+    if opt.loss_scale == "dynamic":
+        return amp.DynamicLossScaler(2.0**16, scale_factor=2, scale_window=2000)
+    return amp.StaticLossScaler(opt.loss_scale)
+
+
+# Main
+
+
+class Training:
+    """The verbs of the shared loop; see `shared/loop.py`."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        begin(opt)
+        self.update = Step(opt, build_model(opt))
 
     def batches(self):
         return batches(self.opt)
@@ -143,48 +200,105 @@ class Training:
         return place(images, labels)
 
     def step(self, images, labels, rate):
-        self.optimizer.learning_rate.set_data(ms.Tensor(rate, ms.float32))
-        return self.update(images, labels)
+        return self.update(images, labels, ms.Tensor(rate, ms.float32))  # a plain number would be compiled in
 
     def read(self, loss):
         return loss.item
 
+    def parameters(self):
+        return sum(parameter.size for parameter in self.update.model.trainable_params())
+
     def load(self, values):
-        for name, parameter in named_tensors(self.network).items():
+        for name, parameter in named_tensors(self.update.model).items():
             parameter.set_data(ms.Tensor(values[name]))
-        for moment in self.optimizer.moments:
+        for moment in self.update.optimizer.moments:
             moment.set_data(ms.Tensor(np.zeros(moment.shape, np.float32)))
 
     def tensors(self):
-        return {name: p.asnumpy().copy() for name, p in named_tensors(self.network).items()}
+        named = named_tensors(self.update.model)
+        # Copied: on the CPU an array would share the memory that the next step writes.
+        return {name: parameter.asnumpy().copy() for name, parameter in named.items()}
 
     def clock(self):
-        return None
+        return None  # MindSpore waits for the device at the end of a graph
 
     def memory(self):
-        return options.process_memory_peak()
+        return (
+            ms.runtime.max_memory_allocated() if self.opt.device == "cuda" else options.process_memory_peak()
+        )
 
     def device_name(self):
-        return "cpu"
+        return ms.hal.get_device_name(self.opt.local_rank) if self.opt.device == "cuda" else "cpu"
 
     def peak_flops(self):
-        side = 1024
-        a, b = (ms.Tensor(np.random.standard_normal((side, side)).astype(np.float32)) for _ in range(2))
-        return loop.peak_flops(lambda: ops.matmul(a, b).asnumpy(), side, probe.HostClock())
+        side = 8192 if self.opt.device == "cuda" else 1024
+        kind = ms.float16 if self.opt.precision == "amp" else ms.float32
+        a, b = (ops.standard_normal((side, side)).astype(kind) for _ in range(2))
+        return loop.peak_flops(lambda: ops.matmul(a, b)[0, 0].item(), side, probe.HostClock())
 
     def close(self):
-        pass
+        if self.opt.world_size > 1:
+            communication.release()
 
 
-# Main
+def begin(opt):
+    """The device, with its precision, its threads and its ranks set."""
+    ms.set_context(mode=ms.GRAPH_MODE)
+    if opt.device == "cuda":
+        ms.set_device("GPU", opt.local_rank)
+        op_precision.conv_allow_tf32(opt.precision != "fp32")
+        op_precision.matmul_allow_tf32(opt.precision != "fp32")
+    else:
+        ms.set_device("CPU")
+        # Left to itself it takes a thread for each core, up to 25; it never takes fewer than two.
+        op_tuning.threads_num(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
+    if opt.world_size > 1:
+        join_ranks(opt)
+
+
+def join_ranks(opt):
+    """As MindSpore's msrun does it: the ranks meet at a scheduler, a process that rank 0 starts here."""
+    os.environ.update(
+        MS_WORKER_NUM=str(opt.world_size),
+        MS_NODE_ID=str(opt.rank),
+        MS_SCHED_HOST=socket.gethostbyname(os.environ["MASTER_ADDR"]),
+        MS_SCHED_PORT=os.environ["MASTER_PORT"],
+    )
+    if opt.rank == 0:
+        subprocess.Popen(
+            ["sh", "-c", SCHEDULER, sys.executable],
+            stdin=subprocess.PIPE,
+            env=dict(os.environ, MS_ROLE="MS_SCHED"),
+        )
+    os.environ["MS_ROLE"] = "MS_WORKER"
+    communication.init()
 
 
 def check(opt):
-    pass
+    """Refuses what this device cannot do; asked before anything starts."""
+    if opt.device == "cuda" and not gpu.is_available():
+        raise options.Refusal(
+            "MindSpore sees no CUDA device here, and its package knows only CUDA 11; use --device cpu."
+        )
+    options.check_hardware(opt, ms.hal.get_device_capability(0, "GPU") if opt.device == "cuda" else None)
+    if opt.precision == "bf16":
+        raise options.Refusal("MindSpore has no batch norm in bfloat16; use fp32.")
+    if opt.precision == "amp" and opt.device == "cpu":
+        raise options.Refusal("MindSpore on the CPU computes in float32 what is given as float16; use fp32.")
+    if opt.layout == "NHWC":
+        raise options.Refusal("MindSpore pads a max-pool in NCHW alone; use layout NCHW.")
+    if opt.compile:
+        raise options.Refusal("MindSpore compiles every step as one graph already; leave compile out.")
+    if opt.cuda_graph:
+        raise options.Refusal("MindSpore has no CUDA graphs; leave cuda_graph out.")
 
 
 def facts():
-    return {"framework_version": ms.__version__}
+    return {
+        "framework_version": ms.__version__,
+        "onednn_max_cpu_isa": os.environ["ONEDNN_MAX_CPU_ISA"],
+        "cuda_devices": gpu.device_count() if gpu.is_available() else 0,
+    }
 
 
 if __name__ == "__main__":

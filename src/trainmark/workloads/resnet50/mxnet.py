@@ -2,10 +2,7 @@
 
 import functools
 import itertools
-import os
 import pathlib
-import socket
-import time
 
 import mxnet as mx
 import numpy as np
@@ -14,13 +11,10 @@ from mxnet.contrib import amp
 from mxnet.gluon import nn
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import loop, mpi_ranks, options, recipe, synthetic, tensors
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # as MXNet calls it, for numpy has none
-BUCKET = 40  # tensors that are averaged and updated together; the fused update takes no more than 60
-JOIN_SECONDS = 300  # within which every rank must have come
-STARTED_BY_MPI = {"PMI_RANK", "PMIX_RANK"}  # what mpirun and srun leave in the environment
-RANKS_NEED = "several ranks need mpi4py and MPICH 4, and {}; install mpi4py and mpich==4.3.2 with pip."
+BUCKET = 40  # tensors that are averaged and updated together; more than 60 crash the fused update
 
 # The model
 
@@ -71,8 +65,8 @@ class Objective(nn.HybridBlock):
         self.model = model
 
     def hybrid_forward(self, F, images, labels):  # noqa: N803
-        logits = F.log_softmax(self.model(images))
-        right, all_alike = F.pick(logits, labels), F.mean(logits, axis=1)
+        log_p = F.log_softmax(self.model(images))
+        right, all_alike = F.pick(log_p, labels), F.mean(log_p, axis=1)
         smoothed = (1 - recipe.LABEL_SMOOTHING) * right + recipe.LABEL_SMOOTHING * all_alike
         return -F.mean(smoothed)
 
@@ -140,6 +134,7 @@ class Step:
 
     def __init__(self, model, ranks):
         self.ranks = ranks
+        self.share = 1 / ranks.size if ranks is not None else 1.0
         self.objective = Objective(model)
         self.objective.hybridize(static_alloc=True, static_shape=True)
         named = named_parameters(model)
@@ -159,7 +154,7 @@ class Step:
         for bucket in self.buckets:
             if self.ranks is not None:
                 bucket.sum_over(self.ranks)
-            bucket.update(rate, momentum, 1 / self.ranks.size if self.ranks is not None else 1.0)
+            bucket.update(rate, momentum, self.share)
         mx.nd.waitall()  # the engine runs behind the host, and cannot be asked when it has passed a step
         return loss
 
@@ -168,6 +163,8 @@ class Bucket:
     """Some parameters, their velocities, and their gradients side by side in one buffer."""
 
     def __init__(self, names, parameters):
+        for parameter in parameters:
+            parameter.grad_req = "null"  # gives the gradient array of its own back
         self.weights = [parameter.data() for parameter in parameters]
         self.velocities = [mx.nd.zeros_like(weight) for weight in self.weights]
         self.decays = [recipe.WEIGHT_DECAY * tensors.is_decayed(name) for name in names]
@@ -182,10 +179,10 @@ class Bucket:
         autograd.mark_variables(self.weights, self.gradients)
 
     def sum_over(self, ranks):
-        self.flat.wait_to_read()  # for the backward pass to come by; it goes on with what lies before
-        ranks.Allreduce(mpi().IN_PLACE, self.buffer)
+        self.flat.wait_to_read()  # the backward pass has come by here, and goes on meanwhile
+        ranks.Allreduce(mpi_ranks.mpi().IN_PLACE, self.buffer)
 
-    def update(self, rate, momentum, rescale):
+    def update(self, rate, momentum, share):
         mx.nd.multi_sgd_mom_update(
             *itertools.chain.from_iterable(zip(self.weights, self.gradients, self.velocities)),
             out=self.weights,
@@ -193,7 +190,7 @@ class Bucket:
             lrs=[rate] * len(self.weights),
             wds=self.decays,
             momentum=momentum,
-            rescale_grad=rescale,
+            rescale_grad=share,
         )
 
     def forget(self):
@@ -211,6 +208,7 @@ class Training:
         self.opt = opt
         self.ranks = begin(opt)
         self.model = build_model(opt)
+        self.trained = [p for p in self.model.collect_params().values() if p.grad_req != "null"]
         self.step = Step(self.model, self.ranks)
 
     def batches(self):
@@ -223,8 +221,7 @@ class Training:
         return loss.asscalar
 
     def parameters(self):
-        trained = (p for p in self.model.collect_params().values() if p.grad_req != "null")
-        return sum(parameter.data().size for parameter in trained)
+        return sum(parameter.data().size for parameter in self.trained)
 
     def load(self, values):
         for name, parameter in named_parameters(self.model).items():
@@ -255,66 +252,14 @@ class Training:
 
     def close(self):
         if self.ranks is not None:
-            self.ranks.Barrier()
-            mpi().Finalize()
+            mpi_ranks.leave(self.ranks)
 
 
 def begin(opt):
     """The precision set, and the ranks joined: None where there is but one."""
     if opt.precision == "bf16":
         amp.init(target_dtype="bfloat16")  # for all graphs to come; the weights stay float32
-    return join(opt) if opt.world_size > 1 else None
-
-
-def mpi():
-    """mpi4py without its own begin and end: a rank that fails must not wait for the others on its way out."""
-    import mpi4py
-
-    mpi4py.rc(initialize=False, finalize=False)
-    from mpi4py import MPI
-
-    return MPI
-
-
-def join(opt):
-    """A communicator of all ranks in their order; MPICH lets processes meet that no mpirun has started."""
-    MPI = mpi()  # noqa: N806 - so it is called everywhere
-    MPI.Init_thread(MPI.THREAD_FUNNELED)
-    comm = MPI.COMM_WORLD
-    if comm.size != opt.world_size:
-        comm, port = MPI.COMM_SELF, port_of_rank_0(opt, MPI)
-        if opt.rank > 0:
-            comm = comm.Connect(port).Merge(high=True)
-        while comm.size < opt.world_size:  # those who are in let the next one in
-            comm = comm.Accept(port).Merge(high=False)
-    return comm.Split(key=opt.rank)
-
-
-def port_of_rank_0(opt, MPI):  # noqa: N803
-    """The name of the MPI port that rank 0 opens and tells the others over a plain connection."""
-    address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    if opt.rank > 0:
-        with connected(address) as rank_0, rank_0.makefile() as told:
-            return told.read()
-    port = MPI.Open_port()
-    with socket.create_server(("", address[1])) as server:
-        server.settimeout(JOIN_SECONDS)
-        for _ in range(opt.world_size - 1):
-            with server.accept()[0] as peer:
-                peer.sendall(port.encode())
-    return port
-
-
-def connected(address):
-    """A connection to an address at which someone will listen before long."""
-    give_up = time.monotonic() + JOIN_SECONDS
-    while True:
-        try:
-            return socket.create_connection(address, timeout=JOIN_SECONDS)
-        except ConnectionError:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.1)
+    return mpi_ranks.join(opt) if opt.world_size > 1 else None
 
 
 def check(opt):
@@ -333,23 +278,12 @@ def check(opt):
     if opt.compile:
         raise options.Refusal("MXNet runs the whole step as a static graph anyway; leave compile out.")
     if opt.world_size > 1:
-        check_ranks()
+        mpi_ranks.check()
 
 
 def knows_bfloat16():
     cpu = pathlib.Path("/proc/cpuinfo")
     return mx.runtime.Features().is_enabled("MKLDNN") and cpu.exists() and "avx512_bf16" in cpu.read_text()
-
-
-def check_ranks():
-    try:
-        name, version = mpi().get_vendor()
-    except (ImportError, RuntimeError):  # no mpi4py, or no MPI library for it
-        raise options.Refusal(RANKS_NEED.format("there is none")) from None
-    # MPICH 5.0 takes processes that were started apart for one and the same (pmodels/mpich#7805).
-    joins = name == "MPICH" and version < (5,)
-    if not joins and not STARTED_BY_MPI.intersection(os.environ):
-        raise options.Refusal(RANKS_NEED.format("this is {} {}".format(name, ".".join(map(str, version)))))
 
 
 def facts():

@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 RANK = os.environ.get("RANK", "0")
 
 import oneflow as flow  # noqa: E402 - where nothing launched it, it sets RANK to -1
-from oneflow import nn  # noqa: E402
+from oneflow import nn, sysconfig  # noqa: E402
+from oneflow.framework import session_context  # noqa: E402
 
 from trainmark import probe  # noqa: E402
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors  # noqa: E402
@@ -238,7 +239,18 @@ class Training:
 
 
 def begin(opt):
-    pass
+    """Threads and precision, before the first graph asks for them; the import has joined the ranks."""
+    if opt.device == "cpu" and "OMP_NUM_THREADS" in os.environ:
+        # No operator uses several threads; they are dealt out to as many threads as there are CPUs.
+        session = session_context.GetDefaultSession()
+        session.TryInit()
+        resource = session.resource
+        resource.cpu_device_num = int(os.environ["OMP_NUM_THREADS"])
+        session.update_resource_eagerly(resource)
+    os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0" if opt.precision == "fp32" else "1"
+    os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
+    if opt.precision == "fp32":
+        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # OneFlow's own switch leaves out the convolutions
 
 
 class Arrivals:
@@ -270,10 +282,25 @@ def check(opt):
     if opt.device == "cuda" and not flow.cuda.is_available():
         raise options.Refusal("OneFlow sees no CUDA device here; use --device cpu.")
     options.check_hardware(opt, flow.cuda.get_device_capability() if opt.device == "cuda" else None)
+    if opt.device == "cpu" and opt.precision in ("amp", "bf16"):
+        raise options.Refusal("OneFlow mixes precisions on GPUs only; use fp32.")
+    if opt.precision == "bf16":
+        raise options.Refusal("OneFlow 0.9 has no max-pooling in bfloat16; use amp.")
+    if opt.device == "cpu" and opt.layout == "NHWC":
+        raise options.Refusal("OneFlow's batch norm on the CPU knows NCHW only; use NCHW.")
+    if opt.compile:
+        raise options.Refusal("OneFlow's step is one compiled graph already; leave compile out.")
+    if opt.cuda_graph:
+        raise options.Refusal("OneFlow has no CUDA graph of a whole step; leave cuda_graph out.")
 
 
 def facts():
-    return {"framework_version": flow.__version__, "cuda_devices": flow.cuda.device_count()}
+    major, minor = divmod(sysconfig.get_cuda_version(), 1000)
+    return {
+        "framework_version": flow.__version__,
+        "cuda": "{}.{}".format(major, minor // 10),
+        "cuda_devices": flow.cuda.device_count(),
+    }
 
 
 if __name__ == "__main__":

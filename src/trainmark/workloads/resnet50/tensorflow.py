@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -309,6 +310,7 @@ class Training:
 
     def close(self):
         if self.opt.world_size > 1:
+            # Who leaves early is taken for dead by the others.
             self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.zeros(()), axis=None).numpy()
 
 
@@ -346,11 +348,13 @@ def begin(opt):
     task = {"type": "worker", "index": opt.rank}
     os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
     kinds = tf.distribute.experimental.CommunicationImplementation
-    return tf.distribute.MultiWorkerMirroredStrategy(
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(
         communication_options=tf.distribute.experimental.CommunicationOptions(
             implementation=kinds.NCCL if opt.device == "cuda" else kinds.RING, bytes_per_pack=BYTES_PER_PACK
         )
     )
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which the strategy has taken for a mere notice
+    return strategy
 
 
 def smoothed_cross_entropy(logits, labels):

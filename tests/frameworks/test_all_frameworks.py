@@ -1,0 +1,87 @@
+"""Every framework that is installed here, for real: it conforms, and it trains on two ranks."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+
+import pytest
+from click.testing import CliRunner
+
+from trainmark.cli.main import trainmark
+from trainmark.environments import State, standing
+from trainmark.events import RunEnd, Step
+from trainmark.events.stream import read
+from trainmark.runner import frameworks
+from trainmark.workloads.resnet50.shared import recipe
+
+pytestmark = pytest.mark.usefixtures("installed_environments")
+
+SIX = ("jax", "mindspore", "mxnet", "paddle", "pytorch", "tensorflow")
+SEVEN = (*SIX, "oneflow")
+SUITE = """
+framework: {name}
+layout: any
+device: cpu
+topology: 1n2g
+batch_per_device: 2
+image_size: 64
+warmup: {{steps: 1}}
+measure: {{steps: 4}}
+repeats: 1
+limits: {{trial: 10m, silence: 8m}}
+"""
+
+
+def require(name: str) -> None:
+    if frameworks.interpreter_of(name) is None:
+        reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
+        pytest.skip(f"{name} is not installed: {reason}")
+
+
+@pytest.mark.skipif("CI" not in os.environ, reason="only CI must have them all")
+@pytest.mark.parametrize("name", SIX)
+def test_ci_has_installed_it(name):
+    assert standing(name)[0] is State.INSTALLED
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_it_trains_the_same_model_on_one_rank_and_on_two(name):
+    require(name)
+    done = CliRunner().invoke(trainmark, ["conform", name, "--json"])
+    (verdict,) = json.loads(done.stdout)
+    assert verdict["differs"] == []
+    assert verdict["conformant"]
+    assert done.exit_code == 0
+    assert {check["ranks"] for check in verdict["checks"] if check["refused"] is None} == {1, 2}
+
+
+@pytest.mark.parametrize("name", SEVEN)
+def test_it_trains_a_few_steps_on_two_ranks(name, tmp_path, monkeypatch):
+    require(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE.format(name=name))
+    done = CliRunner().invoke(trainmark, ["run", "suite.yaml", "--name", "two"])
+    assert done.exit_code == 0, done.output
+    (trial,) = (tmp_path / "runs/two/trials").glob("*/01")
+    for rank in range(2):
+        events = list(read(trial / "events" / f"rank{rank}.jsonl"))
+        steps = [event for event in events if isinstance(event, Step)]
+        assert [(step.step, step.samples) for step in steps] == [(number, 2) for number in range(5)]
+        assert all(math.isfinite(step.loss) and step.loss > 1 for step in steps)
+        assert [step.lr for step in steps] == [recipe.learning_rate(number, 4) for number in range(5)]
+        assert steps[0].memory > 50e6
+        assert isinstance(events[-1], RunEnd)
+
+
+def test_the_table_tells_which_are_installed_and_conform():
+    """After the checks above: the verdicts are kept."""
+    here = [name for name in SEVEN if frameworks.interpreter_of(name)]
+    if not here:
+        pytest.skip("no framework is installed; `trainmark frameworks install pytorch` installs one")
+    rows = json.loads(CliRunner().invoke(trainmark, ["frameworks", "--json"]).stdout)
+    assert {row["framework"] for row in rows} == set(SEVEN)
+    assert [row["framework"] for row in rows if row["installed"]] == sorted(here)
+    assert all(row["conformant"] for row in rows if row["installed"])
+    assert all("fp32" in row["precisions"] for row in rows if row["installed"])
