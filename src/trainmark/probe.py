@@ -160,11 +160,11 @@ def start(
     run._emit("run_start", time.monotonic(), world_size=world_size, unit=unit, scope=scope, facts=facts)
     run.flush()
     atexit.register(run.close)
-    _show_stacks_on_request()
+    show_stacks_on_request()
     return run
 
 
-def _show_stacks_on_request() -> None:
+def show_stacks_on_request() -> None:
     """A watchdog that finds this process silent asks where it stands before it ends it."""
     import faulthandler
     import signal

@@ -33,13 +33,16 @@ class Cause(str, Enum):
 
 @dataclass(frozen=True)
 class Ending:
-    """What was seen: exit codes by rank (negative: a signal), who is to blame, kills for want of memory."""
+    """What was seen: exit codes by rank (negative: a signal), who is to blame, kills for want of memory,
+    and whether no rank ever came to its first event.
+    """
 
     cause: Cause
     exits: Mapping[int, int | None]
     culprit: int | None
     seconds: float
     oom_kills: int = 0
+    none_began: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
     if ending.cause is Cause.TIME_UP:
         return Judgement(Outcome.TIMEOUT, None, f"not done after {ending.seconds:.0f} s; raise limits.trial")
     if ending.cause is Cause.SILENT:
+        if ending.none_began:
+            detail = "no rank began to train: one never came, or they cannot reach each other; see the logs"
+            return Judgement(Outcome.HUNG, None, detail)
         silent = "the ranks" if ending.culprit is None else f"rank {ending.culprit}"
         detail = f"no sign of life from {silent}; the ends of the logs show where the ranks stood"
         return Judgement(Outcome.HUNG, ending.culprit, detail)

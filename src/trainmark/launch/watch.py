@@ -39,9 +39,9 @@ def watch(
     culprit: int | None = None
 
     def ending(cause: Cause, blamed: int | None = None) -> Ending:
-        return Ending(
-            cause, dict(exits), blamed, time.monotonic() - began, max(0, kernel_oom_kills() - kills)
-        )
+        none_began = not any(_size(job.events(rank)) for rank in exits)
+        seconds, killed = time.monotonic() - began, max(0, kernel_oom_kills() - kills)
+        return Ending(cause, dict(exits), blamed, seconds, killed, none_began)
 
     try:
         while True:

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import itertools
 import os
+import socket
 import time
 from concurrent import futures
 from importlib import metadata
@@ -90,9 +91,9 @@ def batch_norm(net, name, x):
 
 
 def max_pool(net, x):
-    window, strides, border = zip(
-        *(((3, 2, (1, 1)) if axis in "HW" else (1, 1, (0, 0))) for axis in net.layout)
-    )
+    window = [3 if axis in "HW" else 1 for axis in net.layout]
+    strides = [2 if axis in "HW" else 1 for axis in net.layout]
+    border = [(1, 1) if axis in "HW" else (0, 0) for axis in net.layout]
     return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
 
 
@@ -338,6 +339,18 @@ def check(opt):
         raise options.Refusal("JAX compiles the whole step in any case; leave compile out.")
     if opt.cuda_graph:
         raise options.Refusal("XLA itself chooses what it captures in CUDA graphs; leave cuda_graph out.")
+    if opt.device == "cpu" and opt.world_size > 1 and not own_name_resolves():
+        raise options.Refusal(
+            f"JAX's ranks on the CPU meet by the name of this host, and {socket.gethostname()} has no address; "
+            "add it to /etc/hosts or use one rank."
+        )
+
+
+def own_name_resolves():
+    try:
+        return bool(socket.getaddrinfo(socket.gethostname(), None))
+    except OSError:
+        return False
 
 
 def facts():

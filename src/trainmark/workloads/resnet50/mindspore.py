@@ -22,8 +22,8 @@ from mindspore.device_context.gpu import op_precision
 from trainmark import probe
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
 
-# It ends of itself once every rank has left; should rank 0 die, its input ends, and it follows.
-SCHEDULER = '"$0" -c "import mindspore; mindspore.communication.init()" & read -r _; sleep 5; kill -9 $!'
+# It ends of itself once every rank has left. When rank 0 has, its input ends, and the others have a while.
+SCHEDULER = '"$0" -c "import mindspore; mindspore.communication.init()" & read -r _; sleep 30; kill -9 $! 2>&-'
 
 # The model
 
@@ -238,6 +238,7 @@ class Training:
 
     def close(self):
         if self.opt.world_size > 1:
+            communication.comm_func.barrier()  # the scheduler lives no longer than rank 0
             communication.release()
 
 

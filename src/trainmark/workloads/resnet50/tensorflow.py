@@ -16,8 +16,12 @@ import tensorflow as tf
 from trainmark import probe
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
 
+details = tf.config.experimental.get_device_details
+
 HALF = {"amp": tf.float16, "bf16": tf.bfloat16}
-BYTES_PER_PACK = 32 * 2**20  # gradients that travel as one, while those of earlier layers are still computed
+FIRST_SCALE = 2.0**16
+GROWTH_INTERVAL = 2000  # steps without overflow after which the loss scale doubles
+BYTES_PER_PACK = 32 * 2**20  # gradients travel in packs, the first while the last are still computed
 
 # The model
 
@@ -27,7 +31,8 @@ class Bottleneck(tf.Module):
         super().__init__()
         outputs = width * recipe.EXPANSION
         self.conv1, self.bn1 = Conv(inputs, width, 1, 1, layout), BatchNorm(width, layout)
-        self.conv2, self.bn2 = Conv(width, width, 3, stride, layout), BatchNorm(width, layout)  # v1.5
+        # v1.5: the stride is in the second.
+        self.conv2, self.bn2 = Conv(width, width, 3, stride, layout), BatchNorm(width, layout)
         self.conv3, self.bn3 = Conv(width, outputs, 1, 1, layout), BatchNorm(outputs, layout)
         self.shortcut = []
         if stride != 1 or inputs != outputs:
@@ -134,14 +139,14 @@ def own(value):
 
 
 class Layout(NamedTuple):
-    """NCHW or NHWC, and whether an operation is told its border or finds it on the image.
+    """NCHW or NHWC, and whether an operation pads by itself or finds the padding on its input.
 
-    On the CPU a convolution that is told has its gradients outside oneDNN, where they take up to forty times
-    as long; XLA does not pool so at all.
+    Where convolutions pad by themselves, their gradients on the CPU go without oneDNN and take up to forty
+    times as long. In XLA a pooling cannot.
     """
 
     name: str
-    border_is_told: bool
+    explicit_padding: bool
 
     def pixels(self):
         """The axes of rows and columns."""
@@ -149,9 +154,9 @@ class Layout(NamedTuple):
 
 
 def bordered(x, width, value, layout):
-    """Input and padding of an operation with a stride, where "SAME" would put more behind than before."""
+    """Input and padding of an operation with a stride, where "SAME" would pad one side more."""
     border = [[width, width] if axis in layout.pixels() else [0, 0] for axis in range(4)]
-    return (x, border) if layout.border_is_told else (tf.pad(x, border, constant_values=value), "VALID")
+    return (x, border) if layout.explicit_padding else (tf.pad(x, border, constant_values=value), "VALID")
 
 
 def layers(module):
@@ -162,6 +167,11 @@ def layers(module):
                 yield each
             elif isinstance(each, tf.Module):
                 yield from layers(each)
+
+
+def build_model(opt):
+    tf.random.set_seed(opt.seed)  # the same weights on every rank
+    return ResNet50(Layout(opt.layout, explicit_padding=opt.device == "cuda" and not opt.compile))
 
 
 def named_variables(model):
@@ -209,40 +219,23 @@ def place(opt, images, labels):
 # The step
 
 
-class Training:
-    """Model and optimiser on one rank."""
+class Step:
+    """Forward, backward and update of one batch on one rank."""
 
-    def __init__(self, opt):
-        self.opt = opt
-        self.strategy = begin(opt)
+    def __init__(self, opt, model):
+        self.world_size, self.model = opt.world_size, model
         self.dtype = HALF.get(opt.precision, tf.float32)
-        tf.random.set_seed(opt.seed)  # the same weights on every rank
-        with self.strategy.scope():
-            self.network = ResNet50(Layout(opt.layout, opt.device == "cuda" and not opt.compile))
-            named = named_variables(self.network)
-            self.trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
-            self.momenta = {name: tf.Variable(tf.zeros_like(value)) for name, value in self.trained.items()}
-            self.scale = LossScale(opt.loss_scale) if opt.precision == "amp" else None
-        # XLA compiles what lies on both sides of the exchange between ranks, which it cannot compile itself.
-        compiled = tf.function(jit_compile=True) if opt.compile else (lambda function: function)
-        self.differentiate, self.apply = compiled(self.differentiate), compiled(self.apply)
-        self.take = tf.function(lambda *batch: self.strategy.run(self.update, batch))
-        self.readback = Readback() if opt.device == "cuda" else None
+        named = named_variables(model)
+        self.trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
+        self.momenta = {name: tf.Variable(tf.zeros_like(value)) for name, value in self.trained.items()}
+        self.scale = LossScale(opt.loss_scale) if opt.precision == "amp" else None
+        if opt.compile:  # both sides of the exchange between the ranks, which XLA leaves to TensorFlow
+            self.differentiate = tf.function(self.differentiate, jit_compile=True)
+            self.apply = tf.function(self.apply, jit_compile=True)
 
-    def batches(self):
-        return batches(self.opt)
-
-    def place(self, images, labels):
-        return place(self.opt, images, labels)
-
-    def step(self, images, labels, rate):
-        with tf.device("CPU:0"):  # put on the GPU from here, it would wait for all that the GPU has to do
-            rate = tf.constant(rate, tf.float32)
-        return self.take(images, labels, rate)
-
-    def update(self, images, labels, rate):
+    def __call__(self, images, labels, rate):
         loss, gradients = self.differentiate(images, labels)
-        if self.opt.world_size > 1:
+        if self.world_size > 1:
             replica = tf.distribute.get_replica_context()
             gradients = replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
         self.apply(gradients, rate)
@@ -250,15 +243,15 @@ class Training:
 
     def differentiate(self, images, labels):
         with tf.GradientTape() as tape:
-            logits = tf.cast(self.network(tf.cast(images, self.dtype)), tf.float32)
-            loss = smoothed_cross_entropy(logits, labels)
+            logits = self.model(tf.cast(images, self.dtype))
+            loss = smoothed_cross_entropy(tf.cast(logits, tf.float32), labels)
             scaled = loss if self.scale is None else loss * self.scale.value
         return loss, tape.gradient(scaled, list(self.trained.values()))
 
     def apply(self, gradients, rate):
         momentum = tf.constant(recipe.MOMENTUM)
         if self.scale is not None:
-            gradients, finite = self.scale.take_out(gradients)
+            gradients, finite = self.scale.remove(gradients)
             # A step that overflowed leaves all as it was; a branch would make the host wait for the answer.
             rate, momentum = tf.where(finite, rate, 0.0), tf.where(finite, momentum, 1.0)
         for (name, variable), gradient in zip(self.trained.items(), gradients):
@@ -266,7 +259,7 @@ class Training:
                 gradient += recipe.WEIGHT_DECAY * variable
             if self.scale is not None:
                 gradient = tf.where(finite, gradient, 0.0)
-            # buffer = momentum * buffer + gradient; Keras would fold the rate into the buffer.
+            # The optimisers of Keras fold the rate into the buffer, which is another thing when it changes.
             tf.raw_ops.ResourceApplyMomentum(
                 var=variable.handle,
                 accum=self.momenta[name].handle,
@@ -275,86 +268,24 @@ class Training:
                 momentum=momentum,
             )
 
-    def read(self, loss):
-        return self.readback(loss) if self.readback else lambda: float(loss)
-
-    def load(self, values):
-        for name, variable in named_variables(self.network).items():
-            variable.assign(dialect(values[name]))
-        for momentum in self.momenta.values():
-            momentum.assign(tf.zeros_like(momentum))
-
-    def tensors(self):
-        named = named_variables(self.network)
-        return {name: canonical(variable.numpy()) for name, variable in named.items()}
-
-    def clock(self):
-        return self.readback
-
-    def memory(self):
-        if self.opt.device == "cuda":
-            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-        return options.process_memory_peak()
-
-    def device_name(self):
-        if self.opt.device == "cuda":
-            return tf.config.experimental.get_device_details(visible_gpus()[0])["device_name"]
-        return "cpu"
-
-    def peak_flops(self):
-        """The peak that a model could reach here, by the best of several products."""
-        side = 8192 if self.opt.device == "cuda" else 1024
-        a, b = (tf.cast(tf.random.normal((side, side)), self.dtype) for _ in range(2))
-        # One element read back is the wait for the whole product.
-        return loop.peak_flops(lambda: tf.matmul(a, b)[0, 0].numpy(), side, probe.HostClock())
-
-    def close(self):
-        if self.opt.world_size > 1:
-            # Who leaves early is taken for dead by the others.
-            self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.zeros(()), axis=None).numpy()
-
 
 class LossScale:
-    """Static, or halved when a step overflows and doubled after 2,000 that did not."""
+    """Static, or halved after a step that overflows and doubled after so many that do not."""
 
     def __init__(self, scale):
         self.dynamic = scale == "dynamic"
-        self.value, self.good = own(2.0**16 if self.dynamic else scale), own(0)
+        self.value, self.good_steps = own(FIRST_SCALE if self.dynamic else scale), own(0)
 
-    def take_out(self, gradients):
+    def remove(self, gradients):
         """The gradients of the loss itself, and whether all are finite."""
         finite = tf.math.is_finite(tf.linalg.global_norm(gradients))
         unscaled = [gradient / self.value for gradient in gradients]
         if self.dynamic:
-            good = tf.where(finite, self.good + 1, 0)
-            grows = good == 2000
-            self.value.assign(self.value * tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5))
-            self.good.assign(tf.where(grows, 0, good))
+            good_steps = self.good_steps + 1
+            due = good_steps == GROWTH_INTERVAL
+            self.value.assign(self.value * tf.where(finite, tf.where(due, 2.0, 1.0), 0.5))
+            self.good_steps.assign(tf.where(finite & ~due, good_steps, 0))
         return unscaled, finite
-
-
-def begin(opt):
-    """The strategy that spreads the step over the ranks, on a device with its precision set."""
-    gpus = tf.config.list_physical_devices("GPU")
-    tf.config.set_visible_devices(gpus[opt.local_rank] if opt.device == "cuda" else [], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(opt.precision != "fp32")
-    tf.config.optimizer.set_experimental_options({"layout_optimizer": False})  # the layout asked for stays
-    threads = int(os.environ.get("OMP_NUM_THREADS", 0))  # zero leaves the choice to TensorFlow
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
-    if opt.world_size == 1:
-        return tf.distribute.get_strategy()
-    workers = os.environ["TRAINMARK_PEERS"].split(",")
-    task = {"type": "worker", "index": opt.rank}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
-    kinds = tf.distribute.experimental.CommunicationImplementation
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            implementation=kinds.NCCL if opt.device == "cuda" else kinds.RING, bytes_per_pack=BYTES_PER_PACK
-        )
-    )
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # which the strategy has taken for a mere notice
-    return strategy
 
 
 def smoothed_cross_entropy(logits, labels):
@@ -365,6 +296,94 @@ def smoothed_cross_entropy(logits, labels):
 
 
 # Main
+
+
+class Training:
+    """The verbs of the shared loop; see `shared/loop.py`."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        self.strategy = begin(opt)
+        with self.strategy.scope():
+            self.update = Step(opt, build_model(opt))
+        self.take = tf.function(lambda *batch: self.strategy.run(self.update, batch))
+        self.readback = Readback()
+
+    def batches(self):
+        return batches(self.opt)
+
+    def place(self, images, labels):
+        return place(self.opt, images, labels)
+
+    def step(self, images, labels, rate):
+        with tf.device("CPU:0"):  # put on a GPU at once, it would wait for all that the GPU has to do
+            rate = tf.constant(rate, tf.float32)
+        return self.take(images, labels, rate)
+
+    def read(self, loss):
+        return self.readback(loss) if self.opt.device == "cuda" else loss.numpy
+
+    def parameters(self):
+        return sum(variable.shape.num_elements() for variable in self.update.model.trainable_variables)
+
+    def load(self, values):
+        for name, variable in named_variables(self.update.model).items():
+            variable.assign(dialect(values[name]))
+        for momentum in self.update.momenta.values():
+            momentum.assign(tf.zeros_like(momentum))
+
+    def tensors(self):
+        named = named_variables(self.update.model)
+        return {name: canonical(variable.numpy()) for name, variable in named.items()}
+
+    def clock(self):
+        return self.readback if self.opt.device == "cuda" else None
+
+    def memory(self):
+        if self.opt.device == "cuda":
+            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
+        return options.process_memory_peak()
+
+    def device_name(self):
+        if self.opt.device == "cuda":
+            return details(tf.config.get_visible_devices("GPU")[0])["device_name"]
+        return "cpu"
+
+    def peak_flops(self):
+        side = 16384 if self.opt.device == "cuda" else 1024  # large: the host waits for each product
+        kind = HALF.get(self.opt.precision, tf.float32)
+        a, b = (tf.cast(tf.random.normal((side, side)), kind) for _ in range(2))
+        # One element that comes back is the wait for all.
+        return loop.peak_flops(lambda: tf.matmul(a, b)[0, 0].numpy(), side, probe.HostClock())
+
+    def close(self):
+        if self.opt.world_size > 1:
+            # Whoever left early would be taken for dead by the others.
+            self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.zeros(()), axis=None).numpy()
+
+
+def begin(opt):
+    """The strategy that spreads the step over the ranks, with device, precision and threads set."""
+    gpus = tf.config.list_physical_devices("GPU")
+    tf.config.set_visible_devices(gpus[opt.local_rank] if opt.device == "cuda" else [], "GPU")
+    tf.config.experimental.enable_tensor_float_32_execution(opt.precision != "fp32")
+    tf.config.optimizer.set_experimental_options({"layout_optimizer": False})  # the layout asked for stays
+    threads = int(os.environ.get("OMP_NUM_THREADS", "0"))  # which it does not heed; zero: as it likes
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    if opt.world_size == 1:
+        return tf.distribute.get_strategy()
+    workers = os.environ["TRAINMARK_PEERS"].split(",")
+    task = {"type": "worker", "index": opt.rank}
+    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
+    by = tf.distribute.experimental.CommunicationImplementation
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(
+        communication_options=tf.distribute.experimental.CommunicationOptions(
+            implementation=by.NCCL if opt.device == "cuda" else by.RING, bytes_per_pack=BYTES_PER_PACK
+        )
+    )
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the strategy takes it for a mere notice, and goes on
+    return strategy
 
 
 class Readback:
@@ -394,7 +413,7 @@ def check(opt):
             raise options.Refusal(
                 "TensorFlow sees no CUDA device here; use --device cpu or a CUDA build of TensorFlow."
             )
-        capability = tf.config.experimental.get_device_details(gpus[0])["compute_capability"]
+        capability = details(gpus[0])["compute_capability"]
     options.check_hardware(opt, capability)
     if opt.cuda_graph:
         raise options.Refusal("TensorFlow captures no whole step as a CUDA graph; leave cuda_graph out.")
@@ -402,11 +421,11 @@ def check(opt):
         raise options.Refusal("TensorFlow has no fast float16 convolutions on the CPU; use bf16 or fp32.")
     if opt.layout == "NCHW" and opt.device == "cpu" and not opt.compile:
         raise options.Refusal("TensorFlow trains convolutions on the CPU in NHWC only; use layout NHWC.")
-    if opt.layout == "NHWC" and opt.device == "cuda" and not opt.compile:
-        if opt.precision == "fp32" or capability < (7, 0):
-            raise options.Refusal(
-                "TensorFlow computes these convolutions in NCHW on this GPU whatever is asked; use layout NCHW."
-            )
+    without_nhwc = opt.device == "cuda" and (opt.precision == "fp32" or capability < (7, 0))
+    if opt.layout == "NHWC" and without_nhwc and not opt.compile:
+        raise options.Refusal(
+            "TensorFlow would compute these convolutions in NCHW all the same on this GPU; use layout NCHW."
+        )
 
 
 def facts():

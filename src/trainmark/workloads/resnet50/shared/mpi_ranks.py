@@ -66,7 +66,7 @@ def _port_of_rank_0(opt, MPI):  # noqa: N803
         with _connected(address) as rank_0, rank_0.makefile() as told:
             return told.read()
     port = MPI.Open_port()
-    with socket.create_server(("", address[1])) as server:
+    with socket.create_server(address) as server:
         server.settimeout(JOIN_SECONDS)
         for _ in range(opt.world_size - 1):
             with server.accept()[0] as peer:
