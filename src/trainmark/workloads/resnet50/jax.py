@@ -341,7 +341,7 @@ def check(opt):
         raise options.Refusal("XLA itself chooses what it captures in CUDA graphs; leave cuda_graph out.")
     if opt.device == "cpu" and opt.world_size > 1 and not own_name_resolves():
         raise options.Refusal(
-            f"JAX's ranks on the CPU meet by the name of this host, and {socket.gethostname()} has no address; "
+            f"JAX's ranks on the CPU meet by the host's name, and {socket.gethostname()} does not resolve; "
             "add it to /etc/hosts or use one rank."
         )
 
