@@ -27,8 +27,8 @@ def conform_command(frameworks: tuple[str, ...], device: str, python: str | None
     """Prove that each FRAMEWORK trains the same model: all that are installed, or those named.
 
     Each trains five steps in float32 from the same weights and images, on one rank and on two. Losses,
-    gradients, batch-norm statistics and weights are held against a float64 reference. The verdict is kept, and
-    every report shows it. Exit code 1: something differs.
+    gradients, batch-norm statistics and weights are held against a float64 reference. The verdict is kept,
+    and every report shows it. Exit code 1: something differs.
 
     \b
     Examples:
@@ -106,7 +106,8 @@ def _check_lines(check: Check) -> Iterator[str]:
     elif check.failed is not None:
         yield f"{name} failed: {check.failed}"
     elif check.passed:
-        yield f"{name} same to {check.largest_loss_error:.0e} in the loss; batch norm keeps the {check.running_variance} variance"
+        variance = f"batch norm keeps the {check.running_variance} variance"
+        yield f"{name} same to {check.largest_loss_error:.0e} in the loss; {variance}"
     else:
         yield f"{name} {len(check.differs)} figures differ:"
         yield from (f"    {difference}" for difference in check.differs[:SHOWN])
