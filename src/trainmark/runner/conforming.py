@@ -87,7 +87,7 @@ def checked(
         shown = [folder / f"shown{rank}.json" for rank in range(ranks)]
         job = Job(
             command=(*command, "--conform", str(folder / "shown{rank}.json")),
-            environment=_environment(code, ranks),
+            environment=_environment(code),
             working_folder=folder,
             folder=folder,
             nodes=1,
@@ -105,11 +105,11 @@ def checked(
             return Check(ranks, layout, failed=f"a rank left nothing that can be compared: {error}")
 
 
-def _environment(code: Path, ranks: int) -> dict[str, str]:
+def _environment(code: Path) -> dict[str, str]:
     path = [str(code), os.environ.get("PYTHONPATH")]
-    threads = max(1, len(os.sched_getaffinity(0)) // ranks)
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(threads)),
+        # Enough for a few small steps; where others use the machine too, threads that wait are slower.
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
     }
