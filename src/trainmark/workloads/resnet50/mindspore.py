@@ -210,9 +210,9 @@ class Training:
 
     def load(self, values):
         for name, parameter in named_tensors(self.update.model).items():
-            parameter.set_data(ms.Tensor(values[name]))
+            ops.assign(parameter, ms.Tensor(values[name]))
         for moment in self.update.optimizer.moments:
-            moment.set_data(ms.Tensor(np.zeros(moment.shape, np.float32)))
+            ops.assign(moment, ops.zeros_like(moment))  # set_data is not seen inside a condition
 
     def tensors(self):
         named = named_tensors(self.update.model)
