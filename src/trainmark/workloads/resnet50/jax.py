@@ -5,8 +5,6 @@ import functools
 import itertools
 import os
 import socket
-import time
-from concurrent import futures
 from importlib import metadata
 from typing import NamedTuple
 
@@ -19,7 +17,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 
 HALF = {"amp": jnp.float16, "bf16": jnp.bfloat16}
 # What XLA may make of float32 operands in products and convolutions; on NVIDIA its default is TF32.
@@ -225,7 +223,7 @@ class Training:
         self.device = jax.local_devices()[0]
         self.all, self.own = NamedSharding(mesh, P()), NamedSharding(mesh, P(RANKS))
         self.take = compiled(opt, mesh)
-        self.loss = None
+        self.losses = clocks.LossClock(lambda loss: loss.item()) if opt.device == "cuda" else None
         self.load(initial(opt.seed))
 
     def batches(self):
@@ -235,13 +233,13 @@ class Training:
         return place(self.opt, self.own, images, labels)
 
     def step(self, images, labels, rate):
-        self.state, self.loss = self.take(self.state, images, labels, np.float32(rate))
-        return self.loss
+        self.state, loss = self.take(self.state, images, labels, np.float32(rate))
+        return loss
 
     def read(self, loss):
         mine = loss.addressable_data(0)
         mine.copy_to_host_async()
-        return mine.item
+        return self.losses.read(mine) if self.losses else mine.item
 
     def parameters(self):
         return sum(weight.size for weight in self.state.weights.values())
@@ -266,7 +264,7 @@ class Training:
         return {name: np.array(value.addressable_data(0)) for name, value in named.items()}
 
     def clock(self):
-        return LossClock(self) if self.opt.device == "cuda" else None
+        return self.losses
 
     def memory(self):
         if self.opt.device == "cuda":
@@ -307,26 +305,6 @@ def begin(opt):
             local_device_ids=[opt.local_rank],
         )
     return jax.make_mesh((opt.world_size,), (RANKS,))
-
-
-class LossClock:
-    """Step boundaries from a thread that waits for each loss, so that the training need not."""
-
-    def __init__(self, training):
-        self._training = training
-        self._watcher = futures.ThreadPoolExecutor(max_workers=1)
-
-    def mark(self):
-        return self._watcher.submit(passed, self._training.loss)
-
-    def seconds(self, mark, wait):
-        return mark.result() if wait or mark.done() else None
-
-
-def passed(loss):
-    """When the device had finished the step that gives this loss."""
-    loss.block_until_ready()
-    return time.monotonic()
 
 
 def check(opt):

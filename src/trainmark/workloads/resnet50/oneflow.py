@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 RANK = os.environ.get("RANK", "0")
 
@@ -12,7 +10,7 @@ from oneflow import nn, sysconfig  # noqa: E402
 from oneflow.framework import session_context  # noqa: E402
 
 from trainmark import probe  # noqa: E402
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors  # noqa: E402
+from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors  # noqa: E402
 
 os.environ["RANK"] = RANK
 
@@ -184,7 +182,9 @@ class Training:
         self.opt = opt
         begin(opt)
         self.update = Step(opt, build_model(opt))
-        self.arrivals = Arrivals()
+        self.losses = clocks.LossClock(
+            lambda loss: loss.item()
+        )  # OneFlow runs on by itself, and has no events
 
     def batches(self):
         return batches(self.opt)
@@ -194,10 +194,10 @@ class Training:
 
     def step(self, images, labels, rate):
         self.update.rate.to_local().fill_(rate)
-        return self.arrivals.expect(self.update(images, labels))
+        return self.update(images, labels)
 
     def read(self, loss):
-        return lambda: loss.result()[0]
+        return self.losses.read(loss)
 
     def parameters(self):
         return sum(parameter.numel() for parameter in self.update.model.parameters())
@@ -217,7 +217,7 @@ class Training:
         return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
 
     def clock(self):
-        return self.arrivals
+        return self.losses
 
     def memory(self):
         # OneFlow knows what the whole GPU holds, not what it took itself.
@@ -234,7 +234,7 @@ class Training:
         return loop.peak_flops(lambda: flow.matmul(a, b)[0, 0].item(), side, probe.HostClock())
 
     def close(self):
-        self.arrivals.close()
+        self.losses.close()
         flow.comm.barrier()
 
 
@@ -251,30 +251,6 @@ def begin(opt):
     os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
     if opt.precision == "fp32":
         os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # OneFlow's own switch leaves out the convolutions
-
-
-class Arrivals:
-    """Losses and when they came, seen by a thread of its own: OneFlow has no events, and runs on by itself.
-
-    A step is marked by its loss, which comes before the backward pass: from loss to loss is still one step.
-    """
-
-    def __init__(self):
-        self.waiter = ThreadPoolExecutor(max_workers=1)
-        self.last = None
-
-    def expect(self, loss):
-        self.last = self.waiter.submit(lambda: (loss.item(), time.monotonic()))
-        return self.last
-
-    def mark(self):
-        return self.last
-
-    def seconds(self, mark, wait):
-        return mark.result()[1] if wait or mark.done() else None
-
-    def close(self):
-        self.waiter.shutdown()
 
 
 def check(opt):

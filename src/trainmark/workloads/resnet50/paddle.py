@@ -1,9 +1,9 @@
 """ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
 
 import contextlib
+import functools
 import itertools
 import os
-import time
 
 # Read when Paddle is imported; without the two it computes in one thread.
 os.environ.setdefault("OMP_NUM_THREADS", str(len(os.sched_getaffinity(0))))
@@ -17,7 +17,7 @@ from paddle import nn
 from paddle.base import core
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 
 HALF = {"amp": "float16", "bf16": "bfloat16"}
 CUDNN = {
@@ -235,7 +235,8 @@ class Training:
         return {name: turned(name, tensor.numpy()) for name, tensor in named.items()}
 
     def clock(self):
-        return CudaClock() if self.opt.device == "cuda" else None
+        timed = functools.partial(paddle.device.Event, enable_timing=True)
+        return clocks.EventClock(timed) if self.opt.device == "cuda" else None
 
     def memory(self):
         if self.opt.device == "cuda":
@@ -276,30 +277,6 @@ def begin(opt):
             FLAGS_selected_gpus=str(opt.local_rank),
         )
         dist.init_parallel_env()
-
-
-class CudaClock:
-    """Step boundaries from CUDA events: recorded in the stream, read once the device has passed them."""
-
-    def __init__(self):
-        self._last = self.mark()
-        self._last.synchronize()
-        self._seconds = time.monotonic()
-
-    def mark(self):
-        event = paddle.device.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def seconds(self, mark, wait):
-        if wait:
-            mark.synchronize()
-        elif not mark.query():
-            return None
-        # From event to event: an elapsed time is a float32 and would blur over a long run.
-        self._seconds += self._last.elapsed_time(mark) / 1e3
-        self._last = mark
-        return self._seconds
 
 
 def check(opt):

@@ -1,10 +1,10 @@
 """ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
 
 import contextlib
+import functools
 import inspect
 import itertools
 import shutil
-import time
 
 import torch
 import torch.distributed as dist
@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
 
@@ -242,7 +242,8 @@ class Training:
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named.items()}
 
     def clock(self):
-        return CudaClock() if self.device.type == "cuda" else None
+        timed = functools.partial(torch.cuda.Event, enable_timing=True)
+        return clocks.EventClock(timed) if self.device.type == "cuda" else None
 
     def memory(self):
         if self.device.type == "cuda":
@@ -274,30 +275,6 @@ def begin(opt):
     if opt.world_size > 1:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     return device
-
-
-class CudaClock:
-    """Step boundaries from CUDA events: recorded in the stream, read once the device has passed them."""
-
-    def __init__(self):
-        self._last = self.mark()
-        self._last.synchronize()
-        self._seconds = time.monotonic()
-
-    def mark(self):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def seconds(self, mark, wait):
-        if wait:
-            mark.synchronize()
-        elif not mark.query():
-            return None
-        # From event to event: an elapsed time is a float32 and would blur over a long run.
-        self._seconds += self._last.elapsed_time(mark) / 1e3
-        self._last = mark
-        return self._seconds
 
 
 class Readback:

@@ -4,8 +4,6 @@ import itertools
 import json
 import os
 import signal
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read by the import; below it, pages of start-up notes
@@ -14,7 +12,7 @@ os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kerne
 import tensorflow as tf
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 
 details = tf.config.experimental.get_device_details
 
@@ -307,7 +305,8 @@ class Training:
         with self.strategy.scope():
             self.update = Step(opt, build_model(opt))
         self.take = tf.function(lambda *batch: self.strategy.run(self.update, batch))
-        self.readback = Readback()
+        # TensorFlow has no events, and reads of losses do not queue: each has a thread.
+        self.losses = clocks.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
 
     def batches(self):
         return batches(self.opt)
@@ -321,7 +320,7 @@ class Training:
         return self.take(images, labels, rate)
 
     def read(self, loss):
-        return self.readback(loss) if self.opt.device == "cuda" else loss.numpy
+        return self.losses.read(loss) if self.opt.device == "cuda" else loss.numpy
 
     def parameters(self):
         return sum(variable.shape.num_elements() for variable in self.update.model.trainable_variables)
@@ -337,7 +336,7 @@ class Training:
         return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
     def clock(self):
-        return self.readback if self.opt.device == "cuda" else None
+        return self.losses if self.opt.device == "cuda" else None
 
     def memory(self):
         if self.opt.device == "cuda":
@@ -384,24 +383,6 @@ def begin(opt):
     )
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the strategy takes it for a mere notice, and goes on
     return strategy
-
-
-class Readback:
-    """Losses read by threads that wait for them; when one arrives is also the boundary of its step."""
-
-    def __init__(self):
-        self._pool = ThreadPoolExecutor(probe.MOST_PENDING + 2)
-        self._last = None
-
-    def __call__(self, loss):
-        self._last = self._pool.submit(lambda: (float(loss.numpy()), time.monotonic()))
-        return lambda arrival=self._last: arrival.result()[0]
-
-    def mark(self):
-        return self._last
-
-    def seconds(self, mark, wait):
-        return mark.result()[1] if wait or mark.done() else None
 
 
 def check(opt):
