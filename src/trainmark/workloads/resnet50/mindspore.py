@@ -2,14 +2,16 @@
 
 import itertools
 import os
+import platform
 import socket
 import subprocess
 import sys
 
 os.environ.setdefault("GLOG_v", "3")  # errors only
-# MindSpore's weights are plain arrays. From AVX-512 on, oneDNN has only its reference code for 3x3
-# convolutions with those, twenty times slower than what it has for AVX2.
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
+if platform.machine() == "x86_64":
+    # With AVX-512, the oneDNN in MindSpore 2.10 has nothing but its reference code for plainly laid out
+    # weights beyond 1x1: a step takes ten times as long as with what it has for AVX2.
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
 
 import mindspore as ms
 import numpy as np
@@ -22,8 +24,13 @@ from mindspore.device_context.gpu import op_precision
 from trainmark import probe
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
 
-# It ends of itself once every rank has left. When rank 0 has, its input ends, and the others have a while.
-SCHEDULER = '"$0" -c "import mindspore; mindspore.communication.init()" & read -r _; sleep 30; kill $! 2>&-'
+# Ends of itself once every rank has left. Its input ends with rank 0; the others then have half a minute.
+SCHEDULER = """
+"$0" -c "import mindspore; mindspore.communication.init()" &
+read -r _
+for _ in $(seq 30); do kill -0 $! 2>/dev/null || exit 0; sleep 1; done
+kill -9 $!
+"""
 
 # The model
 
@@ -191,6 +198,7 @@ class Training:
     def __init__(self, opt):
         self.opt = opt
         begin(opt)
+        self.scheduler = join_ranks(opt) if opt.world_size > 1 else None  # held: its input closes with us
         self.update = Step(opt, build_model(opt))
 
     def batches(self):
@@ -223,9 +231,9 @@ class Training:
         return None  # MindSpore waits for the device at the end of a graph
 
     def memory(self):
-        return (
-            ms.runtime.max_memory_allocated() if self.opt.device == "cuda" else options.process_memory_peak()
-        )
+        if self.opt.device == "cuda":
+            return ms.runtime.max_memory_allocated()
+        return options.process_memory_peak()
 
     def device_name(self):
         return ms.hal.get_device_name(self.opt.local_rank) if self.opt.device == "cuda" else "cpu"
@@ -244,7 +252,7 @@ class Training:
 
 
 def begin(opt):
-    """The device, with its precision, its threads and its ranks set."""
+    """Graph mode on the device, with its precision and its threads set."""
     ms.set_context(mode=ms.GRAPH_MODE)
     if opt.device == "cuda":
         ms.set_device("GPU", opt.local_rank)
@@ -254,26 +262,26 @@ def begin(opt):
         ms.set_device("CPU")
         # Left to itself it takes a thread for each core, up to 25; it never takes fewer than two.
         op_tuning.threads_num(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
-    if opt.world_size > 1:
-        join_ranks(opt)
 
 
 def join_ranks(opt):
-    """As MindSpore's msrun does it: the ranks meet at a scheduler, a process that rank 0 starts here."""
+    """As under MindSpore's own msrun the ranks meet at a scheduler, which rank 0 starts and gets here."""
     os.environ.update(
         MS_WORKER_NUM=str(opt.world_size),
         MS_NODE_ID=str(opt.rank),
         MS_SCHED_HOST=socket.gethostbyname(os.environ["MASTER_ADDR"]),
         MS_SCHED_PORT=os.environ["MASTER_PORT"],
     )
+    scheduler = None
     if opt.rank == 0:
-        subprocess.Popen(
+        scheduler = subprocess.Popen(
             ["sh", "-c", SCHEDULER, sys.executable],
             stdin=subprocess.PIPE,
             env=dict(os.environ, MS_ROLE="MS_SCHED"),
         )
     os.environ["MS_ROLE"] = "MS_WORKER"
     communication.init()
+    return scheduler
 
 
 def check(opt):
@@ -284,7 +292,7 @@ def check(opt):
         )
     options.check_hardware(opt, ms.hal.get_device_capability(0, "GPU") if opt.device == "cuda" else None)
     if opt.precision == "bf16":
-        raise options.Refusal("MindSpore has no batch norm in bfloat16; use fp32.")
+        raise options.Refusal("MindSpore has no batch norm in bfloat16; use fp32, or amp on a GPU.")
     if opt.precision == "amp" and opt.device == "cpu":
         raise options.Refusal("MindSpore on the CPU computes in float32 what is given as float16; use fp32.")
     if opt.layout == "NHWC":
@@ -298,7 +306,7 @@ def check(opt):
 def facts():
     return {
         "framework_version": ms.__version__,
-        "onednn_max_cpu_isa": os.environ["ONEDNN_MAX_CPU_ISA"],
+        "onednn_max_cpu_isa": os.environ.get("ONEDNN_MAX_CPU_ISA"),
         "cuda_devices": gpu.device_count() if gpu.is_available() else 0,
     }
 
