@@ -55,7 +55,8 @@ class Judgement:
 
 OUT_OF_MEMORY = re.compile(
     r"out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory"
-    r"|std::bad_alloc|MemoryError\b|memory isn't enough|CUDNN_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted",
+    r"|std::bad_alloc|MemoryError\b|memory isn't enough"
+    r"|CUDNN_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted",
     re.IGNORECASE,
 )
 # A rank that says this has lost another; it is to blame only where no rank fell for a reason of its own.
