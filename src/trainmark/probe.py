@@ -14,6 +14,7 @@ Outside Trainmark (no TRAINMARK_EVENTS in the environment) every call does nothi
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import operator
 import os
@@ -170,4 +171,6 @@ def show_stacks_on_request() -> None:
     import signal
 
     if hasattr(faulthandler, "register"):
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+        # A notebook's or a test's standard error is no file: then nobody can ask.
+        with contextlib.suppress(OSError, ValueError, AttributeError, RuntimeError):
+            faulthandler.register(signal.SIGUSR1, all_threads=True)

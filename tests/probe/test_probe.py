@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -257,3 +258,12 @@ def test_it_needs_nothing_but_the_standard_library():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     ours = {name for name in done.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
     assert ours == {"trainmark", "trainmark.probe"}
+
+
+def test_a_program_whose_standard_error_is_no_file_is_measured_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMARK_EVENTS", str(tmp_path))
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    run = probe.start()
+    run.step(samples=1)
+    run.end()
+    assert (tmp_path / "rank0.jsonl").read_text().count("\n") == 3

@@ -29,7 +29,6 @@ from trainmark.workloads.resnet50.shared import options, recipe
 
 def main(framework, training, check, facts):
     """`check(options)` raises Refusal; `facts()` tells the framework's version and the devices it sees."""
-    probe.show_stacks_on_request()  # also of a rank that waits for another which never came
     program = "trainmark.workloads.resnet50." + framework
     opt = options.parse(sys.argv[1:], program)
     if opt.check:
@@ -40,6 +39,7 @@ def main(framework, training, check, facts):
     except options.Refusal as refusal:
         sys.stderr.write("refused: {}\n".format(refusal))
         sys.exit(options.REFUSED)
+    probe.show_stacks_on_request()  # also of a rank that waits for another which never came
     begun = training(opt)
     if opt.conform:
         _conform(opt, begun, facts)
