@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+from trainmark.launch.secret import without_secrets
 
 
 @dataclass(frozen=True)
@@ -33,18 +35,34 @@ class Job:
     def events(self, rank: int) -> Path:
         return self.folder / "events" / f"rank{rank}.jsonl"
 
+    def placed(self, variables: Mapping[str, str]) -> Job:
+        """The same with the variables of one rank."""
+        return replace(self, environment={**self.environment, **variables})
+
     def shell(self) -> str:
-        """The command of rank 0 as a person would paste it."""
+        """The command of rank 0 as a person would paste it; secrets stay out."""
         import shlex
 
-        assignments = [f"{name}={shlex.quote(value)}" for name, value in self.environment.items()]
+        shown = without_secrets(self.environment)
+        assignments = [f"{name}={shlex.quote(value)}" for name, value in shown.items()]
         return " ".join([*assignments, shlex.join(self.command)])
 
 
 @dataclass(frozen=True)
 class Exited:
+    """`oom_kills` is how often the kernel of its node ended a process for want of memory meanwhile."""
+
     rank: int
     code: int | None
+    oom_kills: int = 0
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What took ranks away that did not leave by themselves; no node where it is this machine."""
+
+    node: str | None
+    reason: str
 
 
 class Session(Protocol):
@@ -57,8 +75,14 @@ class Session(Protocol):
     def exits(self, timeout: float) -> list[Exited]:
         """The ranks that left since the last call, in their order; waits at most `timeout`."""
 
-    def lost(self) -> bool:
-        """Whether the session itself is gone without the ranks having been seen to leave."""
+    def node_of(self, rank: int) -> str | None:
+        """The node's name; None where there is only this machine."""
+
+    def lost(self) -> Loss | None:
+        """What took the session or a node of it away without its ranks having been seen to leave."""
+
+    def doubtful(self) -> bool:
+        """Whether a node may be about to turn out lost."""
 
     def show_stacks(self) -> None:
         """Asks every rank to print where it stands."""
@@ -68,4 +92,8 @@ class Session(Protocol):
 
 
 class Launcher(Protocol):
-    def start(self, job: Job) -> Session: ...
+    def start(self, job: Job) -> Session:
+        """NodeError where a node that the job needs cannot be used."""
+
+    def shown(self, job: Job) -> Sequence[tuple[str, str]]:
+        """Each node and the command that a person would type there."""

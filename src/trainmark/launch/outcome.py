@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from trainmark.launch.job import Loss
 
 
 class Outcome(str, Enum):
@@ -18,6 +20,7 @@ class Outcome(str, Enum):
     INTERRUPTED = "interrupted"
     SKIPPED = "skipped"
     INVALID = "invalid"
+    LOST = "lost"
 
 
 class Cause(str, Enum):
@@ -29,12 +32,13 @@ class Cause(str, Enum):
     SILENT = "silent"
     STOPPED = "stopped"  # by the user
     AGENT_LOST = "agent-lost"
+    NODE_LOST = "node-lost"
 
 
 @dataclass(frozen=True)
 class Ending:
     """What was seen: exit codes by rank (negative: a signal), who is to blame, kills for want of memory,
-    and whether no rank ever came to its first event.
+    whether no rank ever came to its first event, the node of each rank, and what went away with its ranks.
     """
 
     cause: Cause
@@ -43,6 +47,12 @@ class Ending:
     seconds: float
     oom_kills: int = 0
     none_began: bool = False
+    nodes: Mapping[int, str] = field(default_factory=dict)
+    loss: Loss | None = None
+
+    def name(self, rank: int) -> str:
+        """`rank 3 on node2`, or only the rank where there is one machine."""
+        return f"rank {rank} on {self.nodes[rank]}" if rank in self.nodes else f"rank {rank}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Judgement:
     rank: int | None
     detail: str
     transient: bool = False
+    node: str | None = None
 
 
 OUT_OF_MEMORY = re.compile(
@@ -73,7 +84,17 @@ REFUSED = re.compile(r"^refused: (.+)$", re.MULTILINE)
 
 
 def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
-    """The outcome, the rank it happened on and one line about it; `tails` are the ends of the logs."""
+    """The outcome, the rank and node it happened on and one line about it; `tails` end the logs."""
+    judgement = _judge(ending, tails)
+    if judgement.rank is None or judgement.node is not None:
+        return judgement
+    return replace(judgement, node=ending.nodes.get(judgement.rank))
+
+
+def _judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
+    if ending.cause is Cause.NODE_LOST and ending.loss is not None:
+        detail = f"{ending.loss.node}: {ending.loss.reason}"
+        return Judgement(Outcome.LOST, None, detail, node=ending.loss.node)
     if ending.cause is Cause.STOPPED:
         return Judgement(Outcome.INTERRUPTED, None, "stopped by the user")
     if ending.cause is Cause.TIME_UP:
@@ -82,7 +103,7 @@ def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
         if ending.none_began:
             detail = "no rank began to train: one never came, or they cannot reach each other; see the logs"
             return Judgement(Outcome.HUNG, None, detail)
-        silent = "the ranks" if ending.culprit is None else f"rank {ending.culprit}"
+        silent = "the ranks" if ending.culprit is None else ending.name(ending.culprit)
         detail = f"no sign of life from {silent}; the ends of the logs show where the ranks stood"
         return Judgement(Outcome.HUNG, ending.culprit, detail)
     if ending.cause is Cause.AGENT_LOST:
@@ -91,20 +112,20 @@ def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
     # on any rank outranks the connection errors that it causes elsewhere.
     for rank, tail in sorted(tails.items()):
         if ending.exits.get(rank) and OUT_OF_MEMORY.search(tail):
-            return Judgement(Outcome.OOM, rank, f"rank {rank}: {_telling_line(tail, OUT_OF_MEMORY)}")
+            return Judgement(Outcome.OOM, rank, f"{ending.name(rank)}: {_telling_line(tail, OUT_OF_MEMORY)}")
     if ending.cause is Cause.FINISHED:
         return Judgement(Outcome.OK, None, "")
     rank = _first_to_fall(ending, tails)
     code = ending.exits.get(rank)
     if _signal_of(code) == signal.SIGKILL and ending.oom_kills:
         return Judgement(
-            Outcome.OOM, rank, f"rank {rank} was killed by the kernel: the host ran out of memory"
+            Outcome.OOM, rank, f"{ending.name(rank)} was killed by the kernel: the host ran out of memory"
         )
     tail = tails.get(rank, "")
     if refused := REFUSED.search(tail):
         return Judgement(Outcome.SKIPPED, rank, refused.group(1))
     transient = bool(TRANSIENT.search(tail))
-    detail = f"rank {rank} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT)}"
+    detail = f"{ending.name(rank)} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT)}"
     return Judgement(Outcome.CRASHED, rank, detail.rstrip(": "), transient)
 
 

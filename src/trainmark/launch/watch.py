@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ def watch(
 ) -> Ending:
     """Returns once no process of the job is left; `tick` is called several times a second."""
     began = time.monotonic()
-    kills = kernel_oom_kills()
+    kills = 0
     exits: dict[int, int | None] = dict.fromkeys(range(job.world_size))
     signs = SignsOfLife(job)
     failed_at: float | None = None
@@ -40,26 +39,30 @@ def watch(
 
     def ending(cause: Cause, blamed: int | None = None) -> Ending:
         none_began = not any(_size(job.events(rank)) for rank in exits)
-        seconds, killed = time.monotonic() - began, max(0, kernel_oom_kills() - kills)
-        return Ending(cause, dict(exits), blamed, seconds, killed, none_began)
+        nodes = {rank: node for rank in exits if (node := session.node_of(rank)) is not None}
+        loss = session.lost() if cause in (Cause.NODE_LOST, Cause.AGENT_LOST) else None
+        seconds = time.monotonic() - began
+        return Ending(cause, dict(exits), blamed, seconds, kills, none_began, nodes, loss)
 
     try:
         while True:
             for gone in session.exits(TICK_SECONDS):
                 exits[gone.rank] = gone.code
+                kills = max(kills, gone.oom_kills)
                 if gone.code != 0 and culprit is None:
                     culprit, failed_at = gone.rank, time.monotonic()
             tick()
             now = time.monotonic()
             running = [rank for rank, code in exits.items() if code is None]
-            if not running:
+            if not running and session.lost() is None:
                 return ending(Cause.FINISHED if culprit is None else Cause.RANK_FAILED, culprit)
-            if failed_at is not None and now - failed_at > LAST_WORDS_SECONDS:
+            if (loss := session.lost()) is not None:
+                return ending(Cause.AGENT_LOST if loss.node is None else Cause.NODE_LOST)
+            # A rank that fails because another's node has just gone is not to blame for it.
+            if failed_at is not None and now - failed_at > LAST_WORDS_SECONDS and not session.doubtful():
                 return ending(Cause.RANK_FAILED, culprit)
             if stop_asked():
                 return ending(Cause.STOPPED)
-            if session.lost():
-                return ending(Cause.AGENT_LOST)
             if now - began > limits.trial:
                 return ending(Cause.TIME_UP)
             if signs.any_silent(running, now, limits.silence):
@@ -106,12 +109,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def kernel_oom_kills() -> int:
-    """How often the kernel has ended a process for want of memory since boot; 0 where it does not say."""
-    with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/vmstat").read_text().splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0

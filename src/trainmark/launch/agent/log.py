@@ -1,0 +1,82 @@
+"""A rank's output, whole, beside the times at which its bytes came, without the secrets it was given."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+MASK = b"*****"
+# Shorter values ("1", "yes") would be cut out of figures.
+SHORTEST_SECRET = 6
+
+
+class Log:
+    """Losing output must not block a rank: the first error is kept, and the rest is dropped."""
+
+    def __init__(self, path: Path, secrets: Iterable[str] = ()) -> None:
+        self.path = path
+        self.trouble: OSError | None = None
+        self._size = 0
+        self._mask = Mask(secrets)
+        self._files: list[io.FileIO] = []
+        try:
+            for name in (path, path.with_suffix(".arrivals")):
+                self._files.append(name.open("ab", buffering=0))
+        except OSError as error:
+            self.trouble = error
+
+    def add(self, chunk: bytes, moment: float | None = None) -> None:
+        self._keep(self._mask.hide(chunk), moment)
+
+    def close(self) -> None:
+        self._keep(self._mask.rest(), None)
+        for file in self._files:
+            file.close()
+
+    def _keep(self, chunk: bytes, moment: float | None) -> None:
+        if not chunk or self.trouble is not None:
+            return
+        self._size += len(chunk)
+        arrival = f"{self._size} {time.monotonic() if moment is None else moment:.6f}\n"
+        try:
+            log, arrivals = self._files
+            _write(log, chunk)
+            _write(arrivals, arrival.encode())
+        except OSError as error:
+            self.trouble = OSError(error.errno, error.strerror, str(self.path))
+
+
+def _write(file: io.FileIO, rest: bytes) -> None:
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+class Mask:
+    """Replaces secrets in a stream; holds back only what may be the beginning of one."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        self._secrets = sorted(known, key=len, reverse=True)
+        self._held = b""
+
+    def hide(self, chunk: bytes) -> bytes:
+        if not self._secrets:
+            return chunk
+        text = self._held + chunk
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        held = max((_overlap(text, secret) for secret in self._secrets), default=0)
+        self._held = text[len(text) - held :]
+        return text[: len(text) - held]
+
+    def rest(self) -> bytes:
+        held, self._held = self._held, b""
+        return held
+
+
+def _overlap(text: bytes, secret: bytes) -> int:
+    """How many bytes at the end of `text` begin `secret`."""
+    longest = min(len(secret) - 1, len(text))
+    return next((size for size in range(longest, 0, -1) if text.endswith(secret[:size])), 0)

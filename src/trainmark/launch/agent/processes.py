@@ -1,0 +1,100 @@
+"""Processes of a node, from /proc: who descends from whom, who bears a mark, and their end."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+KILL_SECONDS = 5.0
+
+
+def adopt_orphans() -> None:
+    """What a rank leaves behind becomes ours, so that it can be found."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def become_rank() -> None:
+    """Before the program starts: it dies with the agent, and what we ignore is not ignored in it."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def descendants(root: int) -> list[int]:
+    """All living processes below `root`; zombies are gone already."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            except (OSError, ValueError):
+                continue
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(entry.name))
+    found, queue = [], [root]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler for the signal: any other would die of it."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def send(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def kill_marked(mark: str) -> bool:
+    """Ends every process with `NAME=value` in its environment, also those forked meanwhile."""
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
+        found = marked(mark)
+        if not found:
+            return True
+        send(found, signal.SIGKILL)
+        time.sleep(0.02)
+    return False
+
+
+def marked(mark: str) -> list[int]:
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def kernel_oom_kills() -> int:
+    """How often the kernel has ended a process for want of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def exit_code(status: int) -> int:
+    """As `subprocess` says it: negative for a signal."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _prctl(option: int, value: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):  # Linux has it; elsewhere closing input must do
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

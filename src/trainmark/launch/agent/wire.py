@@ -1,0 +1,105 @@
+"""Messages over two descriptors: a line of JSON, then as many raw bytes as its `bytes` says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import time
+from typing import Any
+
+READ_BYTES = 1 << 18
+# Beyond this the other side is too slow: nothing more is read to be sent to it.
+BACKLOG_BYTES = 8 << 20
+
+Message = tuple[dict[str, Any], bytes]
+
+
+class ClosedError(Exception):
+    """The other side has gone."""
+
+
+class Wire:
+    """Never blocks: `say` queues, `push` writes what the other side takes, `take` reads what has come."""
+
+    def __init__(self, incoming: int, outgoing: int) -> None:
+        self.incoming = incoming
+        self.outgoing = outgoing
+        self._unread = bytearray()
+        self._unsent = bytearray()
+        self._header: dict[str, Any] | None = None
+        for end in (incoming, outgoing):
+            os.set_blocking(end, False)
+
+    def say(self, message: dict[str, Any], payload: bytes = b"") -> None:
+        if payload:
+            message = {**message, "bytes": len(payload)}
+        self._unsent += json.dumps(message).encode() + b"\n" + payload
+        self.push()
+
+    def raw(self, data: bytes) -> None:
+        """Before the first message: what the other side needs to understand one."""
+        self._unsent += data
+        self.push()
+
+    @property
+    def unsent(self) -> int:
+        return len(self._unsent)
+
+    @property
+    def clogged(self) -> bool:
+        return len(self._unsent) > BACKLOG_BYTES
+
+    def push(self) -> None:
+        """A reader that has gone is found out by `take`."""
+        try:
+            while self._unsent:
+                del self._unsent[: os.write(self.outgoing, self._unsent[:READ_BYTES])]
+        except BlockingIOError:
+            return
+        except OSError:
+            self._unsent.clear()
+
+    def take(self) -> list[Message]:
+        """The messages that are complete; ClosedError once the other side has gone and all are taken."""
+        try:
+            came = os.read(self.incoming, READ_BYTES)
+        except BlockingIOError:
+            return []
+        except OSError as error:
+            raise ClosedError(str(error)) from error
+        if not came:
+            raise ClosedError("closed")
+        self._unread += came
+        found = []
+        while (message := self._next()) is not None:
+            found.append(message)
+        return found
+
+    def drain(self, seconds: float) -> bool:
+        """Whether all that was said has been written within `seconds`."""
+        deadline = time.monotonic() + seconds
+        while self._unsent and time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError):
+                select.select([], [self.outgoing], [], 0.1)
+            self.push()
+        return not self._unsent
+
+    def _next(self) -> Message | None:
+        if self._header is None:
+            end = self._unread.find(b"\n")
+            if end < 0:
+                return None
+            try:
+                self._header = json.loads(self._unread[:end])
+            except ValueError as error:
+                raise ClosedError(f"said {bytes(self._unread[:80])!r}") from error
+            del self._unread[: end + 1]
+        size = self._header.get("bytes", 0)
+        if len(self._unread) < size:
+            return None
+        payload = bytes(self._unread[:size])
+        del self._unread[:size]
+        header, self._header = self._header, None
+        return header, payload

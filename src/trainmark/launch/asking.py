@@ -1,0 +1,64 @@
+"""Asking nodes: one small program, standard library only, run on every node at the same time."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a node answered, or what kept it from answering; `sent` and `received` by our wall clock."""
+
+    node: str
+    answer: dict[str, Any] | None
+    trouble: str | None
+    sent: float
+    received: float
+
+
+class Asker(Protocol):
+    nodes: Sequence[str]
+
+    def __call__(self, program: str, given: Sequence[dict[str, Any]], limit: float) -> list[Reply]:
+        """`given` has one question for each node, in their order; so do the replies."""
+
+
+class AskHere:
+    """This machine, as a cluster of one."""
+
+    nodes: Sequence[str] = (socket.gethostname(),)
+
+    def __call__(self, program: str, given: Sequence[dict[str, Any]], limit: float) -> list[Reply]:
+        sent = time.time()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-E", "-s", "-c", program],
+                input=json.dumps(given[0]),
+                capture_output=True,
+                text=True,
+                timeout=limit,
+            )
+        except subprocess.TimeoutExpired:
+            return [Reply(self.nodes[0], None, f"did not answer within {limit:.0f} s", sent, time.time())]
+        answer, trouble = understood(done.stdout, done.stderr)
+        return [Reply(self.nodes[0], answer, trouble, sent, time.time())]
+
+
+def understood(output: str, errors: str) -> tuple[dict[str, Any] | None, str | None]:
+    """The one JSON object on the last line, or the last line that was said instead."""
+    lines = output.strip().splitlines()
+    try:
+        answer = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer, None
+    said = (errors.strip() or output.strip()).splitlines()
+    return None, said[-1] if said else "said nothing"

@@ -1,0 +1,32 @@
+"""What one way of reaching nodes must know; everything else is the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from trainmark.launch.channel import Channel
+from trainmark.launch.node import Node
+
+
+class Carrier(Protocol):
+    """Starts a command on a node with its standard input and output connected to here."""
+
+    name: str
+    hello_seconds: float
+    """How long a node may take until its agent says hello."""
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Those it was given or was allotted, in the order in which they are used."""
+
+    def reach(self, node: Node, command: Sequence[str]) -> Channel:
+        """NodeError where it cannot even be tried."""
+
+    def shown(self, node: Node, command: Sequence[str]) -> str:
+        """The same as a person would type it."""
+
+    def why_lost(self, node: Node) -> str | None:
+        """What the scheduler says of a node that has gone; None where there is none to ask."""
+
+    def close(self) -> None:
+        """Gives back what was allotted for the run. Safe to call twice."""

@@ -1,0 +1,227 @@
+"""The launcher for several machines: an agent on each node, however the carrier brings it there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trainmark.launch.bundle import boot_command
+from trainmark.launch.carrier import Carrier
+from trainmark.launch.job import Job
+from trainmark.launch.node import Node, NodeError
+from trainmark.launch.parcel import Parcel
+from trainmark.launch.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Seat, placement
+from trainmark.launch.post import PATIENCE_SECONDS, Post, answers, gather
+from trainmark.launch.secret import secret_values
+from trainmark.launch.session import GRACE_SECONDS, SWEEP_SECONDS, AgentSession, make_folders
+
+DELIVERY_SECONDS = 600.0
+
+
+class ClusterLauncher:
+    """`interface` is the network the ranks talk over; `passed` names variables of ours that they get."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        interface: str | None = None,
+        passed: Sequence[str] = (),
+        first_port: int | None = None,
+    ) -> None:
+        self.carrier = carrier
+        self.interface = interface
+        self.passed = tuple(passed)
+        self.left_out: set[str] = set()
+        self._first_port = first_port
+        self._parcels: list[Parcel] = []
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Those that may be used, in the order in which they are."""
+        return [node for node in self.carrier.nodes() if node.name not in self.left_out]
+
+    def bring(self, parcel: Parcel) -> None:
+        """From now on every node has it before its ranks start; its path in a job stands for the copy."""
+        self._parcels.append(parcel)
+
+    def start(self, job: Job) -> AgentSession:
+        make_folders(job.folder)
+        nodes = self.nodes[: job.nodes]
+        if len(nodes) < job.nodes:
+            left = ", ".join(sorted(self.left_out)) or "none"
+            raise NodeError(
+                self.carrier.name, f"{job.nodes} nodes are needed, {len(nodes)} are left (out: {left})"
+            )
+        posts = self.open(nodes)
+        try:
+            hellos = greet(posts, self.carrier.hello_seconds)
+            places = self.deliver(posts)
+            return self._start(job, posts, hellos, places)
+        except BaseException:
+            close(posts)
+            raise
+
+    def open(self, nodes: Iterable[Node]) -> list[Post]:
+        """An agent on each, on its way; those that were reached are let go where one cannot be."""
+        posts: list[Post] = []
+        try:
+            for node in nodes:
+                posts.append(self._reach(node))
+        except BaseException:
+            close(posts)
+            raise
+        return posts
+
+    def deliver(self, posts: Sequence[Post]) -> list[dict[str, str]]:
+        """For each post, where what was brought lies there; sent only to those that lack it."""
+        places: list[dict[str, str]] = [{} for _ in posts]
+        for parcel in self._parcels:
+            for post in posts:
+                post.say({"do": "have", "name": parcel.name})
+            for post, place, (answer, _) in zip(posts, places, answers(gather(posts, "have")), strict=True):
+                place[str(parcel.folder)] = answer["path"] or _send(post, parcel)
+        return places
+
+    def shown(self, job: Job) -> list[tuple[str, str]]:
+        """The carrier's command for each node, and below it what its agent starts there."""
+        nodes = self.nodes[: job.nodes]
+        seats = [self._guessed_seat(job, node) for node in nodes]
+        told = []
+        for index, node in enumerate(nodes):
+            told.append((node.name, self.carrier.shown(node, boot_command(node.python))))
+            for local in range(job.ranks_per_node):
+                rank = index * job.ranks_per_node + local
+                port = self._first_port or 0
+                told.append((node.name, job.placed(placement(job, rank, seats, port, "…")).shell()))
+        return told
+
+    def close(self) -> None:
+        self.carrier.close()
+
+    def _start(
+        self,
+        job: Job,
+        posts: Sequence[Post],
+        hellos: Sequence[Mapping[str, Any]],
+        places: list[dict[str, str]],
+    ) -> AgentSession:
+        seats, master = self._seats(job, posts, hellos)
+        mark = secrets.token_hex(16)
+        passed = {name: os.environ[name] for name in self.passed if name in os.environ}
+        environment = {**passed, **job.environment}
+        session = AgentSession(
+            job, posts, mark, secret_values(environment), self._revisit, self.carrier.why_lost
+        )
+        for index, (post, hello, place) in enumerate(zip(posts, hellos, places, strict=True)):
+            session.set_clock(post, hello["offset"])
+            first = index * job.ranks_per_node
+            ranks = [
+                {
+                    "rank": rank,
+                    "command": list(job.command),
+                    "environment": {**environment, **placement(job, rank, seats, master, mark)},
+                    "unset": OTHERS,
+                    "folder": str(job.working_folder),
+                    "log": None,
+                    "secrets": [],
+                }
+                for rank in range(first, first + job.ranks_per_node)
+            ]
+            start = {"do": "start", "grace": GRACE_SECONDS, "folder": str(job.folder), "places": place}
+            post.say({**start, "scratch": post.node.scratch, "ranks": ranks})
+        return session
+
+    def _seats(
+        self, job: Job, posts: Sequence[Post], hellos: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[Seat], int]:
+        """Each node's address and ports, asked of the node; one alone needs no network."""
+        alone = len(posts) == 1
+        homes = [
+            (LOOPBACK, LOOPBACK_INTERFACE) if alone else address_of(post.node, hello, self.interface)
+            for post, hello in zip(posts, hellos, strict=True)
+        ]
+        for post, (address, _) in zip(posts, homes, strict=True):
+            post.say({"do": "ports", "address": address, "count": 1 + job.ranks_per_node})
+        ports = [answer["ports"] for answer, _ in answers(gather(posts, "ports"))]
+        seats = [
+            Seat(post.node.name, address, interface, tuple(free[1:]), post.node.devices)
+            for post, (address, interface), free in zip(posts, homes, ports, strict=True)
+        ]
+        master, self._first_port = self._first_port or ports[0][0], None
+        return seats, master
+
+    def _guessed_seat(self, job: Job, node: Node) -> Seat:
+        address = node.address or node.name.rpartition("@")[2]
+        interface = node.interface or self.interface or "(its interface)"
+        return Seat(node.name, address, interface, (0,) * job.ranks_per_node, node.devices)
+
+    def _reach(self, node: Node) -> Post:
+        return Post(node, self.carrier.reach(node, boot_command(node.python)))
+
+    def _revisit(self, node: Node) -> Post:
+        post = self._reach(node)
+        post.patience = SWEEP_SECONDS
+        return post
+
+
+def greet(posts: Sequence[Post], limit: float) -> list[dict[str, Any]]:
+    """What each node says of itself; `offset` takes its monotonic clock to ours."""
+    for post in posts:
+        post.say({"do": "greet", "patience": PATIENCE_SECONDS})
+    hellos = []
+    for hello, _ in answers(gather(posts, "hello", limit)):
+        since = time.time() - hello["received"]
+        hellos.append({**hello, "offset": time.monotonic() - since - hello["mono"]})
+    return hellos
+
+
+def address_of(node: Node, hello: Mapping[str, Any], interface: str | None) -> tuple[str, str]:
+    """The address that the others find it by, and its interface: what was named, else how it was reached."""
+    own: dict[str, str] = hello["addresses"]
+    if wanted := node.interface or interface:
+        if wanted not in own:
+            raise NodeError(
+                node.name, f"it has no interface '{wanted}' with an address; it has {_listed(own)}"
+            )
+        return own[wanted], wanted
+    by_address = {address: name for name, address in own.items() if not address.startswith("127.")}
+    if node.address is not None:
+        address = _resolved(node.address)
+        if address not in by_address:
+            raise NodeError(node.name, f"{node.address} is not one of its addresses: {_listed(own)}")
+        return address, by_address[address]
+    for guess in (hello["reached_at"], _resolved(node.name.rpartition("@")[2]), _resolved(hello["host"])):
+        if guess in by_address:
+            return guess, by_address[guess]
+    if len(by_address) == 1:
+        return next(iter(by_address.items()))
+    raise NodeError(node.name, f"it has several addresses ({_listed(own)}); name one with --interface")
+
+
+def close(posts: Iterable[Post]) -> None:
+    for post in posts:
+        post.say({"do": "stop"})
+        post.close()
+
+
+def _send(post: Post, parcel: Parcel) -> str:
+    for piece in parcel.pieces():
+        post.say({"do": "piece"}, piece)
+    post.say({"do": "unpack", "name": parcel.name, "sha256": parcel.sha256})
+    ((answer, _),) = answers(gather([post], "have", DELIVERY_SECONDS))
+    return str(answer["path"])
+
+
+def _resolved(name: str) -> str | None:
+    with contextlib.suppress(OSError, UnicodeError):
+        return socket.gethostbyname(name)
+    return None
+
+
+def _listed(own: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {address}" for name, address in own.items()) or "none"

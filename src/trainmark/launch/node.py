@@ -1,0 +1,54 @@
+"""A node: a machine that ranks can be placed on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from trainmark.errors import UserError
+
+# Nothing that a shell or an option parser could take for something else.
+HOST = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_\[][A-Za-z0-9._:\[\]-]*")
+INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:-]{0,14}")
+
+
+@dataclass(frozen=True)
+class Node:
+    """`name` is how it is reached and called; what is None is found out from the node itself."""
+
+    name: str
+    address: str | None = None
+    slots: int | None = None
+    devices: tuple[int, ...] | None = None
+    interface: str | None = None
+    python: str = "python3"
+    scratch: str | None = None
+    labels: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not HOST.fullmatch(self.name):
+            raise UserError(
+                f"{self.name!r} cannot name a host; use letters, digits, '.', '-', '_', ':' and '@'."
+            )
+        if self.address is not None and not HOST.fullmatch(self.address):
+            raise UserError(
+                f"{self.address!r} is no address of {self.name}; give a host name or an IP address."
+            )
+        if self.interface is not None and not INTERFACE.fullmatch(self.interface):
+            raise UserError(
+                f"{self.interface!r} is no network interface; `ip link` on {self.name} lists them."
+            )
+        if self.python.startswith("-") or not self.python.isprintable():
+            raise UserError(f"{self.python!r} is no Python of {self.name}; give its path.")
+
+
+class NodeError(RuntimeError):
+    """A node that cannot be used; the message is one sentence without the node's name."""
+
+    def __init__(self, node: str, reason: str) -> None:
+        super().__init__(reason)
+        self.node = node
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.reason}"

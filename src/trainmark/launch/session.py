@@ -1,0 +1,176 @@
+"""A started job: one agent on each node, heard together, and ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmark.launch.agent.log import Log
+from trainmark.launch.agent.processes import kill_marked
+from trainmark.launch.job import Exited, Job, Loss
+from trainmark.launch.node import Node, NodeError
+from trainmark.launch.placement import MARK
+from trainmark.launch.post import Post, gather, heard_from
+
+GRACE_SECONDS = 3.0
+STOP_SECONDS = 12.0
+SWEEP_SECONDS = 4.0
+EVENT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+class AgentSession:
+    """`posts` in the order of their nodes; `revisit` opens a new post on a node whose agent has died."""
+
+    def __init__(
+        self,
+        job: Job,
+        posts: Sequence[Post],
+        mark: str,
+        secrets: Sequence[str] = (),
+        revisit: Callable[[Node], Post] | None = None,
+        why_lost: Callable[[Node], str | None] = lambda node: None,
+    ) -> None:
+        self._job = job
+        self._posts = posts
+        self._mark = f"{MARK}={mark}"
+        self._secrets = secrets
+        self._revisit = revisit
+        self._why_lost = why_lost
+        self._logs: dict[int, Log] = {}
+        self._running = set(range(job.world_size))
+        self._losses: list[Loss] = []
+        self._offsets = dict.fromkeys(posts, 0.0)
+        self.lost_output: OSError | None = None
+        self.root_pid = posts[0].channel.pid if revisit is None else None
+
+    def node_of(self, rank: int) -> str | None:
+        return None if self._revisit is None else self._post_of(rank).node.name
+
+    def set_clock(self, post: Post, offset: float) -> None:
+        """What to add to the node's monotonic times to have them on ours."""
+        self._offsets[post] = offset
+
+    def exits(self, timeout: float) -> list[Exited]:
+        waiting = [post for post in self._posts if post.closed is None and not post.gone]
+        ready = heard_from(waiting, timeout)
+        gone = []
+        for post in waiting:
+            for message, payload in post.take() if post.incoming in ready else []:
+                if (exited := self._hear(post, message, payload)) is not None:
+                    gone.append(exited)
+            post.pulse()
+            post.mind_silence()
+            if post.closed is not None and not post.gone:
+                self._note_loss(post)
+        self._running -= {exited.rank for exited in gone}
+        return gone
+
+    def lost(self) -> Loss | None:
+        return self._losses[0] if self._losses else None
+
+    def doubtful(self) -> bool:
+        """Whether a node has been silent for longer than a living one is."""
+        now = time.monotonic()
+        return any(
+            post.closed is None and post.patience is not None and now - post.heard > post.patience / 3
+            for post in self._posts
+        )
+
+    def show_stacks(self) -> None:
+        for post in self._posts:
+            post.say({"do": "stacks"})
+
+    def stop(self) -> None:
+        for post in self._posts:
+            post.say({"do": "stop"})
+        deadline = time.monotonic() + GRACE_SECONDS + STOP_SECONDS
+        while any(post.closed is None and not post.gone for post in self._posts):
+            self.exits(0.1)
+            if time.monotonic() > deadline:
+                break
+        for post in self._posts:
+            code = post.close()
+            if not post.gone and not post.silent:
+                self._sweep(post, code)
+        for log in self._logs.values():
+            log.close()
+        self._logs.clear()
+
+    def _hear(self, post: Post, message: dict[str, Any], payload: bytes) -> Exited | None:
+        event = message["event"]
+        if event == "exited" and message["rank"] in self._running:
+            return Exited(message["rank"], message["code"], message["oom_kills"])
+        if event == "output":
+            self._keep_output(message["rank"], payload, message["mono"] + self._offsets[post])
+        elif event == "grew":
+            self._keep_events(post, message["file"], payload)
+        elif event == "full":
+            self._losses.append(Loss(post.node.name, f"no room left in {message['path']}"))
+        elif event == "trouble":
+            self._losses.append(Loss(post.node.name, message["reason"]))
+        elif event == "lost-output":
+            self.lost_output = OSError(message["number"], message["reason"], message["path"])
+        return None
+
+    def _keep_output(self, rank: int, chunk: bytes, moment: float) -> None:
+        if rank not in range(self._job.world_size):
+            return
+        log = self._logs.get(rank)
+        if log is None:
+            log = self._logs[rank] = Log(self._job.log(rank), self._secrets)
+        log.add(chunk, moment)
+        self.lost_output = self.lost_output or log.trouble
+
+    def _keep_events(self, post: Post, name: str, grown: bytes) -> None:
+        """The name is the node's word: it must not lead anywhere else."""
+        if not EVENT_FILE.fullmatch(name):
+            return
+        try:
+            with (self._job.folder / "events" / name).open("ab") as file:
+                file.write(grown)
+        except OSError as error:
+            self.lost_output = self.lost_output or error
+
+    def _note_loss(self, post: Post) -> None:
+        if not self._running & set(self._ranks_of(post)):
+            return
+        if self._revisit is None:
+            self._losses.append(Loss(None, "the process that watched the ranks was killed"))
+        else:
+            reason = self._why_lost(post.node) or str(post.closed)
+            self._losses.append(Loss(post.node.name, reason))
+
+    def _ranks_of(self, post: Post) -> range:
+        share = self._job.world_size // len(self._posts)
+        first = share * list(self._posts).index(post)
+        return range(first, first + share)
+
+    def _post_of(self, rank: int) -> Post:
+        return self._posts[rank * len(self._posts) // self._job.world_size]
+
+    def _sweep(self, post: Post, code: int | None) -> None:
+        """An agent that was killed could not clean up; what bears the job's mark is ended in its stead.
+
+        One that only cannot be heard does so itself, once its patience with us is over.
+        """
+        if self._revisit is None:
+            if code is None or code < 0:
+                kill_marked(self._mark)
+            return
+        with contextlib.suppress(NodeError, OSError):
+            again = self._revisit(post.node)
+            try:
+                again.say({"do": "greet"})
+                again.say({"do": "sweep", "mark": self._mark})
+                gather([again], "swept", SWEEP_SECONDS)
+            finally:
+                again.close()
+
+
+def make_folders(folder: Path) -> None:
+    for part in ("logs", "events"):
+        (folder / part).mkdir(parents=True, exist_ok=True)

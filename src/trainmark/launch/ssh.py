@@ -1,0 +1,56 @@
+"""ssh: OpenSSH's own client, so keys, jump hosts and ~/.ssh/config are honoured."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainmark.launch.channel import PipeChannel
+from trainmark.launch.node import Node
+
+# A question at the terminal would wait for ever; an unknown host key is refused, whatever the user's own
+# configuration says, unless an option here says otherwise.
+ALWAYS = (
+    *("-T", "-a", "-x", "-e", "none"),
+    *("-o", "BatchMode=yes"),
+    *("-o", "ServerAliveInterval=3", "-o", "ServerAliveCountMax=3"),
+)
+UNLESS_NAMED = ("StrictHostKeyChecking=yes", "ConnectTimeout=10")
+
+
+class Ssh:
+    """`options` are OpenSSH's, as after -o; they come before ours."""
+
+    name = "ssh"
+    hello_seconds = 20.0
+
+    def __init__(
+        self, nodes: Sequence[Node], config: Path | None = None, options: Sequence[str] = ()
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._config = config
+        self._options = tuple(options)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return self._nodes
+
+    def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
+        channel = PipeChannel(self._words(node, command))
+        channel.pid = None
+        return channel
+
+    def shown(self, node: Node, command: Sequence[str]) -> str:
+        return shlex.join(self._words(node, command))
+
+    def why_lost(self, node: Node) -> str | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+    def _words(self, node: Node, command: Sequence[str]) -> list[str]:
+        config = ["-F", str(self._config)] if self._config else []
+        options = [word for each in (*self._options, *UNLESS_NAMED) for word in ("-o", each)]
+        # One word for the shell on the far side, which is the user's and may be any.
+        return ["ssh", *ALWAYS, *options, *config, "--", node.name, f"exec {shlex.join(command)}"]
