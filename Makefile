@@ -7,12 +7,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo test lint frameworks bench clean
+.PHONY: demo test lint frameworks ray bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
 
-test: lint frameworks
+test: lint frameworks ray
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.test
@@ -24,11 +24,17 @@ lint: $(VENV)/.test
 frameworks: $(VENV)/.demo
 	-$(BIN)/trainmark frameworks install $(FRAMEWORKS)
 
+# For the tests of the launcher for Ray; where it cannot be had they are skipped with the reason.
+ray: .venv-ray/.ready
+
+.venv-ray/.ready: requirements/ray.txt
+	-$(PYTHON) -m venv .venv-ray && .venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/ray.txt && touch $@
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) dist build
+	rm -rf $(VENV) .venv-ray dist build
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Trainmark needs Python 3.10 or later; name one with PYTHON=…")'

@@ -15,6 +15,7 @@ MEASUREMENTS = {
     "events": "1,000,000 step events read into a trace",
     "reading": "a foreign log read, beside a plain search of the same bytes",
     "sampler": "the device sampler at its two looks a second",
+    "forecast": "a forecast up to 4,096 devices",
 }
 
 

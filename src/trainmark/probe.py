@@ -23,6 +23,7 @@ from collections import deque
 from typing import IO, Any, Deque
 
 EVENTS_FOLDER = "TRAINMARK_EVENTS"
+NODE = "TRAINMARK_NODE"
 FLUSH_SECONDS = 0.25
 # A device that runs this many steps behind the host is waited for: the queue must not grow without end.
 MOST_PENDING = 64
@@ -58,7 +59,10 @@ class Run:
         self._wall_offset = time.time() - time.monotonic()
 
     def step(self, samples: float, **numbers: Any) -> None:
-        """The step that just ended: its samples, and `loss`, `lr`, `data_wait`, `memory` where known.
+        """The step that just ended: its samples, and `loss`, `lr`, `memory` where known.
+
+        `data_wait`, `compute` and `communication` are seconds of the step: waiting for data, working, and
+        doing nothing but waiting for the gradients of other ranks.
 
         A number may be a callable without arguments: it is called once the device has passed the step,
         so that reading a loss back never stalls the pipeline.
@@ -157,6 +161,8 @@ def start(
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
     file = open(os.path.join(folder, "rank{}.jsonl".format(rank)), "ab", buffering=0)
+    if NODE in os.environ:
+        facts.setdefault("node", os.environ[NODE])
     run = Run(file, rank, clock or HostClock())
     run._emit("run_start", time.monotonic(), world_size=world_size, unit=unit, scope=scope, facts=facts)
     run.flush()

@@ -15,6 +15,7 @@ SMALL = {
     "events": {"steps": 100},
     "reading": {"size": 100_000, "large": 100_000},
     "sampler": {"repeats": 2, "seconds": 0.6},
+    "forecast": {"nodes": 4, "repeats": 2},
 }
 
 

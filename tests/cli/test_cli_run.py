@@ -68,7 +68,7 @@ def test_a_dry_run_shows_every_trial_with_its_command_and_makes_nothing(trainmar
 def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
     said = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
     assert said.code == 0
-    assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1" in said.out
+    assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1 (--hosts names more)" in said.out
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,11 @@ def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
         ("train {batch}", [], "the command has no value for '{batch}'; did you mean 'batch_per_device'?"),
         ("true", ["workload.reader=prob"], "there is no reader 'prob'; did you mean 'probe'?"),
         ("true", ["workload.pattern=("], "'pattern' takes a regular expression, not '('"),
-        ("true", ["topology=9n1g"], "nothing in this suite can run here: needs 9 nodes; this run has 1."),
+        (
+            "true",
+            ["topology=9n1g"],
+            "nothing in this suite can run here: needs 9 nodes; this run has 1 (--hosts names more).",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_made(

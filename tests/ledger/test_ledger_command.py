@@ -11,7 +11,7 @@ from trainmark.cli.main import trainmark
 from trainmark.errors import UserError
 from trainmark.ledger import load
 from trainmark.ledger.load import parse
-from trainmark.report import html, ledger_page, ledger_svg
+from trainmark.report import ledger_page, ledger_svg, page
 
 HOSTILE = """\
 source: {title: "<img src=x onerror=alert(1)>", page: "javascript:1", confidence: published}
@@ -100,4 +100,4 @@ def test_a_choice_with_no_throughput_at_all_still_makes_a_file(render, without_t
 def test_the_page_runs_only_its_own_scripts(without_the_library):
     policy = re.search(r'Content-Security-Policy" content="(.*?)"', ledger_page.render(load()))[1]
     assert policy.count("sha256-") == 3
-    assert html.policy([])[:18] == "default-src 'none'" and policy.startswith("default-src &#39;none&#39;")
+    assert page.policy([])[:18] == "default-src 'none'" and policy.startswith("default-src &#39;none&#39;")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -23,15 +23,24 @@ def events_of(
     ranks: int = 1,
     scope: Scope = Scope.RANK,
     late: dict[int, float] | None = None,
+    nodes: Sequence[str] | None = None,
+    waits: np.ndarray | None = None,
     **step_fields: object,
 ) -> Iterator[Event]:
-    """All ranks' events, rank after rank; `late` ranks end every step so much later."""
+    """All ranks' events, rank after rank; `late` ranks end every step so much later.
+
+    `waits` says by rank, or by rank and step, how long a rank did nothing but wait for the others.
+    """
     ends = STARTED + np.cumsum(step_seconds)
     for rank in range(ranks):
-        yield RunStart(rank, ranks, STARTED, STARTED + WALL_OFFSET, "images", scope, {"device_name": "cpu"})
+        facts = {"device_name": "cpu", **({"node": nodes[rank]} if nodes else {})}
+        yield RunStart(rank, ranks, STARTED, STARTED + WALL_OFFSET, "images", scope, facts)
+        if waits is not None:
+            waited = np.broadcast_to(np.reshape(waits[rank], (-1,)), len(ends))
         delay = (late or {}).get(rank, 0.0)
         for step, end in enumerate(ends):
-            yield Step(rank, step, end + delay, end + delay + WALL_OFFSET, samples, **step_fields)
+            told = {} if waits is None else {"communication": float(waited[step])}
+            yield Step(rank, step, end + delay, end + delay + WALL_OFFSET, samples, **told, **step_fields)
         yield RunEnd(rank, float(ends[-1]) + 1, float(ends[-1]) + 1 + WALL_OFFSET, {"peak_flops": 1e12})
 
 

@@ -58,6 +58,44 @@ def test_ranks_on_another_host_are_brought_onto_one_clock():
     assert apart.ends == pytest.approx(here.ends)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_host_whose_clock_is_off_changes_no_step_time(named):
+    def elsewhere(event):
+        return replace(event, mono=event.mono + 777_000, wall=event.wall + 0.7) if event.rank == 1 else event
+
+    seconds = np.linspace(0.3, 0.6, 30)
+    here = trace_of(events_of(seconds, ranks=2))
+    apart = trace_of(map(elsewhere, events_of(seconds, ranks=2, nodes=["a", "b"] if named else None)))
+    assert apart.ends == pytest.approx(here.ends)
+    assert (here.one_clock, apart.one_clock) == (True, False)
+
+
+def test_hosts_that_booted_together_are_told_apart_by_their_names():
+    def elsewhere(event):
+        return replace(event, mono=event.mono + 0.7, wall=event.wall + 0.7) if event.rank == 1 else event
+
+    apart = trace_of(map(elsewhere, events_of(TEN_STEPS, ranks=2, nodes=["a", "b"])))
+    assert apart.step_seconds == pytest.approx(TEN_STEPS)
+
+
+def test_each_rank_keeps_its_own_parts_of_a_step():
+    events = events_of(TEN_STEPS, ranks=2, waits=np.array([0.1, 0.2]), nodes=["a", "b"], compute=0.3)
+    trace = trace_of(events)
+    assert trace.nodes == ("a", "b")
+    assert trace.rank_communication[:, 3].tolist() == [0.1, 0.2]
+    assert trace.rank_compute.shape == (2, 10)
+    assert trace.rank_data_wait is None
+
+
+def test_parts_that_some_steps_do_not_tell_are_unknown():
+    events = [
+        replace(e, compute=None) if isinstance(e, Step) and e.step == 0 else e
+        for e in events_of(TEN_STEPS, compute=0.3, data_wait=0.1)
+    ]
+    assert trace_of(events).rank_compute is None
+    assert trace_of(events).rank_data_wait is not None
+
+
 def test_wall_time_serves_where_monotonic_time_is_missing():
     trace = trace_of(replace(event, mono=None) for event in events_of(TEN_STEPS))
     assert trace.start == STARTED + WALL_OFFSET

@@ -105,12 +105,17 @@ def test_reduced_precision_in_nchw_is_doubted_on_cuda(precision, layout, device,
     assert (DoubtCode.WRONG_LAYOUT in _doubts(trace_from(LEVEL), key=key)) is doubted
 
 
-def test_a_rank_that_is_slower_than_the_others_is_doubted_by_name():
-    trace = trace_from(LEVEL)
-    slow = replace(trace, rank_seconds=np.stack([LEVEL, LEVEL * 1.1]))
-    close = replace(trace, rank_seconds=np.stack([LEVEL, LEVEL * 1.04]))
-    assert "Rank 1's median step is 10.0% above" in _doubts(slow)[DoubtCode.STRAGGLER]
-    assert DoubtCode.STRAGGLER not in _doubts(close)
+def test_a_rank_that_holds_the_others_back_is_doubted_by_name_and_cost():
+    waits = np.array([0.1, 0.1, 0.0])
+    message = _doubts(trace_of(events_of(LEVEL, ranks=3, waits=waits)))[DoubtCode.STRAGGLER]
+    assert message.startswith("Rank 2 holds the others back")
+    assert "costs 20.0% of the throughput (96 images/s)" in message
+
+
+def test_where_working_and_waiting_cannot_be_told_apart_a_late_rank_is_doubted_with_that_word():
+    message = _doubts(trace_of(events_of(LEVEL, ranks=3, late={1: 0.05})))[DoubtCode.STRAGGLER]
+    assert message.startswith("Rank 1 ends its steps later than the others by 10.0% of a step")
+    assert "cannot be told apart" in message
 
 
 @pytest.mark.parametrize(("clock", "doubted"), [(1900.0, False), (1500.0, True)])

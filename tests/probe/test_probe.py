@@ -42,6 +42,20 @@ def events(tmp_path, monkeypatch) -> Path:
     return tmp_path / "rank0.jsonl"
 
 
+def test_the_node_is_told_where_the_launcher_names_it(events, monkeypatch):
+    monkeypatch.setenv(probe.NODE, "gpu-07")
+    probe.start(unit="images", framework="none").end()
+    assert next(read(events)).facts == {"framework": "none", "node": "gpu-07"}
+
+
+def test_the_parts_of_a_step_come_back_as_they_were_told(events):
+    run = probe.start()
+    run.step(samples=8, data_wait=0.1, compute=lambda: 0.3, communication=lambda: 0.2)
+    run.end()
+    (step,) = (event for event in read(events) if isinstance(event, Step))
+    assert (step.data_wait, step.compute, step.communication) == (0.1, 0.3, 0.2)
+
+
 class LaggingClock(probe.HostClock):
     """A device that passes a step only when it is told to, or waited for."""
 

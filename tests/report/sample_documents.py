@@ -8,7 +8,18 @@ from statistics import median
 from typing import Any
 
 from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.figure import Interval, Ratio, Result, StepTimes, Utilisation
+from trainmark.measure.figure import (
+    Breakdown,
+    Interval,
+    RankTimes,
+    Ratio,
+    Result,
+    StepParts,
+    StepTimes,
+    Straggler,
+    TimeShares,
+    Utilisation,
+)
 from trainmark.measure.key import Key
 from trainmark.report.conformance import Conformance
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
@@ -202,6 +213,44 @@ def six() -> Document:
         cpu(), title="ResNet-50 in six frameworks on two CPU cores", results=results, conformance=marks,
         trials=trial_lines(results),
         skipped=(("mxnet-fp32-b4-1n1g-any-s64", "mxnet is not installed: `trainmark frameworks install`"),),
+    )  # fmt: skip
+
+
+def parts(devices: int, nodes: int, efficiency: float, slow: int | None = None) -> Breakdown:
+    """What steps of 120 ms at that efficiency may be made of; node `slow` has the slower ranks."""
+    own = 0.99 * efficiency + 0.02
+    straggling = 0.112 if slow is not None else 0.0
+    communication = 1 - own - straggling
+    told = []
+    for rank in range(devices):
+        node = rank * nodes // devices
+        working = own + straggling if node == slow else own
+        shares = TimeShares(working - 0.02, 1 - working, 0.015, 0.005)
+        told.append(RankTimes(rank, f"node{node}", shares, 0.12 * working))
+    waiting = sum(rank.shares.communication for rank in told) / devices
+    shares = TimeShares(0.98 - waiting, waiting, 0.015, 0.005)
+    return Breakdown(shares, StepParts(own - 0.02, 0.015, 0.005, straggling, communication), tuple(told))
+
+
+def cluster() -> Document:
+    """Weak scaling to four nodes, one of which is slow, and one batch shared by one device to eight."""
+    key = replace(GPU, device="NVIDIA H200")
+    alone = Breakdown(TimeShares(0.985, 0, 0.01, 0.005), StepParts(0.985, 0.01, 0.005, 0, 0), ())
+    slow = Straggler(None, "node2", 0.111, 0.098, 0.112, 9_050.0)
+    figures = [result(key, 2904.4, 2904.4, breakdown=alone)]
+    for nodes, devices, share in ((1, 8, 0.93), (2, 8, 0.89), (4, 8, 0.804)):
+        placed = replace(key, nodes=nodes, devices_per_node=devices)
+        held = 2 if nodes == 4 else None
+        told: dict[str, Any] = {"breakdown": parts(nodes * devices, nodes, share, held)}
+        told |= {"stragglers": (slow,)} if held else {}
+        figures.append(result(placed, 2904.4 * nodes * devices * share, 2904.4, **told))
+    for devices, share in ((2, 0.94), (4, 0.85), (8, 0.66)):
+        placed = replace(key, devices_per_node=devices, batch_per_device=256 // devices)
+        figures.append(result(placed, 2904.4 * devices * share, breakdown=parts(devices, 1, share)))
+    results = tuple(figures)
+    return replace(
+        h200(), title="ResNet-50 v1.5 on four nodes", results=results, trials=trial_lines(results),
+        traces=(trace(results[0]),), samples=(), skipped=(),
     )  # fmt: skip
 
 

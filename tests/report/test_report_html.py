@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, single
 
-from trainmark.report import html
+from trainmark.report import html, page
 from trainmark.report.group import by_series, headlines
 from trainmark.report.plots import plots
 from trainmark.report.words import words
@@ -55,7 +55,7 @@ def test_hostile_text_is_shown_and_not_computed():
 
 
 def test_the_embedded_figures_hold_no_bare_angle_bracket_or_ampersand():
-    text = html.embedded({"text": HOSTILE})
+    text = page.embedded({"text": HOSTILE})
     assert not re.search("[<>&\u2028]", text)
     assert json.loads(text)["text"] == HOSTILE
 

@@ -12,13 +12,14 @@ RESULT_NAMES = {
     "throughput", "speedup", "efficiency", "memory_bytes", "step_seconds",
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts", "published",
+    "time_shares", "step_parts", "ranks", "stragglers",
     "settling_steps", "share_of_best", "published_of_framework", "conformance",
 }  # fmt: skip
 
 
 def test_the_names_of_the_contract_are_all_there_and_no_others():
     tree = json.loads(json_report.render(h200()))
-    assert set(tree) == {"run", "results", "trials", "skipped", "environment"}
+    assert set(tree) == {"run", "results", "scaling", "trials", "skipped", "environment"}
     assert set(tree["run"]) == {"name", "title", "about", "created", "version", "command", "suite"}
     assert set(tree["results"][0]) == RESULT_NAMES
     assert set(tree["results"][0]["throughput"]) == {"median", "low", "high", "n", "unit", "confidence"}

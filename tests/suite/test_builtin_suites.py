@@ -59,9 +59,16 @@ def test_resnet50_dlperf_is_exactly_the_published_matrix():
 
 
 def test_resnet50_scaling_counts_up_to_the_devices_that_are_there():
-    cases = load("resnet50-scaling", devices_here=6).cases
+    cases = load("resnet50-scaling", here=Topology(1, 6)).cases
     topologies = [str(case.topology) for case in cases if case.when == "cuda"]
     assert topologies == ["1n1g", "1n2g", "1n4g", "1n6g"]
+
+
+@pytest.mark.parametrize("when", ["cuda", "cpu"])
+def test_resnet50_strong_scaling_shares_one_batch_among_the_devices(when):
+    cases = [case for case in load("resnet50-strong-scaling").cases if case.when == when]
+    assert len({case.batch_per_device * case.topology.devices for case in cases}) == 1
+    assert len({case.topology for case in cases}) == len(cases) > 2
 
 
 def test_quick_measures_one_and_two_devices_often_enough_for_an_interval():

@@ -58,7 +58,7 @@ def test_repeats_that_depend_on_the_spread_are_not_certain():
 @pytest.mark.parametrize(
     ("case", "machine", "reason"),
     [
-        ("topology: 2n8g", Machine("cuda", 8), "needs 2 nodes; this run has 1"),
+        ("topology: 2n8g", Machine("cuda", 8), "needs 2 nodes; this run has 1 (--hosts names more)"),
         ("topology: 1n8g", Machine("cuda", 1), "needs 8 CUDA devices a node; this machine has 1"),
         ("topology: 1n4g", Machine("cpu", 2, cores=2), "needs 4 cores, one a rank; this machine has 2"),
         ("device: cuda", CPU, "needs a CUDA device; this machine has none"),
@@ -118,7 +118,7 @@ def test_what_is_no_topology_is_refused(written):
 @settings(deadline=None)
 @given(st.integers(1, 5000))
 def test_powers_of_two_go_from_one_device_to_all_of_them(most):
-    counts = [topology.devices_per_node for topology in powers_of_two(most)]
+    counts = [topology.devices_per_node for topology in powers_of_two(Topology(1, most))]
     assert (counts[0], counts[-1]) == (1, most)
     assert counts == sorted(set(counts))
     assert all(count & (count - 1) == 0 for count in counts[:-1])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import socket
 import subprocess
 import sys
@@ -11,9 +12,12 @@ from pytorch_workload import CPU, HANG_SECONDS, PROGRAM, TINY, asked, environmen
 from two_rank_program import RATE, STEPS
 
 from trainmark.events.stream import read
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import Rules, measure_trial
 from trainmark.workloads.resnet50.shared import recipe
 
 PROGRAM_FILE = Path(__file__).with_name("two_rank_program.py")
+SLOW_PROGRAM = Path(__file__).with_name("slow_rank_program.py")
 
 
 def on_two_ranks(command: list[str], **variables: str) -> None:
@@ -95,6 +99,46 @@ def test_two_ranks_train_as_one_process_with_the_mean_of_both_gradients(two_rank
 def test_each_rank_keeps_the_batch_norm_statistics_of_its_own_images(rank, two_ranks, alone):
     for name, statistic in alone.statistics[rank].items():
         torch.testing.assert_close(two_ranks[rank]["state"][name], statistic, rtol=1e-3, atol=1e-5)
+
+
+def traced(folder, *arguments, **variables):
+    on_two_ranks([*arguments, *TINY, "--steps", "14"], TRAINMARK_EVENTS=str(folder), **variables)
+    return [list(read(folder / f"rank{rank}.jsonl")) for rank in range(2)]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    return traced(tmp_path_factory.mktemp("told"), "-m", PROGRAM)
+
+
+def test_two_ranks_tell_their_computing_from_their_waiting(told):
+    steps = [step for events in told for step in steps_in(events)]
+    assert all(step.compute > 0 and step.communication > 0 for step in steps)
+
+
+def test_what_a_rank_tells_of_a_step_fits_into_it(told):
+    for events in told:
+        steps = steps_in(events)
+        for before, step in itertools.pairwise(steps):
+            assert step.compute + step.communication + step.data_wait <= step.mono - before.mono
+
+
+def test_rank_0_tells_its_gradient_buckets_in_the_order_in_which_they_are_ready(told):
+    facts = told[0][-1].facts
+    ready = [bucket["ready_seconds"] for bucket in facts["gradient_buckets"]]
+    assert sum(bucket["bytes"] for bucket in facts["gradient_buckets"]) == 4 * recipe.PARAMETERS
+    assert len(ready) > 2
+    assert ready == sorted(ready)
+    assert ready[-1] == pytest.approx(facts["backward_seconds"])
+    assert "gradient_buckets" not in told[1][-1].facts
+
+
+def test_a_rank_that_holds_the_other_back_is_named(tmp_path):
+    ranks = traced(tmp_path, str(SLOW_PROGRAM), SLOW_RANK="1", SLOW_SECONDS="0.5")
+    trace = trace_of(event for events in ranks for event in events)
+    (slow,) = measure_trial(trace, Rules(warmup_steps=3)).stragglers
+    assert slow.rank == 1
+    assert 0 < slow.cost < 1
 
 
 def test_two_ranks_report_their_own_batch_and_the_rate_of_both(tmp_path):

@@ -19,7 +19,8 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
         return
     for number, trial in enumerate(told["trials"], 1):
         click.echo(f"{number:>4}  {trial['id']}")
-        click.echo(f"      {trial['command']}")
+        for node, command in trial["commands"]:
+            click.echo(f"      {node + ': ' if len(trial['commands']) > 1 else ''}{command}")
     for skip in told["skipped"]:
         click.echo(f"skip  {skip['case']}: {skip['reason']}")
     more = told["most_trials"] - len(told["trials"])
@@ -30,22 +31,31 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
 
 
 def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
+    from trainmark.launch.local import LocalLauncher
     from trainmark.runner.command import job_of
     from trainmark.runner.estimate import history, plan_seconds
 
     plan = prepared.plan
     known = history(runs)
 
-    def command(trial: Any) -> str:
+    def commands(trial: Any) -> list[tuple[str, str]]:
         folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"
         job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder)
-        ranks = f"  × {job.world_size} ranks" if job.world_size > 1 else ""
-        return job.shell() + ranks
+        launcher = LocalLauncher() if prepared.cluster is None else prepared.cluster.launcher
+        return list(launcher.shown(job))
 
     certain = plan.certain()
     return {
         "suite": prepared.suite.name,
-        "trials": [{"id": trial.id, "case": trial.case.slug, "command": command(trial)} for trial in certain],
+        "trials": [
+            {
+                "id": trial.id,
+                "case": trial.case.slug,
+                "command": commands(trial)[-1][1],
+                "commands": commands(trial),
+            }
+            for trial in certain
+        ],
         "skipped": [{"case": skip.case.slug, "reason": skip.reason} for skip in plan.skipped],
         "most_trials": sum(case.rules.repeats.most for case in plan.cases),
         "seconds": plan_seconds(plan, known),

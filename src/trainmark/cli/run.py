@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.cluster_options import cluster_options
 from trainmark.cli.options import json_option, runs_option
 
 if TYPE_CHECKING:
+    from trainmark.launch.choice import Choice
     from trainmark.runner.prepare import Prepared
     from trainmark.store.run import RunFolder
 
@@ -45,6 +48,10 @@ SHORTHANDS = {
 @click.option("--resume", is_flag=True, help="Go on with a run (by name, path or latest) where it stopped.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed trials again too.")
 @click.option("--port", type=click.IntRange(1, 65535), help="The first port to try for the ranks to meet on.")
+@cluster_options
+@click.option(
+    "--exclude-bad-nodes", is_flag=True, help="Leave out a node that fails twice, and go on without."
+)
 @json_option
 def run_command(
     suite: str,
@@ -55,6 +62,8 @@ def run_command(
     resume: bool,
     retry_failed: bool,
     port: int | None,
+    choice: Choice,
+    exclude_bad_nodes: bool,
     as_json: bool,
     **shorthands: str | None,
 ) -> int:
@@ -70,7 +79,13 @@ def run_command(
       trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
       trainmark run my-suite.yaml --name before-upgrade
       trainmark run --resume before-upgrade
+      trainmark run resnet50-dlperf --hosts node1,node2,node3,node4
+      trainmark run resnet50-dlperf --launcher slurm --launcher-option=--partition=gpu
     """
+    from dataclasses import replace
+
+    from trainmark.launch.choice import from_dict
+    from trainmark.launch.outcome import Outcome
     from trainmark.runner.prepare import prepare, prepare_again
     from trainmark.runner.start import forget_failures, new_run
     from trainmark.store.run import find_run
@@ -79,6 +94,7 @@ def run_command(
         f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
     ]
     changes = (*overrides, *given)
+    choice = replace(choice, port=port, exclude_bad_nodes=exclude_bad_nodes)
     if retry_failed and not resume:
         raise click.UsageError("--retry-failed goes with --resume.")
     if resume:
@@ -87,15 +103,18 @@ def run_command(
                 "a resumed run keeps its suite; leave out --set, its short forms and --dry-run."
             )
         run = find_run(name or suite or "latest", runs)
-        prepared = prepare_again(run.suite, run.info.folder)
-        if retry_failed:
-            forget_failures(run)
+        if choice.is_local and run.cluster is not None:
+            choice = replace(from_dict(run.cluster), exclude_bad_nodes=exclude_bad_nodes)
+        prepared = prepare_again(run.suite, run.info.folder, choice)
+        # What went with a node says nothing of the program.
+        forget_failures(run, only=None if retry_failed else Outcome.LOST)
         return _carry_out(run, prepared, port, as_json)
-    prepared = prepare(suite or "quick", changes)
+    prepared = prepare(suite or "quick", changes, choice)
     if dry_run:
         from trainmark.cli.plan import show_plan
 
         show_plan(prepared, runs, as_json)
+        prepared.close()
         return DONE
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
@@ -115,7 +134,7 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
     display = live_display()
     for skip in prepared.plan.skipped:
         display.note(f"skipped {skip.case.slug}: {skip.reason}")
-    with display:
+    with display, contextlib.closing(prepared):
         try:
             finish = execute(run, prepared, display, port)
         except RunStoppedError as error:

@@ -23,7 +23,10 @@ class Scope(str, Enum):
 
 @dataclass(frozen=True)
 class RunStart:
-    """The first event of a rank; `facts` holds what the workload says of itself (versions, device, …)."""
+    """The first event of a rank; `facts` holds what the workload says of itself (versions, device, …).
+
+    `node` among them is the name of the host that the rank runs on.
+    """
 
     rank: int
     world_size: int
@@ -36,7 +39,11 @@ class RunStart:
 
 @dataclass(frozen=True)
 class Step:
-    """One finished training step; `samples` is never cumulative and counts what RunStart.scope says."""
+    """One finished training step; `samples` is never cumulative and counts what RunStart.scope says.
+
+    `compute`, `communication` and `data_wait` are seconds of this step on this rank. Communication is the
+    time in which the rank did nothing but wait for the others' gradients, not what ran beside its work.
+    """
 
     rank: int
     step: int
@@ -47,6 +54,8 @@ class Step:
     lr: float | None = None
     data_wait: float | None = None
     memory: int | None = None
+    compute: float | None = None
+    communication: float | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,13 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from trainmark.launch.agent.wire import Message
+from trainmark.launch.node import NodeError
+
+if TYPE_CHECKING:
+    from trainmark.launch.cluster import ClusterLauncher
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,32 @@ class AskHere:
             return [Reply(self.nodes[0], None, f"did not answer within {limit:.0f} s", sent, time.time())]
         answer, trouble = understood(done.stdout, done.stderr)
         return [Reply(self.nodes[0], answer, trouble, sent, time.time())]
+
+
+class AskNodes:
+    """The nodes of a cluster, each by an agent of its own; one that cannot be reached says why."""
+
+    def __init__(self, launcher: ClusterLauncher) -> None:
+        self._launcher = launcher
+        self._members = launcher.nodes
+        self.nodes: Sequence[str] = [node.name for node in self._members]
+
+    def __call__(self, program: str, given: Sequence[dict[str, Any]], limit: float) -> list[Reply]:
+        command = ["{python}", "-E", "-s", "-c", program]
+        payloads = [json.dumps(each).encode() for each in given]
+        found = self._launcher.ask(self._members, command, payloads, limit)
+        return [_reply(node, each, limit) for node, each in zip(self.nodes, found, strict=True)]
+
+
+def _reply(node: str, found: Message | NodeError, limit: float) -> Reply:
+    if isinstance(found, NodeError):
+        return Reply(node, None, found.reason, time.time(), time.time())
+    message, output = found
+    sent, received = message["sent"], message["received"]
+    if message["code"] is None:
+        return Reply(node, None, f"did not answer within {limit:.0f} s", sent, received)
+    answer, trouble = understood(output.decode("utf-8", "replace"), message["errors"])
+    return Reply(node, answer, trouble, sent, received)
 
 
 def understood(output: str, errors: str) -> tuple[dict[str, Any] | None, str | None]:

@@ -25,8 +25,11 @@ class Carrier(Protocol):
     def shown(self, node: Node, command: Sequence[str]) -> str:
         """The same as a person would type it."""
 
-    def why_lost(self, node: Node) -> str | None:
-        """What the scheduler says of a node that has gone; None where there is none to ask."""
+    def why_lost(self, node: Node) -> tuple[str, str] | None:
+        """Which node is to blame for one that has gone, and why; None where there is nobody to ask."""
+
+    def gone(self) -> str | None:
+        """Why no node can be reached any more, as after a cancelled allocation; None while they can."""
 
     def close(self) -> None:
         """Gives back what was allotted for the run. Safe to call twice."""

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from trainmark.launch.agent.wire import Message
 from trainmark.launch.bundle import boot_command
 from trainmark.launch.carrier import Carrier
 from trainmark.launch.job import Job
 from trainmark.launch.node import Node, NodeError
-from trainmark.launch.parcel import Parcel
+from trainmark.launch.parcel import Parcel, parcel_of
 from trainmark.launch.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Seat, placement
 from trainmark.launch.post import PATIENCE_SECONDS, Post, answers, gather
 from trainmark.launch.secret import secret_values
 from trainmark.launch.session import GRACE_SECONDS, SWEEP_SECONDS, AgentSession, make_folders
 
 DELIVERY_SECONDS = 600.0
+SLACK_SECONDS = 5.0
 
 
 class ClusterLauncher:
@@ -48,6 +52,15 @@ class ClusterLauncher:
     def bring(self, parcel: Parcel) -> None:
         """From now on every node has it before its ranks start; its path in a job stands for the copy."""
         self._parcels.append(parcel)
+
+    @contextlib.contextmanager
+    def lending(self, folder: Path) -> Iterator[None]:
+        parcel = parcel_of(folder)
+        self._parcels.append(parcel)
+        try:
+            yield
+        finally:
+            self._parcels.remove(parcel)
 
     def start(self, job: Job) -> AgentSession:
         make_folders(job.folder)
@@ -77,14 +90,49 @@ class ClusterLauncher:
             raise
         return posts
 
+    def ask(
+        self,
+        nodes: Sequence[Node],
+        command: Sequence[str],
+        given: Sequence[bytes],
+        limit: float,
+        environment: Mapping[str, str] | None = None,
+    ) -> list[Message | NodeError]:
+        """What a short command prints on each node at the same time, or why it could not be asked."""
+        found: dict[str, Message | NodeError] = {}
+        posts: list[Post] = []
+        for node in nodes:
+            try:
+                posts.append(self._reach(node))
+            except NodeError as error:
+                found[node.name] = error
+        try:
+            posts, troubles = greeted(posts, self.carrier.hello_seconds)
+            found |= troubles
+            question = {"do": "ask", "command": list(command), "limit": limit}
+            payloads = dict(zip((node.name for node in nodes), given, strict=True))
+            places = self.deliver(posts)
+            sent = time.time()
+            for post, place in zip(posts, places, strict=True):
+                own = {"environment": dict(environment or {}), "places": place}
+                post.say({**question, **own}, payloads[post.node.name])
+            for post, answer in zip(posts, gather(posts, "answer", limit + SLACK_SECONDS), strict=True):
+                told = answer if isinstance(answer, NodeError) else ({**answer[0], "sent": sent}, answer[1])
+                found[post.node.name] = told
+        finally:
+            close(posts)
+        return [found[node.name] for node in nodes]
+
     def deliver(self, posts: Sequence[Post]) -> list[dict[str, str]]:
         """For each post, where what was brought lies there; sent only to those that lack it."""
         places: list[dict[str, str]] = [{} for _ in posts]
         for parcel in self._parcels:
-            for post in posts:
+            lacking = [index for index, post in enumerate(posts) if post.node.name not in parcel.there]
+            asked = [posts[index] for index in lacking]
+            for post in asked:
                 post.say({"do": "have", "name": parcel.name})
-            for post, place, (answer, _) in zip(posts, places, answers(gather(posts, "have")), strict=True):
-                place[str(parcel.folder)] = answer["path"] or _send(post, parcel)
+            for index, (answer, _) in zip(lacking, answers(gather(asked, "have")), strict=True):
+                places[index][str(parcel.folder)] = answer["path"] or _send(posts[index], parcel)
         return places
 
     def shown(self, job: Job) -> list[tuple[str, str]]:
@@ -99,6 +147,9 @@ class ClusterLauncher:
                 port = self._first_port or 0
                 told.append((node.name, job.placed(placement(job, rank, seats, port, "…")).shell()))
         return told
+
+    def gone(self) -> str | None:
+        return self.carrier.gone()
 
     def close(self) -> None:
         self.carrier.close()
@@ -156,9 +207,8 @@ class ClusterLauncher:
         return seats, master
 
     def _guessed_seat(self, job: Job, node: Node) -> Seat:
-        address = node.address or node.name.rpartition("@")[2]
         interface = node.interface or self.interface or "(its interface)"
-        return Seat(node.name, address, interface, (0,) * job.ranks_per_node, node.devices)
+        return Seat(node.name, node.usual_address, interface, (0,) * job.ranks_per_node, node.devices)
 
     def _reach(self, node: Node) -> Post:
         return Post(node, self.carrier.reach(node, boot_command(node.python)))
@@ -167,6 +217,20 @@ class ClusterLauncher:
         post = self._reach(node)
         post.patience = SWEEP_SECONDS
         return post
+
+
+def greeted(posts: Sequence[Post], limit: float) -> tuple[list[Post], dict[str, NodeError]]:
+    """Those that can be used, and why the others, which are closed, cannot."""
+    for post in posts:
+        post.say({"do": "greet", "patience": PATIENCE_SECONDS})
+    usable, troubles = [], {}
+    for post, hello in zip(posts, gather(posts, "hello", limit), strict=True):
+        if isinstance(hello, NodeError):
+            troubles[post.node.name] = hello
+            post.close()
+        else:
+            usable.append(post)
+    return usable, troubles
 
 
 def greet(posts: Sequence[Post], limit: float) -> list[dict[str, Any]]:
@@ -210,9 +274,12 @@ def close(posts: Iterable[Post]) -> None:
 
 
 def _send(post: Post, parcel: Parcel) -> str:
+    digest = hashlib.sha256()
     for piece in parcel.pieces():
+        digest.update(piece)
         post.say({"do": "piece"}, piece)
-    post.say({"do": "unpack", "name": parcel.name, "sha256": parcel.sha256})
+        post.catch_up(DELIVERY_SECONDS)
+    post.say({"do": "unpack", "name": parcel.name, "sha256": digest.hexdigest()})
     ((answer, _),) = answers(gather([post], "have", DELIVERY_SECONDS))
     return str(answer["path"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -94,6 +95,9 @@ class Session(Protocol):
 class Launcher(Protocol):
     def start(self, job: Job) -> Session:
         """NodeError where a node that the job needs cannot be used."""
+
+    def lending(self, folder: Path) -> AbstractContextManager[None]:
+        """While it lasts, every node has a copy of the folder, which its path in a job stands for."""
 
     def shown(self, job: Job) -> Sequence[tuple[str, str]]:
         """Each node and the command that a person would type there."""

@@ -7,6 +7,8 @@ import secrets
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from trainmark.launch.agent.network import free_ports
 from trainmark.launch.bundle import boot_command
@@ -47,6 +49,10 @@ class LocalLauncher:
         ]
         post.say({"do": "start", "grace": GRACE_SECONDS, "folder": None, "places": {}, "ranks": ranks})
         return AgentSession(job, [post], mark)
+
+    def lending(self, folder: Path) -> AbstractContextManager[None]:
+        """It is here already."""
+        return nullcontext()
 
     def shown(self, job: Job) -> Sequence[tuple[str, str]]:
         ranks = f"  × {job.world_size} ranks" if job.world_size > 1 else ""

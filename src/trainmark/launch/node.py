@@ -25,6 +25,11 @@ class Node:
     scratch: str | None = None
     labels: tuple[str, ...] = field(default=())
 
+    @property
+    def usual_address(self) -> str:
+        """Where nobody can be asked: the one that was given, else the name it is reached by."""
+        return self.address or self.name.rpartition("@")[2]
+
     def __post_init__(self) -> None:
         if not HOST.fullmatch(self.name):
             raise UserError(

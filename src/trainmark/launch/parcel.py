@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import os
 import tarfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,20 +18,16 @@ LEFT_OUT = frozenset({"__pycache__", ".git", ".venv", "runs", ".mypy_cache", ".p
 
 @dataclass(frozen=True)
 class Parcel:
-    """`folder` is what it stands for here; `name` and `sha256` are its content's."""
+    """`folder` is what it stands for here; `name` is its content's; `there` are nodes that have it."""
 
     folder: Path
-    data: bytes
     name: str
-    sha256: str
-
-    def pieces(self) -> Iterator[bytes]:
-        for start in range(0, len(self.data), PIECE_BYTES):
-            yield self.data[start : start + PIECE_BYTES]
+    pieces: Callable[[], Iterator[bytes]]
+    there: frozenset[str] = frozenset()
 
 
 def parcel_of(folder: Path) -> Parcel:
-    """The same bytes for the same content, whenever and by whomever it was written."""
+    """Of a folder of code: the same bytes for the same content, whenever and by whomever it was written."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         for path in sorted(_files(folder)):
@@ -37,8 +36,32 @@ def parcel_of(folder: Path) -> Parcel:
             with path.open("rb") as file:
                 archive.addfile(entry, file)
     packed = data.getvalue()
-    digest = hashlib.sha256(packed).hexdigest()
-    return Parcel(folder, packed, digest, digest)
+    cuts = range(0, len(packed), PIECE_BYTES)
+    name = hashlib.sha256(packed).hexdigest()
+    return Parcel(folder, name, lambda: (packed[start : start + PIECE_BYTES] for start in cuts))
+
+
+def parcel_of_environment(folder: Path, content: str, there: frozenset[str]) -> Parcel:
+    """Of gigabytes, packed while it is sent; `content` is the hash that nodes compare such folders by."""
+
+    def pieces() -> Iterator[bytes]:
+        read, write = os.pipe()
+        packer = threading.Thread(target=_pack, args=(folder, write), daemon=True)
+        packer.start()
+        with os.fdopen(read, "rb") as packed:
+            yield from iter(lambda: packed.read(PIECE_BYTES), b"")
+        packer.join()
+
+    return Parcel(folder, content, pieces, there)
+
+
+def _pack(folder: Path, write: int) -> None:
+    with (
+        contextlib.suppress(BrokenPipeError),
+        os.fdopen(write, "wb") as out,
+        tarfile.open(fileobj=out, mode="w|") as archive,
+    ):
+        archive.add(folder, arcname=".", filter=lambda entry: None if "__pycache__" in entry.name else entry)
 
 
 def size_of(folder: Path) -> int:

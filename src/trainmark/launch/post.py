@@ -59,6 +59,13 @@ class Post:
         self.gone = self.gone or any(message["event"] == "gone" for message, _ in messages)
         return messages
 
+    def catch_up(self, limit: float) -> None:
+        """Returns once the node has taken nearly all that was said: a large parcel is not held in memory."""
+        deadline = time.monotonic() + limit
+        while self._wire.clogged and self.closed is None and time.monotonic() < deadline:
+            select.select([], [self._wire.outgoing], [], PULSE_SECONDS)
+            self._wire.push()
+
     def pulse(self) -> None:
         """Tells the agent now and then that home is there."""
         self._wire.push()

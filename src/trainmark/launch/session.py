@@ -32,7 +32,7 @@ class AgentSession:
         mark: str,
         secrets: Sequence[str] = (),
         revisit: Callable[[Node], Post] | None = None,
-        why_lost: Callable[[Node], str | None] = lambda node: None,
+        why_lost: Callable[[Node], tuple[str, str] | None] = lambda node: None,
     ) -> None:
         self._job = job
         self._posts = posts
@@ -141,8 +141,7 @@ class AgentSession:
         if self._revisit is None:
             self._losses.append(Loss(None, "the process that watched the ranks was killed"))
         else:
-            reason = self._why_lost(post.node) or str(post.closed)
-            self._losses.append(Loss(post.node.name, reason))
+            self._losses.append(Loss(*(self._why_lost(post.node) or (post.node.name, str(post.closed)))))
 
     def _ranks_of(self, post: Post) -> range:
         share = self._job.world_size // len(self._posts)

@@ -6,7 +6,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainmark.errors import UserError
 from trainmark.launch.channel import PipeChannel
+from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node
 
 # A question at the terminal would wait for ever; an unknown host key is refused, whatever the user's own
@@ -28,9 +30,16 @@ class Ssh:
     def __init__(
         self, nodes: Sequence[Node], config: Path | None = None, options: Sequence[str] = ()
     ) -> None:
+        if not nodes:
+            raise UserError("--launcher ssh needs hosts: --hosts a,b, a --hostfile or an --inventory.")
         self._nodes = tuple(nodes)
         self._config = config
         self._options = tuple(options)
+
+    @classmethod
+    def of(cls, choice: Choice) -> Ssh:
+        config = Path(choice.ssh_config) if choice.ssh_config else None
+        return cls(choice.nodes, config, choice.options)
 
     def nodes(self) -> tuple[Node, ...]:
         return self._nodes
@@ -43,7 +52,10 @@ class Ssh:
     def shown(self, node: Node, command: Sequence[str]) -> str:
         return shlex.join(self._words(node, command))
 
-    def why_lost(self, node: Node) -> str | None:
+    def why_lost(self, node: Node) -> tuple[str, str] | None:
+        return None
+
+    def gone(self) -> str | None:
         return None
 
     def close(self) -> None:

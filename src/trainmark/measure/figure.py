@@ -68,11 +68,75 @@ class Utilisation:
 
 
 @dataclass(frozen=True)
+class TimeShares:
+    """Where the wall time of the window went; the four add up to one.
+
+    `communication` is exposed: time in which a rank did nothing but wait for the others. `data` is the
+    waiting for data that a step could not hide, `other` what nobody accounts for.
+    """
+
+    compute: float
+    communication: float
+    data: float
+    other: float
+
+
+@dataclass(frozen=True)
+class RankTimes:
+    """One rank of a trial; `own_seconds` is the median of its steps without the waiting for others."""
+
+    rank: int
+    node: str | None
+    shares: TimeShares
+    own_seconds: float
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """What an average step is made of, as shares of its time that add up to one.
+
+    `compute`, `data` and `other` are the typical rank's own. `straggling` is how much longer the slowest rank
+    of each step took than the typical one, `communication` what then was left: waiting that no rank escapes.
+    """
+
+    compute: float
+    data: float
+    other: float
+    straggling: float
+    communication: float
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where the time of a trial went: over all ranks, by the parts of a step, and rank by rank."""
+
+    shares: TimeShares
+    parts: StepParts
+    ranks: tuple[RankTimes, ...]
+
+
+@dataclass(frozen=True)
+class Straggler:
+    """A rank that holds the others back, or with `rank` None a whole node.
+
+    `own_seconds` and `others_seconds` are its own time in a step and that of the others; `cost` is the share
+    of the throughput that is lost to it, `lost` the same in samples a second.
+    """
+
+    rank: int | None
+    node: str | None
+    own_seconds: float
+    others_seconds: float
+    cost: float
+    lost: float
+
+
+@dataclass(frozen=True)
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
-    the trial does not settle.
+    the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting.
     """
 
     throughput: float
@@ -93,6 +157,8 @@ class TrialFigure:
     utilisation: Utilisation | None = None
     doubts: tuple[Doubt, ...] = ()
     settling_steps: int | None = None
+    breakdown: Breakdown | None = None
+    stragglers: tuple[Straggler, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,7 +166,8 @@ class Result:
     """The median over the trials of one case, with everything that qualifies it.
 
     `speedup` and `efficiency` are None where there is no one-device baseline with the same key;
-    `settling_steps` is the median over the trials that settled, None where none did.
+    `settling_steps` is the median over the trials that settled, None where none did. `breakdown` is that of
+    the middle trial; `stragglers` are those of half of the trials at least, each with its median cost.
     """
 
     key: Key
@@ -120,3 +187,5 @@ class Result:
     utilisation: Utilisation | None
     doubts: tuple[Doubt, ...]
     settling_steps: int | None = None
+    breakdown: Breakdown | None = None
+    stragglers: tuple[Straggler, ...] = ()

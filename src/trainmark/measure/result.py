@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trainmark.measure import result_doubts
-from trainmark.measure.figure import Interval, Ratio, Result, StepTimes, TrialFigure, Utilisation
+from trainmark.measure.figure import (
+    Breakdown,
+    Interval,
+    Ratio,
+    Result,
+    StepTimes,
+    Straggler,
+    TrialFigure,
+    Utilisation,
+)
 from trainmark.measure.intervals import median_interval, ratio_interval
 from trainmark.measure.key import Key
 
@@ -88,6 +97,8 @@ def _result(key: Key, case: _Case, baseline: _Case | None) -> Result:
         utilisation=_middle_utilisation(figure.utilisation for figure in figures),
         doubts=tuple(doubts),
         settling_steps=_median_count(figure.settling_steps for figure in figures),
+        breakdown=_middle_breakdown(figures),
+        stragglers=_lasting_stragglers(figures),
     )
 
 
@@ -130,3 +141,19 @@ def _middle_utilisation(values: Iterable[Utilisation | None]) -> Utilisation | N
     """One trial's utilisation, the lower middle one: value, peak and source must stay together."""
     known = sorted((value for value in values if value is not None), key=lambda u: u.value)
     return known[(len(known) - 1) // 2] if known else None
+
+
+def _middle_breakdown(figures: Sequence[TrialFigure]) -> Breakdown | None:
+    """One trial's, that of the lower middle throughput: its shares must still add up."""
+    told = [(figure.throughput, figure.breakdown) for figure in figures if figure.breakdown is not None]
+    return sorted(told, key=lambda pair: pair[0])[(len(told) - 1) // 2][1] if told else None
+
+
+def _lasting_stragglers(figures: Sequence[TrialFigure]) -> tuple[Straggler, ...]:
+    """Those that half of the trials name at least, each as the trial of its middle cost has it."""
+    named: dict[tuple[int | None, str | None], list[Straggler]] = {}
+    for figure in figures:
+        for straggler in figure.stragglers:
+            named.setdefault((straggler.rank, straggler.node), []).append(straggler)
+    lasting = [found for found in named.values() if 2 * len(found) >= len(figures)]
+    return tuple(sorted(found, key=lambda s: s.cost)[(len(found) - 1) // 2] for found in lasting)

@@ -49,7 +49,10 @@ class Clock:
 
 @dataclass(frozen=True)
 class Trace:
-    """The steps that every rank finished, in order; a step's end is that of its latest rank."""
+    """The steps that every rank finished, in order; a step's end is that of its latest rank.
+
+    Columns by rank have one row for each rank that reports, in rank order.
+    """
 
     world_size: int
     unit: str
@@ -66,11 +69,34 @@ class Trace:
     data_wait: Floats | None
     memory: int | None
     rank_seconds: Floats
-    """Step durations, one row per rank that reports."""
+    """Step durations."""
+    nodes: tuple[str | None, ...] = (None,)
+    """The host of each rank, where it is told."""
+    one_clock: bool = True
+    """Whether the ranks' own clocks agree; where they do not, only durations can be compared."""
+    rank_data_wait: Floats | None = None
+    rank_compute: Floats | None = None
+    rank_communication: Floats | None = None
+    """None where not every rank tells it for every step."""
 
     @property
     def step_seconds(self) -> Floats:
         return np.diff(self.ends, prepend=self.start)
+
+
+class _Column:
+    """One number of each step, where it was told; what no step tells takes no room."""
+
+    def __init__(self) -> None:
+        self.values = array("d")
+
+    def put(self, position: int, value: float) -> None:
+        self.values.extend(_UNKNOWN for _ in range(position - len(self.values)))
+        self.values.append(value)
+
+    def first(self, steps: int) -> Floats:
+        known = np.array(self.values[:steps])
+        return np.concatenate([known, np.full(steps - len(known), _UNKNOWN)])
 
 
 class _Rank:
@@ -83,20 +109,31 @@ class _Rank:
         self.mono = array("d")
         self.wall = array("d")
         self.samples = array("d")
-        self.data_wait = array("d")
+        self.data_wait, self.compute, self.communication = _Column(), _Column(), _Column()
         self.memory: int | None = None
         self.loss_positions = array("q")
         self.losses = array("d")
 
+    @property
+    def node(self) -> str | None:
+        told = self.start.facts.get("node") if self.start else None
+        return None if told is None else str(told)
+
     def add(self, step: Step) -> None:
+        position = len(self.numbers)
         if step.loss is not None:
-            self.loss_positions.append(len(self.numbers))
+            self.loss_positions.append(position)
             self.losses.append(step.loss)
         self.numbers.append(step.step)
         self.mono.append(_UNKNOWN if step.mono is None else step.mono)
         self.wall.append(_UNKNOWN if step.wall is None else step.wall)
         self.samples.append(_UNKNOWN if step.samples is None else step.samples)
-        self.data_wait.append(_UNKNOWN if step.data_wait is None else step.data_wait)
+        if step.data_wait is not None:
+            self.data_wait.put(position, step.data_wait)
+        if step.compute is not None:
+            self.compute.put(position, step.compute)
+        if step.communication is not None:
+            self.communication.put(position, step.communication)
         if step.memory is not None:
             self.memory = max(step.memory, self.memory or 0)
 
@@ -115,16 +152,21 @@ def trace_of(events: Iterable[Event]) -> Trace:
     speaking = [ranks[rank] for rank in sorted(starts)]
     steps = _common_steps(speaking)
     clock = _clock(speaking, lead)
-    start, ends_by_rank = _times(speaking, steps, clock)
+    elsewhere = [_elsewhere(rank, speaking[0], clock) for rank in speaking]
+    start, ends_by_rank = _times(speaking, steps, clock, elsewhere)
     samples = _samples(speaking, steps, lead.scope)
     loss_steps, losses = _losses(speaking, steps)
-    data_wait = _data_wait(speaking, steps)
+    data_wait = _by_rank([rank.data_wait for rank in speaking], steps)
+    compute = _by_rank([rank.compute for rank in speaking], steps)
+    communication = _by_rank([rank.communication for rank in speaking], steps)
     if start is None:
         if steps < 2:
             raise TraceError("the run has one step and no time for its start, so nothing was timed.")
         start = float(ends_by_rank[:, 0].max())
         ends_by_rank, samples = ends_by_rank[:, 1:], samples[1:]
-        data_wait = None if data_wait is None else data_wait[1:]
+        data_wait, compute, communication = (
+            None if column is None else column[:, 1:] for column in (data_wait, compute, communication)
+        )
         losses, loss_steps = losses[loss_steps > 0], loss_steps[loss_steps > 0] - 1
     ends = ends_by_rank.max(axis=0)
     if ends[0] < start:
@@ -140,9 +182,14 @@ def trace_of(events: Iterable[Event]) -> Trace:
         samples=samples,
         loss_steps=loss_steps,
         losses=losses,
-        data_wait=data_wait,
+        data_wait=None if data_wait is None else np.nan_to_num(data_wait).max(axis=0),
         memory=max((rank.memory for rank in speaking if rank.memory is not None), default=None),
         rank_seconds=np.diff(ends_by_rank, axis=1, prepend=start),
+        nodes=tuple(rank.node for rank in speaking),
+        one_clock=not any(elsewhere),
+        rank_data_wait=_complete(data_wait),
+        rank_compute=_complete(compute),
+        rank_communication=_complete(communication),
     )
 
 
@@ -208,24 +255,38 @@ def _clock(ranks: list[_Rank], lead: RunStart) -> Clock:
     return Clock(monotonic, offset)
 
 
-def _times(ranks: list[_Rank], steps: int, clock: Clock) -> tuple[float | None, Floats]:
-    """The latest rank's start and every rank's step ends, all on one clock."""
+def _elsewhere(rank: _Rank, lead: _Rank, clock: Clock) -> bool:
+    """Whether a rank reads another clock than rank 0 does: it says so, or its clocks do."""
+    assert rank.start is not None
+    if rank.node is not None and lead.node is not None and rank.node != lead.node:
+        return True
+    mono, wall = rank.start.mono, rank.start.wall
+    if not clock.monotonic or clock.wall_offset is None or mono is None or wall is None:
+        return False
+    return abs(wall - mono - clock.wall_offset) > SAME_CLOCK_SECONDS
+
+
+def _times(
+    ranks: list[_Rank], steps: int, clock: Clock, elsewhere: list[bool]
+) -> tuple[float | None, Floats]:
+    """The latest rank's start and every rank's step ends, all on rank 0's clock.
+
+    Hosts agree on the time to a second at best, which is many steps. But ranks that wait for each other end
+    a step together: the median distance of their step ends is the distance of their clocks.
+    """
     starts: list[float | None] = []
     ends = np.empty((len(ranks), steps))
     for index, rank in enumerate(ranks):
         assert rank.start is not None
-        mono, wall = rank.start.mono, rank.start.wall
-        read = mono if clock.monotonic else wall
-        shift = 0.0
-        if clock.monotonic and mono is not None and wall is not None:
-            shift = clock.moment(mono, wall) - mono
-        starts.append(None if read is None else read + shift)
         own = np.array((rank.mono if clock.monotonic else rank.wall)[:steps])
         if (back := np.flatnonzero(np.diff(own) < 0)).size:
             raise TraceError(
                 f"time runs backwards: step {rank.numbers[back[0] + 1]} of rank {index} "
                 "ends before the one before it."
             )
+        shift = float(np.median(ends[0] - own)) if elsewhere[index] else 0.0
+        began = rank.start.mono if clock.monotonic else rank.start.wall
+        starts.append(None if began is None else began + shift)
         ends[index] = own + shift
     known = [start for start in starts if start is not None]
     return (max(known) if len(known) == len(starts) else None), ends
@@ -250,8 +311,11 @@ def _losses(ranks: list[_Rank], steps: int) -> tuple[Integers, Floats]:
     return where, total[where] / reports[where]
 
 
-def _data_wait(ranks: list[_Rank], steps: int) -> Floats | None:
-    waits = np.array([rank.data_wait[:steps] for rank in ranks])
-    if np.isnan(waits).all():
+def _by_rank(columns: list[_Column], steps: int) -> Floats | None:
+    if not any(column.values for column in columns):
         return None
-    return np.asarray(np.nan_to_num(waits).max(axis=0), dtype=np.float64)
+    return np.array([column.first(steps) for column in columns])
+
+
+def _complete(column: Floats | None) -> Floats | None:
+    return None if column is None or np.isnan(column).any() else column

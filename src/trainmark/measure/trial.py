@@ -10,11 +10,13 @@ import numpy as np
 from trainmark.events import DeviceSample
 from trainmark.measure import trial_doubts
 from trainmark.measure.bootstrap import rate_interval
+from trainmark.measure.breakdown import breakdown_of
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.energy import window_joules
-from trainmark.measure.figure import StepTimes, TrialFigure, Utilisation, Verdict, Window
+from trainmark.measure.figure import StepTimes, Straggler, TrialFigure, Utilisation, Verdict, Window
 from trainmark.measure.key import Key
 from trainmark.measure.steady import SHORTEST_WINDOW, steady_window
+from trainmark.measure.stragglers import stragglers
 from trainmark.measure.trace import Floats, Trace, TraceError
 
 
@@ -56,6 +58,7 @@ def measure_trial(
     throughput = counted / seconds
     wait_share = None if trace.data_wait is None else float(trace.data_wait[chosen].sum()) / seconds
     joules = window_joules(samples, trace.clock, begin, end)
+    slow = stragglers(trace, window, throughput)
     inside = [sample for sample in samples if begin <= trace.clock.of_sample(sample) <= end]
     return TrialFigure(
         throughput=throughput,
@@ -74,8 +77,10 @@ def measure_trial(
         joules=joules,
         samples_per_joule=counted / joules if joules else None,
         utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
-        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share)),
+        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow)),
         settling_steps=_settling_steps(step_seconds, rules),
+        breakdown=breakdown_of(trace, window),
+        stragglers=slow,
     )
 
 
@@ -111,6 +116,7 @@ def _doubts(
     key: Key | None,
     inside: Sequence[DeviceSample],
     wait_share: float | None,
+    slow: Sequence[Straggler],
 ) -> Iterator[Doubt]:
     yield from trial_doubts.window_doubts(window, rules.warmup_steps, rules.min_window_steps)
     yield from trial_doubts.data_doubts(wait_share)
@@ -118,4 +124,4 @@ def _doubts(
     yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
     if key is not None:
         yield from trial_doubts.layout_doubts(key, trace.facts)
-    yield from trial_doubts.straggler_doubts(trace, window)
+    yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)

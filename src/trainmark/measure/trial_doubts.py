@@ -10,18 +10,15 @@ import numpy as np
 
 from trainmark.events import DeviceSample
 from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.figure import Verdict, Window
+from trainmark.measure.figure import Straggler, Verdict, Window
 from trainmark.measure.key import Key
-from trainmark.measure.trace import Floats, Trace
+from trainmark.measure.trace import Floats
 
 # A gap of this size between real and synthetic data is where a loader begins to decide the ranking.
 DATA_BOUND_SHARE = 0.03
 
 # Below a tenth, other processes are the ordinary background of a host (monitoring, the sampler itself).
 HOST_BUSY_SHARE = 0.10
-
-# Ranks wait for each other at every step, so their medians agree closely unless one of them is slow.
-STRAGGLER_EXCESS = 0.05
 
 # Fewer steps than this need not show in the loss: its noise over a handful of batches is larger.
 STEPS_FOR_A_FALLING_LOSS = 100
@@ -133,16 +130,26 @@ def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
         )
 
 
-def straggler_doubts(trace: Trace, window: Window) -> Iterator[Doubt]:
-    medians = np.median(trace.rank_seconds[:, window.first : window.stop], axis=1)
-    slowest, fastest = int(np.argmax(medians)), float(medians.min())
-    excess = float(medians[slowest]) / fastest - 1 if fastest > 0 else 0.0
-    if excess > STRAGGLER_EXCESS:
-        yield Doubt(
-            DoubtCode.STRAGGLER,
-            f"Rank {slowest}'s median step is {excess:.1%} above the fastest rank's: "
-            "check its device, host and link.",
-        )
+def straggler_doubts(found: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:
+    """`separated`: whether the ranks tell their working from their waiting."""
+    for slow in found:
+        place = f"Node {slow.node}" if slow.rank is None else f"Rank {slow.rank}"
+        if slow.rank is not None and slow.node is not None:
+            place += f" on {slow.node}"
+        own, theirs = (f"{seconds * 1e3:.4g} ms" for seconds in (slow.own_seconds, slow.others_seconds))
+        lost = f"{slow.cost:.1%} of the throughput ({slow.lost:.4g} {unit}/s)"
+        if separated:
+            seen = (
+                f"{place} holds the others back: its own part of a step takes {own}, theirs {theirs}, "
+                f"which costs {lost}"
+            )
+        else:
+            excess = slow.own_seconds / slow.others_seconds - 1
+            seen = (
+                f"{place} ends its steps later than the others by {excess:.1%} of a step; working and "
+                f"waiting cannot be told apart here, so it costs at most {lost}"
+            )
+        yield Doubt(DoubtCode.STRAGGLER, f"{seen}: check its device, host and link.")
 
 
 def _on_cuda(key: Key, facts: dict[str, Any]) -> bool:

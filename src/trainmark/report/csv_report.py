@@ -19,6 +19,8 @@ NESTED = {
     "speedup": ("value", "low", "high", "confidence"),
     "efficiency": ("value", "low", "high", "confidence"),
     "step_seconds": ("mean", "p50", "p90", "p99", "longest"),
+    "time_shares": ("compute", "communication", "data", "other"),
+    "step_parts": ("compute", "data", "other", "straggling", "communication"),
     "mfu": ("value", "peak_flops", "source"),
     "share_of_best": ("value", "low", "high", "confidence"),
     "published_of_framework": ("throughput", "per_device", "topology", "ratio", "source"),

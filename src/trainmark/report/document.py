@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.ledger import Standing
+from trainmark.measure.fabric import Fabric
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.report.conformance import Conformance
@@ -77,3 +78,4 @@ class Document:
     published: Mapping[Key, str] = field(default_factory=dict)
     standings: Mapping[Key, Standing] = field(default_factory=dict)
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
+    fabric: Fabric | None = None

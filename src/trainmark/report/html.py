@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
 
 from markupsafe import Markup
 
-from trainmark.errors import UserError
 from trainmark.ledger.words import in_words
-from trainmark.measure.figure import Result
-from trainmark.report import templating
+from trainmark.measure.figure import Result, TimeShares
+from trainmark.measure.scaling import Kind, Point
+from trainmark.report import fabric_page, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import sections
 from trainmark.report.frameworks import published_figure, tables_of
 from trainmark.report.group import by_case, by_series, failures, headlines
+from trainmark.report.page import asset, embedded, plotly_js, policy
 from trainmark.report.plots import plots
 from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.plot import AT_FIRST, TONES
+from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.prose import method, summary
+from trainmark.report.scaling import LOSSES, SHARES, ScalingTable, case_times, not_told, scaling_tables
+from trainmark.report.scaling_markdown import holding_back
 from trainmark.report.visible import one_line, visible
 from trainmark.report.words import Lang, words
 
-# Inside a script element only these can end it early or start a comment; JSON reads the escapes back.
-SCRIPT_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 LONG_TABLE = 40
 
 
@@ -54,6 +51,16 @@ def render(document: Document, lang: Lang = "en") -> str:
         published_figure=published_figure,
         in_words=in_words,
         series=SERIES,
+        strong=STRONG,
+        scaled=by_kind(scaling_tables(document.results, t)),
+        times=case_times(document.results),
+        untold=not_told(document.results),
+        losses=LOSSES,
+        shares=SHARES,
+        loss_parts=loss_parts,
+        share_parts=share_parts,
+        holding_back=holding_back,
+        fabric=Markup(fabric_page.section(document.fabric)) if document.fabric else "",
         groups=groups,
         headlines=headlines(groups),
         columns=columns(document.results),
@@ -63,22 +70,6 @@ def render(document: Document, lang: Lang = "en") -> str:
         long=LONG_TABLE,
         tones=TONES,
         at_first=AT_FIRST,
-    )
-
-
-def embedded(value: object) -> str:
-    """JSON that no text inside it can break out of."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(SCRIPT_SAFE)
-
-
-def policy(scripts: Sequence[str]) -> str:
-    """A content security policy under which these scripts run, nothing else does, and nothing is fetched."""
-    hashes = " ".join(
-        f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in scripts
-    )
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:;"
-        " base-uri 'none'; form-action 'none'"
     )
 
 
@@ -92,14 +83,17 @@ def columns(results: Sequence[Result]) -> frozenset[str]:
     return frozenset(name for name, present in known.items() if present)
 
 
-def asset(name: str) -> str:
-    return (files("trainmark.report") / "templates" / name).read_text(encoding="utf-8")
+def by_kind(tables: Sequence[ScalingTable]) -> dict[str, list[ScalingTable]]:
+    return {kind.value: [table for table in tables if table.series.kind is kind] for kind in Kind}
 
 
-@cache
-def plotly_js() -> str:
-    try:
-        library = files("plotly") / "package_data" / "plotly.min.js"
-    except ModuleNotFoundError as error:
-        raise UserError("the HTML report draws with plotly; pip install plotly.") from error
-    return library.read_text(encoding="utf-8")
+def loss_parts(point: Point) -> list[tuple[str, float]]:
+    """The efficiency and the losses as widths of one bar; gains have none, so the rest is scaled to fit."""
+    told = {"efficiency": point.efficiency.value, **(asdict(point.loss) if point.loss else {})}
+    parts = [(name, max(0.0, told[name])) for name in ("efficiency", *LOSSES)]
+    whole = sum(width for _, width in parts)
+    return [(name, width / whole) for name, width in parts]
+
+
+def share_parts(shares: TimeShares) -> list[tuple[str, float]]:
+    return list(asdict(shares).items())

@@ -9,10 +9,13 @@ from typing import Any
 
 from trainmark.ledger import Standing
 from trainmark.measure.figure import Interval, Ratio, Result
+from trainmark.measure.scaling import Series, scaling
 from trainmark.report import label
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
 from trainmark.report.frameworks import FrameworkTable, published_figure, shares
+
+PLACE = frozenset({"nodes", "devices_per_node"})
 
 
 def render(document: Document) -> str:
@@ -32,6 +35,7 @@ def tree(document: Document) -> dict[str, Any]:
             "suite": document.suite,
         },
         "results": result_trees(document),
+        "scaling": [_series(series) for series in scaling(document.results)],
         "trials": [asdict(trial) for trial in document.trials],
         "skipped": [{"case": case, "reason": reason} for case, reason in document.skipped],
         "environment": document.environment,
@@ -87,8 +91,33 @@ def _result(result: Result) -> dict[str, Any]:
         "data_wait_share": result.data_wait_share,
         "samples_per_joule": result.samples_per_joule,
         "mfu": asdict(result.utilisation) if result.utilisation else None,
+        "time_shares": asdict(result.breakdown.shares) if result.breakdown else None,
+        "step_parts": asdict(result.breakdown.parts) if result.breakdown else None,
+        "ranks": [asdict(rank) for rank in result.breakdown.ranks] if result.breakdown else None,
+        "stragglers": [asdict(straggler) for straggler in result.stragglers],
         "trials": list(result.trials),
         "doubts": [{"code": doubt.code.value, "message": doubt.message} for doubt in result.doubts],
+    }
+
+
+def _series(series: Series) -> dict[str, Any]:
+    return {
+        "kind": series.kind.value,
+        **{name: value for name, value in asdict(series.key).items() if name not in PLACE},
+        "global_batch": series.global_batch,
+        "baseline": series.baseline.key.topology,
+        "points": [
+            {
+                "topology": point.result.key.topology,
+                "devices": point.result.key.devices,
+                "batch_per_device": point.result.key.batch_per_device,
+                "throughput": point.result.throughput,
+                "speedup": _ratio(point.speedup),
+                "efficiency": _ratio(point.efficiency),
+                "loss": asdict(point.loss) if point.loss else None,
+            }
+            for point in series.points
+        ],
     }
 
 

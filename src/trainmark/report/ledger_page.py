@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from trainmark.ledger.entry import Entry
 from trainmark.report import templating
-from trainmark.report.html import asset, embedded, plotly_js, policy
 from trainmark.report.ledger_plot import plot
+from trainmark.report.page import asset, embedded, plotly_js, policy
 from trainmark.report.plots.plot import TONES
 from trainmark.report.visible import one_line
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import Result
-from trainmark.report import framework_markdown, number, templating
+from trainmark.report import fabric_text, framework_markdown, number, scaling_markdown, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import Section, sections
 from trainmark.report.frameworks import FrameworkTable, tables_of
@@ -14,6 +14,7 @@ from trainmark.report.group import CaseTrials, Group, by_case, by_series, failur
 from trainmark.report.label import facts, rate_unit
 from trainmark.report.markup import code, fence, plain, table
 from trainmark.report.prose import method, summary
+from trainmark.report.scaling import ScalingTable, case_times, not_told, scaling_tables
 from trainmark.report.words import Lang, doubt_name, outcome_name, words
 
 # The first five columns are those of the published tables, under the names they have there.
@@ -51,6 +52,10 @@ class _Page:
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
+            "scaled": [self.scaled(found) for found in scaling_tables(document.results, t)],
+            "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
+            "untold": ", ".join(map(plain, not_told(document.results))),
+            "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
             "environment": [self.section(section) for section in sections(document.environment)],
             "method": method(document, self.lang),
             "run_command": fence(document.command, "shell"),
@@ -92,6 +97,12 @@ class _Page:
             plain(compared.facts),
             framework_markdown.compared(compared, self.lang),
             framework_markdown.notes(compared, self.lang),
+        )
+
+    def scaled(self, found: ScalingTable) -> GroupText:
+        kind = self.t[f"{found.series.kind.value}_scaling"]
+        return GroupText(
+            f"{kind}: {plain(found.name)}", found.note, scaling_markdown.scaled(found, self.t), ""
         )
 
     def row(self, result: Result, notes: dict[Doubt, int]) -> tuple[str, ...]:

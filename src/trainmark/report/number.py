@@ -60,7 +60,10 @@ def ratio(value: float | None) -> str:
 
 
 def percent(value: float | None, decimals: int = 1) -> str:
-    return MISSING if value is None or not isfinite(value) else f"{100 * value:.{decimals}f} %"
+    if value is None or not isfinite(value):
+        return MISSING
+    rounded = round(100 * value, decimals) + 0.0  # what rounds to nothing has no sign
+    return f"{rounded:.{decimals}f} %"
 
 
 def gibibytes(value: float | None) -> str:

@@ -30,6 +30,56 @@ WORDS: dict[str, tuple[str, str]] = {
     "efficiency": ("Efficiency", "扩展效率"),
     "efficiency_column": ("efficiency", "扩展效率"),
     "efficiency_note": ("Speed-up divided by the device count.", "加速比除以设备数。"),
+    "weak_scaling": ("Weak scaling", "弱扩展"),
+    "weak_note": (
+        "The batch of a device stays the same. Held against {baseline}.",
+        "每个设备的批量不变；以 {baseline} 为基准。",
+    ),
+    "strong_scaling": ("Strong scaling", "强扩展"),
+    "strong_note": (
+        "The batch of all devices together stays the same. Held against {baseline}.",
+        "所有设备的总批量不变；以 {baseline} 为基准。",
+    ),
+    "strong_plot_note": (
+        "Speed-up with its interval; dashed: linear in the device count.",
+        "加速比及其区间；虚线为与设备数成正比。",
+    ),
+    "global_batch": ("global batch {batch}", "总批量 {batch}"),
+    "loss": ("where the loss goes", "损失去向"),
+    "loss_note": (
+        "Efficiency and losses add up to 100 %. A loss is what that part takes of a sample's time beyond what"
+        " it takes on the fewest devices; below zero it takes less.",
+        "扩展效率与各项损失之和为 100 %。损失指该部分在每个样本上比最少设备时多花的时间；负值表示更少。",
+    ),
+    "loss_efficiency": ("efficiency", "扩展效率"),
+    "loss_communication": ("communication", "通信"),
+    "loss_straggling": ("waiting for the slowest", "等待最慢者"),
+    "loss_data": ("data", "数据"),
+    "loss_compute": ("slower compute", "计算变慢"),
+    "loss_other": ("rest", "其余"),
+    "time": ("Where the time goes", "时间去向"),
+    "time_note": (
+        "Shares of the wall time of the steady window, over the ranks. Communication is time in which a rank"
+        " did nothing but wait for the others; what ran beside computing does not count. Own time is a step"
+        " without that waiting.",
+        "稳定窗口内墙钟时间的占比，对各 rank 取平均。通信指 rank 除等待其他 rank 外无事可做的时间，"
+        "与计算重叠的部分不计。自身耗时为一步除去该等待后的时间。",
+    ),
+    "time_not_told": (
+        "{frameworks}: the ranks do not tell working from waiting, so it cannot be said where their time goes"
+        " or which of them holds the others back.",
+        "{frameworks}：各 rank 无法区分工作与等待，因此无法给出时间去向，也无法判定拖慢者。",
+    ),
+    "share_compute": ("compute", "计算"),
+    "share_communication": ("communication", "通信"),
+    "share_data": ("data", "数据"),
+    "share_other": ("rest", "其余"),
+    "ranks": ("ranks", "rank 数"),
+    "rank": ("rank", "rank"),
+    "node": ("node", "节点"),
+    "own_time": ("own time", "自身耗时"),
+    "held_back": ("holds the others back", "拖慢其他者"),
+    "nodes_left_out": ("{count} faster nodes are not shown.", "另有 {count} 个较快的节点未列出。"),
     "frameworks": ("Frameworks", "框架对比"),
     "frameworks_note": (
         "The same case in each framework, the fastest first at each topology. The share is of the fastest;"

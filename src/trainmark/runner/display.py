@@ -16,3 +16,19 @@ class Display(Protocol):
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None: ...
 
     def note(self, text: str) -> None: ...
+
+
+class Silence:
+    """Where nobody watches."""
+
+    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+        return None
+
+    def progress(self, steps: int, rate: float | None) -> None:
+        return None
+
+    def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
+        return None
+
+    def note(self, text: str) -> None:
+        return None

@@ -12,7 +12,8 @@ from trainmark.suite.model import Container
 # Handed on by name: the values differ from rank to rank, and the runtime has them in its own environment.
 PASSED = (
     *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"),
-    *("GLOO_SOCKET_IFNAME", "TRAINMARK_EVENTS", "TRAINMARK_PEERS"),
+    *("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TRAINMARK_EVENTS", "TRAINMARK_PEERS"),
+    *("TRAINMARK_NODE", "TRAINMARK_JOB"),
     *("PYTHONPATH", "PYTHONUNBUFFERED", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
 )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.environments import python_of
-from trainmark.runner.ask import Question, ask
+from trainmark.runner.ask import Answers, Question, ask
 from trainmark.runner.command import arguments, interpreter
 from trainmark.runner.interpreter import Interpreter
 from trainmark.suite.layout import choices
@@ -24,7 +24,10 @@ class Preflight:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def preflight(plan: Plan) -> Preflight:
+Ask = Callable[[Interpreter, str, Sequence[Question]], Answers]
+
+
+def preflight(plan: Plan, ask: Ask = ask) -> Preflight:
     """One process per interpreter and framework answers for all of its cases, in every layout they allow."""
     groups: dict[tuple[Interpreter, str], list[Case]] = {}
     for case in plan.cases:
@@ -35,7 +38,7 @@ def preflight(plan: Plan) -> Preflight:
     settled: dict[str, Case | Skip] = {}
     for (python, program), cases in groups.items():
         asked = [choices(case) for case in cases]
-        known, reasons = _ask(python, program, [choice for each in asked for choice in each])
+        known, reasons = _ask(ask, python, program, [choice for each in asked for choice in each])
         answers = iter(reasons)
         for case, each in zip(cases, asked, strict=True):
             found = settled[case.slug] = _settle(case, each, [next(answers) for _ in each])
@@ -58,7 +61,9 @@ def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -
     return Skip(case, " ".join(dict.fromkeys(filter(None, refusals))))
 
 
-def _ask(python: Interpreter, program: str, cases: list[Case]) -> tuple[dict[str, Any], Sequence[str | None]]:
+def _ask(
+    ask: Ask, python: Interpreter, program: str, cases: list[Case]
+) -> tuple[dict[str, Any], Sequence[str | None]]:
     answers = ask(python, program, [Question(arguments(case), case.topology.devices) for case in cases])
     if answers.silent is None:
         return answers.facts, answers.refusals

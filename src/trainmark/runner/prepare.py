@@ -1,26 +1,36 @@
-"""Everything that must be known before the first trial: the suite, the machine, and what can run on it."""
+"""Everything that must be known before the first trial: the suite, the machines, and what can run on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from trainmark.errors import nearest
+from trainmark.errors import UserError, nearest
+from trainmark.launch.choice import Choice
+from trainmark.launch.secret import is_secret
 from trainmark.readers import registry
-from trainmark.runner.command import filled_in
+from trainmark.runner.command import filled_in, interpreter
 from trainmark.runner.preflight import preflight
 from trainmark.suite import load
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Command, Suite
 from trainmark.suite.plan import Machine, Plan, plan
+from trainmark.suite.topology import ONE_DEVICE, Topology
 from trainmark.system.available import Inventory, local_devices
 from trainmark.system.host import read_host
+
+if TYPE_CHECKING:
+    from trainmark.runner.cluster import Cluster
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """`device` names this machine's in results, `gpus` count them as the driver does; `facts` are by case."""
+    """`device` names the machines' in results, `gpus` count this one's as its driver does.
+
+    `facts` are by case, `cluster` is None where the ranks run on this machine.
+    """
 
     suite: Suite
     plan: Plan
@@ -28,28 +38,66 @@ class Prepared:
     device: str
     gpus: tuple[int, ...]
     facts: Mapping[str, Mapping[str, Any]]
+    cluster: Cluster | None = None
+
+    def close(self) -> None:
+        """Gives back the nodes that a scheduler allotted."""
+        if self.cluster is not None:
+            self.cluster.close()
 
 
-def prepare(name: str, overrides: Sequence[str] = ()) -> Prepared:
-    here = local_devices()
-    return _checked(load.load(name, overrides, _machine(here).devices), here)
+def prepare(name: str, overrides: Sequence[str] = (), choice: Choice = Choice()) -> Prepared:  # noqa: B008
+    return _prepared(lambda here: load.load(name, overrides, here), choice)
 
 
-def prepare_again(text: str, folder: str | None) -> Prepared:
+def prepare_again(text: str, folder: str | None, choice: Choice = Choice()) -> Prepared:  # noqa: B008
     """A run's own suite, for going on with it."""
-    here = local_devices()
-    suite = load.parse(text, "suite.yaml", devices_here=_machine(here).devices)
-    return _checked(replace(suite, folder=folder), here)
+    return _prepared(lambda here: replace(load.parse(text, "suite.yaml", here=here), folder=folder), choice)
 
 
-def _checked(suite: Suite, here: Inventory) -> Prepared:
+def _prepared(suite_for: Callable[[Topology], Suite], choice: Choice) -> Prepared:
+    if choice.is_local:
+        here = local_devices()
+        machine = _machine(here)
+        suite = _checked(suite_for(machine.whole))
+        checked = preflight(plan(suite, machine))
+        name = here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu"
+        gpus = tuple(device.index for device in here.cuda)
+        return Prepared(suite, checked.plan, machine, name, gpus, checked.facts)
+    return _prepared_on_nodes(suite_for, choice)
+
+
+def _prepared_on_nodes(suite_for: Callable[[Topology], Suite], choice: Choice) -> Prepared:
+    from trainmark.runner.ask_nodes import NodesAsked
+    from trainmark.runner.cluster import gathered
+
+    asked = _checked(suite_for(ONE_DEVICE))
+    most = max((case.topology.nodes for case in asked.cases), default=1)
+    cluster = gathered(choice.for_nodes(most), pythons(asked.cases))
+    try:
+        suite = _checked(suite_for(cluster.machine.whole))
+        checked = preflight(plan(suite, cluster.machine), NodesAsked(cluster.launcher))
+    except BaseException:
+        cluster.close()
+        raise
+    return Prepared(suite, checked.plan, cluster.machine, cluster.device, (), checked.facts, cluster)
+
+
+def pythons(cases: Sequence[Case]) -> list[str]:
+    """The interpreters of this machine that ranks run with; one in an image is the image's matter."""
+    return sorted({str(interpreter(case).python) for case in cases if case.container is None})
+
+
+def _checked(suite: Suite) -> Suite:
     for case in suite.cases:
         _check_command(case)
-    machine = _machine(here)
-    checked = preflight(plan(suite, machine))
-    name = here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu"
-    gpus = tuple(device.index for device in here.cuda)
-    return Prepared(suite, checked.plan, machine, name, gpus, checked.facts)
+        for name, _ in case.environment:
+            if is_secret(name):
+                raise UserError(
+                    f"{name} looks like a secret, and a suite is kept with every run; "
+                    f"take it out of the suite and give --pass-env {name}."
+                )
+    return suite
 
 
 def _machine(here: Inventory) -> Machine:
@@ -63,3 +111,9 @@ def _check_command(case: Case) -> None:
             known = nearest(case.workload.reader, registry.names())
             raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
         filled_in(case.workload.line, case)
+
+
+def suite_parcel_folder(prepared: Prepared) -> Path | None:
+    """What a user's own program stands in, and must come along to the nodes."""
+    users_own = any(isinstance(case.workload, Command) for case in prepared.plan.cases)
+    return Path(prepared.suite.folder) if users_own and prepared.suite.folder else None

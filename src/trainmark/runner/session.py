@@ -87,6 +87,8 @@ def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
                 continue
             if interrupts.stop_soon:
                 return Finish(tally, interrupted=True)
+            if bench.nodes.too_few_for(trial.case, bench.display.note):
+                continue
             number += 1
             bench.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))
             record = run_trial(trial, bench)
@@ -94,4 +96,6 @@ def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
             if record.outcome == Outcome.INTERRUPTED.value:
                 return Finish(tally, interrupted=True)
             tally.add(record)
+            if record.outcome == Outcome.LOST.value:
+                bench.nodes.require_allocation()
     return Finish(tally, interrupted=False)

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from trainmark import __version__
 from trainmark.conform import record
 from trainmark.conform.verdict import code_digest
+from trainmark.errors import UserError
+from trainmark.launch.choice import to_dict
+from trainmark.launch.job import Launcher
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.outcome import Outcome
+from trainmark.launch.parcel import parcel_of, size_of
 from trainmark.runner.code import PACKAGE, keep_code
 from trainmark.runner.command import interpreter, named_interpreter
 from trainmark.runner.display import Display
 from trainmark.runner.interrupts import Interrupts
-from trainmark.runner.prepare import Prepared
+from trainmark.runner.node_failures import AllocationGoneError, NodeFailures
+from trainmark.runner.prepare import Prepared, suite_parcel_folder
 from trainmark.runner.session import Finish, carry_out
 from trainmark.runner.trial import Bench
 from trainmark.store.files import StoreError
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
 from trainmark.suite.model import Command
+
+LARGEST_PROGRAM_BYTES = 64 << 20
 
 
 def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> RunFolder:
@@ -49,28 +57,16 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
 
 def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: int | None = None) -> Finish:
     """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
-    from trainmark.system.environment import capture, fingerprint, to_dict
-
     try:
         with run.locked(), Interrupts(display.note) as interrupts:
             keep_code(run.code)
-            # Taken anew when a run is resumed: each trial keeps the environment that it really had.
-            environment = capture(folder=Path.cwd(), python=_interpreter(prepared))
-            run.keep_environment(to_dict(environment))
-            run.keep_facts(_with_conformance(prepared, run.code))
-            bench = Bench(
-                run=run,
-                launcher=LocalLauncher(first_port),
-                environment=to_dict(environment),
-                fingerprint=fingerprint(environment),
-                device=prepared.device,
-                gpus=prepared.gpus,
-                facts=prepared.facts,
-                suite_folder=prepared.suite.folder,
-                display=display,
-                stop_asked=interrupts.stop_now,
-            )
+            launcher = launcher_for(run, prepared, first_port)
+            bench = bench_of(run, prepared, launcher, display, interrupts.stop_now)
             return carry_out(prepared.plan, bench, interrupts)
+    except AllocationGoneError as error:
+        raise RunStoppedError(
+            f"the run stopped: {error}; go on with `trainmark run --resume {run.path}`."
+        ) from error
     except OSError as error:
         raise RunStoppedError(
             f"the run stopped: {error.strerror or error} ({error.filename or run.path}); "
@@ -78,15 +74,56 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
         ) from error
 
 
+def bench_of(
+    run: RunFolder, prepared: Prepared, launcher: Launcher, display: Display, stop_asked: Callable[[], bool]
+) -> Bench:
+    from trainmark.system import environment
+
+    # Taken anew when a run is resumed: each trial keeps the environment that it really had.
+    found = environment.capture(folder=Path.cwd(), python=_interpreter(prepared))
+    run.keep_environment(environment.to_dict(found))
+    run.keep_facts(_with_conformance(prepared, run.code))
+    return Bench(
+        run=run,
+        launcher=launcher,
+        nodes=NodeFailures(prepared.cluster),
+        environment=environment.to_dict(found),
+        fingerprint=environment.fingerprint(found),
+        device=prepared.device,
+        gpus=prepared.gpus,
+        facts=prepared.facts,
+        suite_folder=prepared.suite.folder,
+        display=display,
+        stop_asked=stop_asked,
+    )
+
+
 class RunStoppedError(RuntimeError):
     """The machine, not the input, is at fault: finished trials are safe, the run can be resumed."""
 
 
-def forget_failures(run: RunFolder) -> None:
+def launcher_for(run: RunFolder, prepared: Prepared, first_port: int | None) -> Launcher:
+    """With the code of the run, and the folder of the user's own program, on their way to every node."""
+    cluster = prepared.cluster
+    if cluster is None:
+        return LocalLauncher(first_port)
+    run.keep_cluster(to_dict(cluster.choice), cluster.facts)
+    cluster.launcher.bring(parcel_of(run.code.absolute()))
+    if folder := suite_parcel_folder(prepared):
+        if size_of(folder) > LARGEST_PROGRAM_BYTES:
+            raise UserError(
+                f"{folder} is larger than 64 MiB and would be sent to every node; "
+                "put the suite beside the program alone."
+            )
+        cluster.launcher.bring(parcel_of(folder))
+    return cluster.launcher
+
+
+def forget_failures(run: RunFolder, only: Outcome | None = None) -> None:
     """Sets failed trials aside, so that the next session runs them again."""
     with run.locked():
         for record in list(run.records()):
-            if record.outcome != Outcome.OK.value:
+            if record.outcome != Outcome.OK.value and only in (None, record.outcome):
                 place = run.trial(record.spec.case, record.spec.repeat)
                 place.set_aside(place.done, record.outcome)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import DeviceSample, Event, RunStart, stream
-from trainmark.launch.job import Job, Launcher
-from trainmark.launch.outcome import Ending, Judgement, Outcome, judge
+from trainmark.launch.job import Job, Launcher, Loss
+from trainmark.launch.node import NodeError
+from trainmark.launch.outcome import Cause, Ending, Judgement, Outcome, judge
+from trainmark.launch.secret import without_secrets
 from trainmark.launch.watch import Limits, watch
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
@@ -26,6 +29,7 @@ from trainmark.runner.command import job_of
 from trainmark.runner.display import Display
 from trainmark.runner.follow import Follower
 from trainmark.runner.identity import key_of
+from trainmark.runner.node_failures import NodeFailures
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES, TrialRecord, TrialSpec
 from trainmark.suite.model import Case, Command
@@ -45,6 +49,7 @@ class Bench:
 
     run: RunFolder
     launcher: Launcher
+    nodes: NodeFailures
     environment: Mapping[str, Any]
     fingerprint: str
     device: str
@@ -67,7 +72,10 @@ def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
         if judgement.outcome is Outcome.INTERRUPTED:
             place.set_aside(place.part, Outcome.INTERRUPTED.value)
             return record
-        if not judgement.transient or len(retries) >= trial.case.rules.retries:
+        again = judgement.transient and len(retries) < trial.case.rules.retries
+        if judgement.outcome is Outcome.LOST:
+            again = bench.nodes.lost(judgement.node, trial.case.topology.nodes, bench.display.note)
+        if not again:
             place.finish(record)
             return record
         bench.display.note(f"{trial.id}: {judgement.detail}; trying again")
@@ -78,18 +86,29 @@ def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
 def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[TrialRecord, Judgement]:
     case, place = trial.case, bench.run.trial(trial.case.slug, trial.repeat)
     job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder)
-    spec = TrialSpec(
-        case=case.slug,
-        repeat=trial.repeat,
-        command=job.shell(),
-        environment=dict(job.environment),
-        steps=case.rules.steps,
-        warmup_steps=case.rules.warmup_steps,
-    )
-    place.begin(spec, bench.environment)
-    key = key_of(case, bench.device, bench.facts.get(case.slug, {}))
+    place.begin(spec_of(trial, job), bench.environment)
     started = time.time()
     ending = _carry_out(job, case, bench)
+    return record_of(trial, job, ending, bench, started, retries)
+
+
+def spec_of(trial: Trial, job: Job) -> TrialSpec:
+    return TrialSpec(
+        case=trial.case.slug,
+        repeat=trial.repeat,
+        command=job.shell(),
+        environment=without_secrets(job.environment),
+        steps=trial.case.rules.steps,
+        warmup_steps=trial.case.rules.warmup_steps,
+    )
+
+
+def record_of(
+    trial: Trial, job: Job, ending: Ending, bench: Bench, started: float, retries: tuple[str, ...] = ()
+) -> tuple[TrialRecord, Judgement]:
+    """What became of a trial that is over, from its ending and its folder."""
+    case = trial.case
+    key = key_of(case, bench.device, bench.facts.get(case.slug, {}))
     judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
     figure = None
     if judgement.outcome is Outcome.OK:
@@ -98,7 +117,7 @@ def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[Tria
         except (ValueError, OverflowError) as error:  # whatever a program left: one bad trial, not a bad run
             judgement = Judgement(Outcome.INVALID, None, str(error))
     record = TrialRecord(
-        spec=spec,
+        spec=spec_of(trial, job),
         key=key,
         outcome=judgement.outcome.value,
         detail=judgement.detail,
@@ -108,6 +127,7 @@ def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[Tria
         seconds=ending.seconds,
         environment=bench.fingerprint,
         figure=figure,
+        node=judgement.node,
     )
     return record, judgement
 
@@ -120,10 +140,18 @@ def _carry_out(job: Job, case: Case, bench: Bench) -> Ending:
         follower.look()
         bench.display.progress(follower.steps, follower.rate)
 
-    session = bench.launcher.start(job)
+    began = time.monotonic()
+    try:
+        session = bench.launcher.start(job)
+    except NodeError as error:
+        loss = Loss(error.node, error.reason)
+        return Ending(Cause.NODE_LOST, {}, None, time.monotonic() - began, loss=loss)
     limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
     used = bench.gpus[: job.ranks_per_node] if case.device == "cuda" else ()
-    with Sampler(job.folder / SAMPLES, root_pid=session.root_pid, device_indices=used):
+    # What this machine does while others train says nothing of the trial.
+    here = session.root_pid is not None
+    samples = Sampler(job.folder / SAMPLES, root_pid=session.root_pid, device_indices=used)
+    with samples if here else contextlib.nullcontext():
         ending = watch(session, job, limits, bench.stop_asked, tick)
     if session.lost_output is not None:
         raise session.lost_output

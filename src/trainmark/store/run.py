@@ -15,6 +15,7 @@ from trainmark.store.files import StoreError, read_json, write_json, write_text
 from trainmark.store.trial import TrialFolder, TrialRecord, finished_trials, read_trial
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
+CLUSTER, NODES = "cluster.json", "nodes.json"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 
 
@@ -84,6 +85,20 @@ class RunFolder:
     def keep_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Beside those of cases that a resumed run no longer holds."""
         write_json(self.path / FACTS, {**self.facts, **facts})
+
+    @property
+    def cluster(self) -> dict[str, Any] | None:
+        """Where it was run, as it was asked for; None for this machine."""
+        return read_json(self.path / CLUSTER) if (self.path / CLUSTER).exists() else None
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """What each node said of itself before the first trial."""
+        return read_json(self.path / NODES) if (self.path / NODES).exists() else {}
+
+    def keep_cluster(self, cluster: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
+        write_json(self.path / CLUSTER, cluster)
+        write_json(self.path / NODES, nodes)
 
     def trial(self, case: str, repeat: int) -> TrialFolder:
         return TrialFolder(self.trials / case, repeat)

@@ -46,6 +46,8 @@ class TrialRecord:
     seconds: float
     environment: str
     figure: TrialFigure | None
+    node: str | None = None
+    """Where it failed, in a run over several machines."""
 
 
 class TrialFolder:
@@ -57,9 +59,12 @@ class TrialFolder:
 
     def begin(self, spec: TrialSpec, environment: Any) -> Path:
         self.part.mkdir(parents=True)
+        self.describe(spec, environment)
+        return self.part
+
+    def describe(self, spec: TrialSpec, environment: Any) -> None:
         write_json(self.part / SPEC, asdict(spec))
         write_json(self.part / ENVIRONMENT, environment)
-        return self.part
 
     def finish(self, record: TrialRecord) -> None:
         write_json(self.part / FIGURE, _record_to_dict(record))
@@ -110,6 +115,7 @@ def _record_to_dict(record: TrialRecord) -> dict[str, Any]:
         "outcome": record.outcome,
         "detail": record.detail,
         "rank": record.rank,
+        "node": record.node,
         "retries": list(record.retries),
         "started": record.started,
         "seconds": record.seconds,

@@ -16,7 +16,7 @@ from trainmark.suite import workloads
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.fields import ALL, CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
 from trainmark.suite.model import ANY, Case, Command, Rules, Suite
-from trainmark.suite.topology import Topology, powers_of_two
+from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
 from trainmark.suite.values import NAME
 from trainmark.yaml_source import Source
 
@@ -41,9 +41,9 @@ def find(name: str) -> Path:
     raise SuiteError(f"there is no suite '{name}'{nearest(name, built_in_names())}")
 
 
-def load(name: str, overrides: Sequence[str] = (), devices_here: int = 1) -> Suite:
+def load(name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
     path = find(name)
-    suite = parse(read_text(path), path.name, overrides, devices_here)
+    suite = parse(read_text(path), path.name, overrides, here)
     return replace(suite, folder=None if path.parent == BUILT_IN else str(path.resolve().parent))
 
 
@@ -58,8 +58,8 @@ def read_text(path: Path) -> str:
         raise SuiteError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def parse(text: str, name: str, overrides: Sequence[str] = (), devices_here: int = 1) -> Suite:
-    """`devices_here` is what `topology: powers-of-two` counts up to."""
+def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
+    """`here` is what `topology: powers-of-two` counts up to."""
     origin = _source(text, name)
     if not isinstance(origin.data, dict):
         raise SuiteError(
@@ -79,7 +79,7 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), devices_here: int
     expanded = (
         (index, case)
         for index, own in enumerate(listed)
-        for case in _cases_of(own, index, defaults, origin, devices_here)
+        for case in _cases_of(own, index, defaults, origin, here)
     )
     for count, (index, case) in enumerate(expanded, 1):
         if count > MOST_CASES:
@@ -125,7 +125,7 @@ def apply(override: str, origin: Source) -> None:
 
 
 def _cases_of(
-    given: Any, index: int, defaults: Mapping[str, Any], origin: Source, devices_here: int
+    given: Any, index: int, defaults: Mapping[str, Any], origin: Source, here: Topology
 ) -> Iterator[Case]:
     place: yaml_source.Path = ("cases", index)
     if not isinstance(given, dict):
@@ -154,7 +154,7 @@ def _cases_of(
         if key in single:
             axes[key] = [single.pop(key)]
     axes["framework"] = _frameworks(axes["framework"], single["workload"])
-    spread = [powers_of_two(devices_here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
+    spread = [powers_of_two(here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
     axes["topology"] = list(itertools.chain.from_iterable(spread))
     for chosen in itertools.product(*axes.values()):
         yield _case({**single, **dict(zip(axes, chosen, strict=True))}, at)

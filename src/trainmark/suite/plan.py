@@ -7,16 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainmark.suite.model import Case, Suite
+from trainmark.suite.topology import Topology
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is to run on: `cuda` devices, or the cores of the CPU."""
+    """What there is to run on: `cuda` devices or the cores of the CPU, on each of its nodes."""
 
     device: str
     devices: int
     nodes: int = 1
     cores: int = 1
+
+    @property
+    def whole(self) -> Topology:
+        return Topology(self.nodes, self.devices)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def lacking(case: Case, machine: Machine) -> str | None:
     """Why this machine cannot hold the case; None where it can."""
     topology = case.topology
     if topology.nodes > machine.nodes:
-        return f"needs {topology.nodes} nodes; this run has {machine.nodes}"
+        return f"needs {topology.nodes} nodes; this run has {machine.nodes} (--hosts names more)"
     if case.device == "cuda" and machine.device != "cuda":
         return "needs a CUDA device; this machine has none"
     if case.device == "cuda" and topology.devices_per_node > machine.devices:

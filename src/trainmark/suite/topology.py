@@ -28,7 +28,18 @@ def parse_topology(text: str) -> Topology:
     return Topology(int(found[1]), int(found[2]))
 
 
-def powers_of_two(most: int) -> list[Topology]:
-    """1n1g, 1n2g, … up to what one node has, and that number itself."""
+ONE_DEVICE = Topology(1, 1)
+
+
+def powers_of_two(most: Topology) -> list[Topology]:
+    """1n1g, 1n2g, … up to what one node has, then 2n8g, 4n8g, … of whole nodes; and the most itself."""
+    within = [Topology(1, count) for count in _doubling(most.devices_per_node)]
+    return [
+        *within,
+        *(Topology(nodes, most.devices_per_node) for nodes in _doubling(most.nodes) if nodes > 1),
+    ]
+
+
+def _doubling(most: int) -> list[int]:
     counts = [1 << exponent for exponent in range(most.bit_length()) if 1 << exponent <= most]
-    return [Topology(1, count) for count in sorted({*counts, most})]
+    return sorted({*counts, most})

@@ -137,8 +137,10 @@ class Agent:
 
     def ask(self, message: dict[str, Any], payload: bytes) -> None:
         """A short program; nothing else is done meanwhile, and it ends with its limit."""
-        command = [word if word != "{python}" else sys.executable for word in message["command"]]
-        environment = {**os.environ, **message.get("environment", {})}
+        places = message.get("places", {})
+        words = [sys.executable if word == "{python}" else word for word in message["command"]]
+        command = relocated(words, places)
+        environment = {**os.environ, **relocated(message.get("environment", {}), places)}
         try:
             done = subprocess.run(
                 command,

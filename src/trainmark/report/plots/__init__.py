@@ -5,8 +5,9 @@ from __future__ import annotations
 from trainmark.report.document import Document
 from trainmark.report.frameworks import tables_of
 from trainmark.report.group import by_series
-from trainmark.report.plots import frameworks, samples, scaling, spread, steps
+from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps
 from trainmark.report.plots.plot import Plot
+from trainmark.report.scaling import scaling_tables
 
 
 def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:
@@ -21,6 +22,7 @@ def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:
         frameworks.scaling(tables, t),
         scaling.throughput(others, t),
         scaling.efficiency(others, t),
+        speedup.plot(scaling_tables(document.results, t), t),
         steps.plot(document.traces, t),
         spread.plot(groups, t),
         samples.plot(document.samples, t),

@@ -12,9 +12,18 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import (
+    clocks,
+    gradient_clock,
+    loop,
+    options,
+    recipe,
+    synthetic,
+    tensors,
+)
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
+timed_event = functools.partial(torch.cuda.Event, enable_timing=True)
 
 # The model
 
@@ -144,6 +153,7 @@ class Step:
 
     def __init__(self, opt, model, device):
         self.model = model
+        self.gradient_clock = watched(opt, model, device)
         self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
         self.rate = torch.zeros((), device=device)
         norms, others = [], []
@@ -173,10 +183,20 @@ class Step:
         self.optimizer.zero_grad(set_to_none=True)
         with self.autocast():
             loss = self.criterion(self.model(images), labels)
-        self.scaler.scale(loss).backward()
+        with self.gradient_clock:
+            self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update(self.static_scale)  # set anew, a static scale neither grows nor backs off
         return loss.detach()
+
+
+def watched(opt, model, device):
+    """A clock that tells a rank's computing from its waiting for the gradients of the others."""
+    if opt.world_size == 1:
+        return gradient_clock.Untimed()
+    on_device = gradient_clock.EventMarks(timed_event)
+    marks = on_device if device.type == "cuda" else gradient_clock.HostMarks()
+    return gradient_clock.GradientClock(getattr(model, "_orig_mod", model), marks)  # what was compiled
 
 
 class CapturedStep:
@@ -214,6 +234,7 @@ class Training:
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *next(self.batches()))
         self.take = captured or self.update
+        self.gradient_clock = self.update.gradient_clock
         self.read = Readback(self.device)
 
     def batches(self):
@@ -242,8 +263,7 @@ class Training:
         return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named.items()}
 
     def clock(self):
-        timed = functools.partial(torch.cuda.Event, enable_timing=True)
-        return clocks.EventClock(timed) if self.device.type == "cuda" else None
+        return clocks.EventClock(timed_event) if self.device.type == "cuda" else None
 
     def memory(self):
         if self.device.type == "cuda":

@@ -15,6 +15,7 @@ A framework's file gives `Training`, whose methods are its dialect of the same f
     .load(tensors)                 sets every tensor by its canonical name, and the momenta to zero
     .tensors()                     every tensor by its canonical name, as arrays on the host
     .close()                       leaves the other ranks in order
+    .gradient_clock                optional: tells computing from waiting for other ranks
 
 Runs inside every framework's interpreter: standard library only, Python 3.7+; numpy where it compares.
 """
@@ -24,7 +25,7 @@ import sys
 import time
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import options, recipe
+from trainmark.workloads.resnet50.shared import gradient_clock, options, recipe
 
 
 def main(framework, training, check, facts):
@@ -50,6 +51,7 @@ def main(framework, training, check, facts):
 
 def _train(opt, training, framework, facts):
     stream = training.batches()
+    waiting = getattr(training, "gradient_clock", gradient_clock.Untimed())
     run = probe.start(
         unit="images",
         clock=training.clock(),
@@ -64,9 +66,17 @@ def _train(opt, training, framework, facts):
         images, labels = next(stream)
         waited = time.monotonic() - asked
         rate = recipe.learning_rate(index, opt.global_batch, opt.training_images)
+        waiting.begin()
         loss = training.step(images, labels, rate)
-        run.step(opt.batch, loss=training.read(loss), lr=rate, data_wait=waited, memory=training.memory())
-    run.end(peak_flops=training.peak_flops())
+        run.step(
+            opt.batch,
+            loss=training.read(loss),
+            lr=rate,
+            data_wait=waited,
+            memory=training.memory(),
+            **waiting.times(),
+        )
+    run.end(peak_flops=training.peak_flops(), **(waiting.facts() if opt.rank == 0 else {}))
 
 
 def _conform(opt, training, facts):

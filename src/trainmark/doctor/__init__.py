@@ -1,0 +1,1 @@
+"""Doctor: what is wrong on a node or different between nodes, found before a run; nothing is changed."""

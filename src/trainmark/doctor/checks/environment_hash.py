@@ -1,0 +1,40 @@
+"""Whether all that is installed in an interpreter is the same on every node, to the byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainmark.doctor.examined import Examined, most_common
+from trainmark.doctor.facts import Installed
+from trainmark.doctor.finding import About, Check, Finding, bad, ok
+from trainmark.doctor.fixes import reinstalled
+
+SHOWN_DIGITS = 8
+SHOWN_PACKAGES = 5
+
+
+def find(examined: Examined) -> Iterator[Finding]:
+    for asked, found in examined.installed():
+        usual = most_common({node: told.hash for node, told in found.items()})
+        model = next((told for told in found.values() if told.hash == usual), None)
+        for node, told in found.items():
+            value = f"{asked.name}: {told.hash[:SHOWN_DIGITS]}"
+            if model is None or told.hash == model.hash:
+                yield ok(node, value)
+            else:
+                what = f"{asked.name} is not what the others have: {differences(told, model)}"
+                yield bad(node, value, what, reinstalled(node, asked, "from the pins of the others"))
+
+
+def differences(own: Installed, model: Installed) -> str:
+    """`numpy 2.1.0, others 2.2.0; …`, or that only the files' contents differ."""
+    told = [f"Python {own.version}, others {model.version}"] if own.version != model.version else []
+    for name in sorted({*own.packages, *model.packages}):
+        here, there = own.packages.get(name, "missing"), model.packages.get(name, "missing")
+        if here != there:
+            told.append(f"{name} {here}, others {there}")
+    more = [f"and {len(told) - SHOWN_PACKAGES} more"] if len(told) > SHOWN_PACKAGES else []
+    return "; ".join(told[:SHOWN_PACKAGES] + more) or "the same versions, but not the same files"
+
+
+CHECK = Check("environment hash", About.SOFTWARE, find, essential=True)

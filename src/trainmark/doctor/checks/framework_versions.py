@@ -1,0 +1,34 @@
+"""Whether the frameworks have the same version on every node; told by their metadata, none is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from trainmark.doctor.examined import Examined, most_common
+from trainmark.doctor.finding import About, Check, Finding, bad, ok
+from trainmark.doctor.fixes import reinstalled
+
+FRAMEWORK = re.compile(
+    r"torch|tensorflow(-cpu|-gpu)?|jax|jaxlib|mindspore(-gpu)?|paddlepaddle(-gpu)?|mxnet(-cu\d+)?|oneflow"
+)
+
+
+def find(examined: Examined) -> Iterator[Finding]:
+    for asked, found in examined.installed():
+        versions = {node: framework_versions(told.packages) for node, told in found.items()}
+        usual = most_common(versions)
+        for node, own in versions.items():
+            if own == usual:
+                yield ok(node, own)
+            else:
+                what = f"{asked.name} has {own}, on the others {usual}"
+                yield bad(node, own, what, reinstalled(node, asked, f"with {usual}"))
+
+
+def framework_versions(packages: Mapping[str, str]) -> str:
+    found = [f"{name} {version}" for name, version in packages.items() if FRAMEWORK.fullmatch(name)]
+    return ", ".join(sorted(found)) or "no framework"
+
+
+CHECK = Check("framework versions", About.SOFTWARE, find, essential=True)

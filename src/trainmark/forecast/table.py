@@ -1,0 +1,82 @@
+"""Forecasts and their errors as cells for a table and as records for scripts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from trainmark.forecast.forecast import Forecast
+from trainmark.forecast.validate import Check, Summary
+from trainmark.measure.figure import Interval
+
+FORECAST_HEADER = ("topology", "devices", "forecast", "80 % interval", "efficiency", "step")
+CHECK_HEADER = (
+    *("source", "series", "fitted on", "topology", "published"),
+    *("forecast", "80 % interval", "error", "covered", ""),
+)
+
+
+def forecast_cells(one: Forecast, unit: str) -> tuple[str, ...]:
+    return (
+        str(one.size),
+        f"{one.size.devices:,}",
+        f"{one.throughput:,.0f} {unit}/s",
+        _bounds(one.interval),
+        f"{100 * one.efficiency:.1f} %",
+        f"{1e3 * one.step_seconds:.1f} ms",
+    )
+
+
+def check_cells(check: Check) -> tuple[str, ...]:
+    return (
+        ", ".join((check.series.source, *check.series.also_in)),
+        check.series.name,
+        check.series.fitted,
+        str(check.size),
+        f"{check.published:,.0f}",
+        f"{check.predicted:,.0f}",
+        _bounds(check.interval),
+        f"{100 * check.error:+.1f} %",
+        "yes" if check.covered else "no",
+        "odd" if check.series.odd else "",
+    )
+
+
+def summary_line(name: str, found: Summary) -> str:
+    return (
+        f"{name}: {found.rows} rows, median error {100 * found.median:.1f} %, 90th percentile "
+        f"{100 * found.p90:.1f} %, {100 * found.coverage:.0f} % inside their 80 % interval"
+    )
+
+
+def forecast_record(one: Forecast) -> dict[str, Any]:
+    return {
+        "topology": str(one.size),
+        "nodes": one.size.nodes,
+        "devices_per_node": one.size.devices_per_node,
+        "devices": one.size.devices,
+        "throughput": one.throughput,
+        **asdict(one.interval),
+        "step_seconds": one.step_seconds,
+        "efficiency": one.efficiency,
+    }
+
+
+def check_record(check: Check) -> dict[str, Any]:
+    return {
+        "source": check.series.source,
+        "also_in": list(check.series.also_in),
+        "series": check.series.name,
+        "fitted": check.series.fitted.split(),
+        "topology": str(check.size),
+        "published": check.published,
+        "predicted": check.predicted,
+        **asdict(check.interval),
+        "error": check.error,
+        "covered": check.covered,
+        "odd": check.series.odd,
+    }
+
+
+def _bounds(found: Interval) -> str:
+    return f"[{found.low:,.0f}, {found.high:,.0f}]"

@@ -1,0 +1,76 @@
+"""MPI: mpirun carries the agent to each node by whatever the site's MPI uses; the ranks need none of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from functools import lru_cache
+
+from trainmark.errors import UserError
+from trainmark.launch.channel import PipeChannel
+from trainmark.launch.choice import Choice
+from trainmark.launch.node import Node
+
+VERSION_SECONDS = 20.0
+# Its daemons end by themselves where the link to them is cut.
+KEEPALIVE = {"oob_tcp_keepalive_time": 3, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3}
+
+
+class Mpi:
+    """Open MPI or one that is started by Hydra (MPICH, Intel); `options` are mpirun's own."""
+
+    name = "mpi"
+    hello_seconds = 30.0
+
+    def __init__(
+        self, nodes: Sequence[Node], options: Sequence[str] = (), interface: str | None = None
+    ) -> None:
+        if shutil.which("mpirun") is None:
+            raise UserError("mpirun is not on the path; load the site's MPI, or use --launcher ssh.")
+        if not nodes:
+            raise UserError("--launcher mpi needs hosts: --hosts a,b, a --hostfile or an --inventory.")
+        self._nodes = tuple(nodes)
+        self._options = tuple(options)
+        self._interface = interface
+
+    @classmethod
+    def of(cls, choice: Choice) -> Mpi:
+        return cls(choice.nodes, choice.options, choice.interface)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return self._nodes
+
+    def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
+        channel = PipeChannel(self._words(node, command))
+        channel.pid = None
+        return channel
+
+    def shown(self, node: Node, command: Sequence[str]) -> str:
+        return shlex.join(self._words(node, command))
+
+    def why_lost(self, node: Node) -> tuple[str, str] | None:
+        return None
+
+    def gone(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+    def _words(self, node: Node, command: Sequence[str]) -> list[str]:
+        if _is_hydra():
+            network = ["-iface", self._interface] if self._interface else []
+            return ["mpirun", "-hosts", node.name, "-n", "1", *network, *self._options, *command]
+        settings = {**KEEPALIVE, **({"oob_tcp_if_include": self._interface} if self._interface else {})}
+        network = [word for name, value in settings.items() for word in ("--mca", name, str(value))]
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+        return ["mpirun", *as_root, "-np", "1", "--host", node.name, *network, *self._options, *command]
+
+
+@lru_cache
+def _is_hydra() -> bool:
+    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS)
+    return "Open MPI" not in said.stdout

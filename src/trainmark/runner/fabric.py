@@ -1,0 +1,142 @@
+"""Starts the program that times messages between ranks, through any launcher, and gathers what it found."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.events import Event, Mark, RunStart, stream
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.node import NodeError
+from trainmark.launch.outcome import Outcome, judge
+from trainmark.launch.watch import Limits, watch
+from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, point
+from trainmark.readers import nccl_tests
+from trainmark.runner.code import keep_code
+from trainmark.runner.trial import tail
+from trainmark.suite.topology import Topology
+from trainmark.workloads.fabric.repetition import PATIENCE
+from trainmark.workloads.fabric.schedule import rounds
+
+PROGRAM = "trainmark.workloads.fabric.pytorch"
+DAY = 86400.0
+# Longer than nccl-tests may take, during which all ranks are silent.
+QUIET_SECONDS = 400.0
+
+
+class FabricError(Exception):
+    """The ranks did not come to an end; the message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """`seconds` are for each link and each all-reduce; `sizes` are bytes."""
+
+    topology: Topology
+    device: str
+    sizes: tuple[int, ...]
+    seconds: float
+    together: bool
+
+    @property
+    def rounds(self) -> int:
+        ranks = range(self.topology.devices)
+        return len(rounds([str(rank // self.topology.devices_per_node) for rank in ranks], self.together))
+
+    @property
+    def estimate(self) -> float:
+        """Seconds that the measurement takes where no link is slow; starting the ranks comes on top."""
+        return (self.rounds + 2) * self.seconds
+
+
+def measure_fabric(
+    wanted: Wanted, launcher: Launcher, python: str, stop_asked: Callable[[], bool] = lambda: False
+) -> Fabric:
+    """FabricError where a rank failed."""
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
+        folder = Path(made)
+        code = folder / "code"
+        keep_code(code)
+        job = _job(wanted, python, folder, code)
+        quiet = QUIET_SECONDS + PATIENCE * wanted.seconds * len(wanted.sizes)
+        try:
+            with launcher.lending(code):
+                session = launcher.start(job)
+        except NodeError as error:
+            raise FabricError(str(error)) from error
+        ending = watch(session, job, Limits(DAY, quiet), stop_asked, lambda: None)
+        judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
+        if judgement.outcome is not Outcome.OK:
+            raise FabricError(judgement.detail)
+        taken = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        events = (event for rank in range(job.world_size) for event in stream.read(job.events(rank)))
+        try:
+            return gathered(events, wanted, taken)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FabricError(f"the ranks ended well but left no times: {error!r}") from error
+
+
+def gathered(events: Iterable[Event], wanted: Wanted, taken: str) -> Fabric:
+    """What the ranks noted: of each link and size, the times of every turn."""
+    starts: dict[int, RunStart] = {}
+    times: dict[str, dict[tuple[int, ...], dict[int, list[list[float]]]]] = {"link": {}, "all-reduce": {}}
+    printed: list[dict[str, Any]] = []
+    for event in events:
+        if isinstance(event, RunStart):
+            starts[event.rank] = event
+        elif isinstance(event, Mark) and event.facts.get("what") in times:
+            of_ranks = times[event.facts["what"]].setdefault(tuple(event.facts["ranks"]), defaultdict(list))
+            of_ranks[event.facts["bytes"]].append(event.facts["seconds"])
+        elif isinstance(event, Mark) and event.facts.get("what") == "nccl-tests":
+            printed.append(_printed(event, str(starts[event.rank].facts["node"])))
+    nodes = tuple(str(starts[rank].facts["node"]) for rank in sorted(starts))
+    return Fabric(
+        taken=taken,
+        device=wanted.device,
+        backend=str(starts[0].facts["backend"]),
+        together=wanted.together,
+        nodes=nodes,
+        links=tuple(
+            Link((first, second), (nodes[first], nodes[second]), tuple(_points(by_size)))
+            for (first, second), by_size in sorted(times["link"].items())
+        ),
+        all_reduces=tuple(
+            AllReduce(len(ranks), len({nodes[rank] for rank in ranks}), tuple(_points(by_size)))
+            for ranks, by_size in times["all-reduce"].items()
+        ),
+        nccl_tests=tuple(printed),
+    )
+
+
+def _job(wanted: Wanted, python: str, folder: Path, code: Path) -> Job:
+    words = ["--device", wanted.device, "--seconds", str(wanted.seconds)]
+    words += ["--sizes", ",".join(map(str, wanted.sizes)), *(["--together"] if wanted.together else [])]
+    path = filter(None, [str(code), os.environ.get("PYTHONPATH")])
+    return Job(
+        command=(python, "-u", "-m", PROGRAM, *words),
+        environment={
+            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONUNBUFFERED": "1",
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+        },
+        working_folder=folder,
+        folder=folder,
+        nodes=wanted.topology.nodes,
+        ranks_per_node=wanted.topology.devices_per_node,
+    )
+
+
+def _points(by_size: dict[int, list[list[float]]]) -> Iterator[Point]:
+    for size, turns in sorted(by_size.items()):
+        yield point(size, turns)
+
+
+def _printed(event: Mark, node: str) -> dict[str, Any]:
+    sizes = [asdict(each) for each in nccl_tests.read(event.facts["text"])]
+    return {"node": node, "program": event.facts["program"], "sizes": sizes}

@@ -1,0 +1,132 @@
+"""`fabric.json`: what was measured of the links between ranks, kept beside the run that used them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, bus_factor, line
+from trainmark.measure.slow_links import slow_parts
+from trainmark.store.files import StoreError, read_json
+
+FABRIC = "fabric.json"
+SCHEMA = 1
+
+
+def to_json(fabric: Fabric) -> dict[str, Any]:
+    """As kept and as `--json` prints it; what follows from the times stands beside them."""
+    return {
+        "schema": SCHEMA,
+        "taken": fabric.taken,
+        "device": fabric.device,
+        "backend": fabric.backend,
+        "together": fabric.together,
+        "nodes": list(fabric.nodes),
+        "links": [_link(link) for link in fabric.links],
+        "allreduce": [each for reduced in fabric.all_reduces for each in _all_reduce(reduced)],
+        "allreduce_fit": [_all_reduce_fit(reduced) for reduced in fabric.all_reduces],
+        "verdicts": [
+            {**asdict(slow), "times": slow.times, "message": slow.message}
+            for slow in slow_parts(fabric.links)
+        ],
+        "nccl_tests": list(fabric.nccl_tests),
+    }
+
+
+def from_json(found: Any) -> Fabric:
+    """ValueError, LookupError, TypeError or ArithmeticError where it is no record of a fabric."""
+    if found["schema"] != SCHEMA:
+        raise ValueError(f"schema {found['schema']}, not {SCHEMA}")
+    nodes = tuple(map(str, found["nodes"]))
+    reduced: dict[tuple[int, int], list[Point]] = {}
+    for each in found["allreduce"]:
+        reduced.setdefault((_count(each["ranks"]), _count(each["nodes"])), []).append(_point(each))
+    return Fabric(
+        taken=str(found["taken"]),
+        device=str(found["device"]),
+        backend=str(found["backend"]),
+        together=bool(found["together"]),
+        nodes=nodes,
+        links=tuple(_kept_link(each, nodes) for each in found["links"]),
+        all_reduces=tuple(AllReduce(*place, tuple(points)) for place, points in reduced.items()),
+        nccl_tests=tuple(_kept_nccl_test(each) for each in found.get("nccl_tests", ())),
+    )
+
+
+def kept_fabric(run: Path) -> Fabric | None:
+    """That of a run's folder; None where none was measured."""
+    path = run / FABRIC
+    if not path.exists():
+        return None
+    try:
+        return from_json(read_json(path))
+    except StoreError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise StoreError(f"{path} is no fabric of this version: {error!r}; measure it again.") from error
+
+
+def _link(link: Link) -> dict[str, Any]:
+    return {
+        "from": link.ranks[0],
+        "to": link.ranks[1],
+        "from_node": link.nodes[0],
+        "to_node": link.nodes[1],
+        "same_node": link.same_node,
+        "latency_seconds": link.latency.seconds,
+        "latency_low": link.latency.low,
+        "latency_high": link.latency.high,
+        "bytes_per_second": link.bytes_per_second,
+        "points": [asdict(point) for point in link.points],
+    }
+
+
+def _all_reduce(reduced: AllReduce) -> list[dict[str, Any]]:
+    place = {"ranks": reduced.ranks, "nodes": reduced.nodes}
+    return [
+        {**place, **asdict(point), "bus_bytes_per_second": reduced.bus_bytes_per_second(point)}
+        for point in reduced.points
+    ]
+
+
+def _all_reduce_fit(reduced: AllReduce) -> dict[str, Any]:
+    fitted = line(reduced.points)
+    rate = fitted.bytes_per_second
+    return {
+        "ranks": reduced.ranks,
+        "nodes": reduced.nodes,
+        "latency_seconds": fitted.latency_seconds,
+        "bus_bytes_per_second": None if rate is None else bus_factor(reduced.ranks) * rate,
+    }
+
+
+def _kept_link(found: Mapping[str, Any], nodes: Sequence[str]) -> Link:
+    ranks = int(found["from"]), int(found["to"])
+    if not 0 <= ranks[0] < ranks[1] < len(nodes) or not found["points"]:
+        raise ValueError(f"a link of ranks {ranks[0]} and {ranks[1]} without an end or without a time")
+    return Link(ranks, (nodes[ranks[0]], nodes[ranks[1]]), tuple(map(_point, found["points"])))
+
+
+def _kept_nccl_test(found: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = [
+        {"bytes": int(each["bytes"])}
+        | {name: float(each[name]) for name in ("seconds", "bus_bytes_per_second")}
+        for each in found["sizes"]
+    ]
+    return {"node": str(found["node"]), "program": str(found["program"]), "sizes": sizes}
+
+
+def _point(found: Mapping[str, Any]) -> Point:
+    point = Point(_count(found["bytes"]), float(found["seconds"]), float(found["low"]), float(found["high"]))
+    if not 0 < point.low <= point.seconds <= point.high < inf:
+        raise ValueError(f"a time of {point.seconds} s within [{point.low}, {point.high}]")
+    return point
+
+
+def _count(found: Any) -> int:
+    if int(found) < 1:
+        raise ValueError(f"{found} is no count")
+    return int(found)

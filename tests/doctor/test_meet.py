@@ -1,0 +1,137 @@
+"""The nodes call on each other: who answers whom, and who gets no answer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from local_nodes import local_nodes, oldest_python
+from told import FACTS
+
+from trainmark.doctor import meet
+from trainmark.doctor.facts import Node
+from trainmark.doctor.meeting import PROGRAM, Place, calls_of, hold, places_of, question
+from trainmark.doctor.wanted import Wanted
+from trainmark.launch.asking import Reply
+
+
+def free_port(address: str) -> int:
+    with socket.create_server((address, 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def places() -> dict[str, Place]:
+    return {
+        name: Place(name, address, free_port(address))
+        for name, address in (("n1", "127.0.0.21"), ("n2", "127.0.0.22"), ("n3", "127.0.0.23"))
+    }
+
+
+def meeting_of(places, node, seconds=5.0, token="secret"):
+    return meet.Meeting(question(places[node], places, token, seconds))
+
+
+def test_all_reach_all_and_the_meeting_ends_before_its_time(places):
+    ask = local_nodes(3)
+    questions = [question(place, places, "secret", 60.0) for place in places.values()]
+    replies = ask(PROGRAM.read_text(), questions, 30.0)
+    assert [reply.trouble for reply in replies] == [None] * 3
+    for reply in replies:
+        assert set(reply.answer["reached"]) == set(reply.answer["heard"]) == set(ask.nodes) - {reply.node}
+        for trip in reply.answer["reached"].values():
+            # One clock, read over there while the round trip lasted.
+            assert abs(trip["ahead"]) <= trip["seconds"] / 2 + 1e-3
+
+
+def test_a_node_with_python_3_8_meets_one_with_ours(places):
+    pair = {name: places[name] for name in ("n1", "n2")}
+    ask = local_nodes(2, python=oldest_python())
+    replies = ask(
+        PROGRAM.read_text(), [question(place, pair, "secret", 30.0) for place in pair.values()], 60.0
+    )
+    assert [list(reply.answer["reached"]) for reply in replies] == [["n2"], ["n1"]]
+
+
+def test_a_peer_at_which_nothing_listens_is_named_with_the_reason(places):
+    told = meeting_of(places, "n1", seconds=0.3).hold()
+    assert told["reached"] == {}
+    assert told["failed"] == {"n2": "Connection refused", "n3": "Connection refused"}
+
+
+def test_who_does_not_know_the_token_gets_no_answer_and_is_not_heard(places):
+    pair = {name: places[name] for name in ("n1", "n2")}
+    held = meeting_of(pair, "n1", seconds=1.5)
+    told = {}
+    thread = threading.Thread(target=lambda: told.update(held.hold()))
+    thread.start()
+    with socket.create_connection((pair["n1"].address, pair["n1"].port), timeout=5) as stranger:
+        stranger.sendall(f"{meet.proof('guessed', 'n2')} n2\n".encode())
+        assert stranger.recv(100) == b""
+    thread.join()
+    assert told["heard"] == []
+
+
+def test_another_service_at_the_peers_port_is_not_taken_for_the_peer(places):
+    pair = {name: places[name] for name in ("n1", "n2")}
+    with socket.create_server((pair["n2"].address, pair["n2"].port)) as server:
+
+        def greet():
+            caller, _ = server.accept()
+            with caller:
+                caller.sendall(b"220 mail.example.com ESMTP\r\n")
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        held = meeting_of(pair, "n1")
+        with held.listener, pytest.raises(ConnectionError, match="something else"):
+            held.round_trip(vars(pair["n2"]), 5.0)
+        thread.join()
+
+
+def test_the_token_itself_is_never_sent():
+    assert "secret" not in meet.proof("secret", "n1")
+
+
+def test_it_listens_at_its_own_address_only(places):
+    with meeting_of(places, "n1").listener, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", places["n1"].port), timeout=5)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::"])
+def test_it_does_not_listen_at_all_addresses(places, address):
+    everywhere = {**places, "n1": Place("n1", address, 29500)}
+    with pytest.raises(ValueError, match="one address"):
+        meeting_of(everywhere, "n1")
+
+
+def test_a_node_that_takes_no_part_leaves_at_once():
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM)], input="{}", capture_output=True, text=True, timeout=30
+    )
+    assert json.loads(done.stdout) == {}
+
+
+def test_one_node_alone_is_asked_nothing():
+    def never(*_):
+        raise AssertionError("asked")
+
+    assert hold(never, (), Wanted()) == ()
+
+
+def test_what_kept_a_node_from_the_meeting_is_the_reason_of_all_its_calls(places):
+    reply = Reply("n1", None, "Address already in use", 0.0, 1.0)
+    assert [(call.called, call.seconds, call.trouble) for call in calls_of(reply, places)] == [
+        ("n2", None, "Address already in use"),
+        ("n3", None, "Address already in use"),
+    ]
+
+
+def test_nodes_that_share_an_address_meet_at_different_ports():
+    found = places_of([Node("n1", None, FACTS), Node("n2", "gone"), Node("n3", None, FACTS)])
+    assert {name: place.port for name, place in found.items()} == {"n1": 29500, "n3": 29501}

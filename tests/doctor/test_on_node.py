@@ -1,0 +1,265 @@
+"""The program that is sent to a node: what it tells, and with how little it can do so."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from local_nodes import LocalNode, LocalNodes, oldest_python
+from smi import BROKEN, path_with_smi
+
+from trainmark.doctor import data_on_node, meeting, on_node
+from trainmark.doctor.diagnosis import DATA_PROGRAM, FACTS_PROGRAM
+from trainmark.doctor.facts import facts_of, node_of, offset_of
+from trainmark.launch.asking import Reply
+
+SENT = (FACTS_PROGRAM, DATA_PROGRAM, meeting.PROGRAM)
+
+
+def tell(question=None, **node):
+    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1", **node))(
+        FACTS_PROGRAM.read_text(), [question or {}], 60
+    )
+    assert reply.trouble is None
+    return reply.answer
+
+
+@pytest.mark.parametrize("program", SENT, ids=lambda path: path.name)
+def test_what_is_sent_needs_only_the_standard_library(program):
+    modules = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(program.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names] if isinstance(node, ast.Import)
+            else [node.module] if isinstance(node, ast.ImportFrom) else []
+        )
+    }  # fmt: skip
+    assert modules <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("program", SENT, ids=lambda path: path.name)
+def test_what_is_sent_fits_on_a_command_line(program):
+    # Linux takes 128 KiB in one argument.
+    assert program.stat().st_size < 100_000
+
+
+def test_what_is_sent_runs_with_python_3_8():
+    answer = tell({"interpreters": [sys.executable], "ports": [29500]}, python=oldest_python())
+    assert facts_of(answer).host.python.startswith("3.8.")
+
+
+def test_everything_told_is_understood():
+    question = {"interpreters": [sys.executable, "/no/python"], "ports": [29500]}
+    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1"))(FACTS_PROGRAM.read_text(), [question], 60)
+    node = node_of(reply)
+    assert node.trouble is None
+    assert node.facts.host.cpus >= 1
+    assert node.facts.interpreters["/no/python"] is None
+    assert "pytest" in node.facts.interpreters[sys.executable].packages
+    assert abs(node.offset.seconds) <= node.offset.uncertainty
+
+
+def test_an_answer_in_another_form_is_the_trouble_of_that_node_alone():
+    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1"))("print('{\"host\": 1}')", [{}], 60)
+    assert "not understood" in node_of(reply).trouble
+
+
+@pytest.mark.parametrize(
+    "changes", [{"address": "10.0.0.1; reboot"}, {"gpus": [{"index": "0; reboot", "name": "A"}]}]
+)
+def test_an_answer_that_would_put_a_command_into_a_fix_is_not_understood(changes):
+    answer = {**tell(), **changes}
+    assert "not understood" in node_of(Reply("n1", answer, None, 0.0, 1.0)).trouble
+
+
+def test_limits_are_those_of_the_process_that_was_started():
+    if shutil.which("prlimit") is None:
+        pytest.skip("no prlimit here")
+    told = facts_of(tell(before=("prlimit", "--nofile=512:1024", "--memlock=65536:65536")))
+    assert (told.open_files.soft, told.open_files.hard) == (512, 1024)
+    assert told.locked_memory.soft == 65536
+
+
+def test_nvidia_smi_is_asked_again_without_the_fields_that_its_driver_does_not_know(tmp_path):
+    answer = facts_of(tell(environment={"PATH": path_with_smi(tmp_path)}))
+    (gpu,) = answer.gpus
+    assert (gpu.index, gpu.driver, gpu.clock_max_mhz) == ("0", "418.87.01", 1530.0)
+    assert gpu.throttle == "0x0000000000000001"
+    assert (gpu.clock_set_mhz, gpu.ecc_errors, gpu.mig) == (None, None, None)
+    (process,) = answer.gpu_processes
+    assert (process.pid, process.name, process.memory_mib) == (4711.0, "python", None)
+
+
+def test_what_nvidia_smi_says_instead_of_an_answer_is_told(tmp_path):
+    answer = facts_of(tell(environment={"PATH": path_with_smi(tmp_path, BROKEN)}))
+    assert answer.gpus == ()
+    assert "couldn't communicate" in answer.gpu_trouble
+
+
+@pytest.mark.parametrize("value", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "", "Unknown"])
+def test_a_value_that_a_device_does_not_give_is_left_out(value):
+    assert on_node.rows(f"0, {value}\n", ["index", "temperature"]) == [{"index": "0"}]
+
+
+def test_a_line_that_is_no_row_is_no_device():
+    assert on_node.rows("No devices were found\n", ["index", "name"]) == []
+
+
+def environment(folder: Path, *packages: tuple[str, str, str]) -> list[str]:
+    """A site-packages with these names, versions and RECORDs."""
+    for name, version, record in packages:
+        info = folder / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "RECORD").write_text(record)
+    return [str(folder)]
+
+
+def test_the_hash_of_an_environment_is_of_what_is_installed_and_not_of_how(tmp_path):
+    file = "numpy/core.py,sha256=abc,10\n"
+    by_pip = (
+        f"{file}../../../bin/f2py,sha256=1,9\nnumpy/__pycache__/core.pyc,,\n"
+        "numpy-2.0.dist-info/INSTALLER,sha256=2,4\n"
+    )
+    packages, one = on_node.installed("3.11.7", environment(tmp_path / "a", ("numpy", "2.0", by_pip)))
+    _, other = on_node.installed("3.11.7", environment(tmp_path / "b", ("numpy", "2.0", file)))
+    assert packages == {"numpy": "2.0"}
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("python", "package"),
+    [
+        ("3.11.8", ("numpy", "2.0", "numpy/core.py,sha256=abc,10\n")),
+        ("3.11.7", ("numpy", "2.1", "numpy/core.py,sha256=abc,10\n")),
+        ("3.11.7", ("numpy", "2.0", "numpy/core.py,sha256=xyz,10\n")),
+    ],
+)
+def test_another_python_version_or_file_is_another_hash(tmp_path, python, package):
+    first = ("numpy", "2.0", "numpy/core.py,sha256=abc,10\n")
+    _, one = on_node.installed("3.11.7", environment(tmp_path / "a", first))
+    _, other = on_node.installed(python, environment(tmp_path / "b", package))
+    assert one != other
+
+
+def test_a_package_that_an_earlier_folder_hides_does_not_count(tmp_path):
+    paths = [
+        *environment(tmp_path / "a", ("Foo_Bar", "1", "")),
+        *environment(tmp_path / "b", ("foo.bar", "2", "")),
+    ]
+    assert on_node.installed("3.11.7", paths)[0] == {"foo-bar": "1"}
+
+
+def test_infiniband_ports_are_read_with_state_and_rate(tmp_path):
+    port = tmp_path / "mlx5_0" / "ports" / "1"
+    port.mkdir(parents=True)
+    (port / "state").write_text("4: ACTIVE\n")
+    (port / "rate").write_text("100 Gb/sec (4X EDR)\n")
+    assert on_node.infiniband(tmp_path) == [
+        {"device": "mlx5_0", "port": 1, "state": "ACTIVE", "rate": "100 Gb/sec (4X EDR)", "link_layer": None}
+    ]
+
+
+def test_a_gpu_on_the_bus_is_counted_by_vendor_and_class(tmp_path):
+    for name, vendor, kind in (
+        ("0", "0x10de", "0x030200"),
+        ("1", "0x10de", "0x040300"),
+        ("2", "0x8086", "0x030000"),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(vendor + "\n")
+        (tmp_path / name / "class").write_text(kind + "\n")
+    assert on_node.nvidia_cards(tmp_path) == 1
+
+
+NETWORK = [
+    {"name": "eth0", "addresses": ["10.0.0.1"]},
+    {"name": "ib0", "addresses": ["10.1.0.1"]},
+    {"name": "lo", "addresses": ["127.0.0.1"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "address", "default", "chosen"),
+    [
+        ("ib0", "10.0.0.1", "eth0", "ib0"),
+        (None, "10.1.0.1", "eth0", "ib0"),
+        (None, None, "eth0", "eth0"),
+        (None, None, None, "eth0"),
+        ("ib7", None, "eth0", None),
+    ],
+)
+def test_the_interface_is_the_one_named_else_the_addresss_else_the_default_routes(
+    name, address, default, chosen
+):
+    found = on_node.chosen_interface(NETWORK, name, address, default)
+    assert (found and found["name"]) == chosen
+
+
+def test_an_address_of_one_link_only_is_no_address_for_peers():
+    said = (
+        "fe80000000000000000000fffe000001 02 40 20 80     eth0\n"
+        "20010db8000000000000000000000001 02 40 00 80     eth0\n"
+    )
+    assert on_node.ipv6_addresses(said) == {"eth0": ["2001:db8::1"]}
+
+
+def test_a_port_at_which_somebody_listens_is_not_free():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert on_node.is_free("127.0.0.1", port) is False
+        assert on_node.is_free("127.0.0.2", port) is True
+
+
+def test_of_an_address_that_is_not_its_own_a_node_cannot_tell():
+    assert on_node.is_free("192.0.2.77", 29500) is None
+
+
+@pytest.fixture
+def data(tmp_path) -> Path:
+    folder = tmp_path / "data"
+    (folder / "train").mkdir(parents=True)
+    (folder / "train" / "a.jpg").write_bytes(b"aaaa")
+    (folder / "b.jpg").write_bytes(b"bb")
+    return folder
+
+
+def test_a_dataset_is_told_by_number_size_and_names_of_its_files(data):
+    told = data_on_node.dataset(str(data), deep=False)
+    assert (told["exists"], told["files"], told["bytes"], told["contents"]) == (True, 2, 6, None)
+    (data / "b.jpg").rename(data / "c.jpg")
+    assert data_on_node.dataset(str(data), deep=False)["names"] != told["names"]
+
+
+def test_only_a_deep_look_sees_a_changed_byte(data):
+    before = data_on_node.dataset(str(data), deep=True)
+    (data / "b.jpg").write_bytes(b"bc")
+    after = data_on_node.dataset(str(data), deep=True)
+    assert before["names"] == after["names"]
+    assert before["contents"] != after["contents"]
+
+
+def test_a_folder_that_links_to_itself_is_entered_once(data):
+    (data / "train" / "up").symlink_to(data)
+    assert data_on_node.dataset(str(data), deep=False)["files"] == 2
+
+
+def test_a_file_that_cannot_be_read_is_told_and_the_rest_of_the_answer_stays():
+    # It exists, but nothing lies at its beginning.
+    told = data_on_node.dataset("/proc/self/mem", deep=True)
+    assert told["exists"]
+    assert "Input/output error" in told["trouble"]
+
+
+def test_a_dataset_may_be_one_file(data):
+    assert data_on_node.dataset(str(data / "b.jpg"), deep=True)["files"] == 1
+
+
+def test_the_way_there_and_back_bounds_the_offset():
+    # The clock is 3 s ahead, the way there takes 0.4 s and that back 0.2 s, and the node works for 5 s.
+    offset = offset_of(sent=100.0, began=103.4, ended=108.4, received=105.6)
+    assert offset.uncertainty == pytest.approx(0.3)
+    assert abs(offset.seconds - 3.0) <= offset.uncertainty

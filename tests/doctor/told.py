@@ -1,0 +1,78 @@
+"""Facts as a healthy node with two GPUs and InfiniBand tells them, to be changed one at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trainmark.doctor.diagnosis import diagnose
+from trainmark.doctor.examined import Call, Examined
+from trainmark.doctor.facts import (
+    Dataset,
+    Facts,
+    Gpu,
+    Host,
+    InfinibandPort,
+    Installed,
+    Interface,
+    Limit,
+    Node,
+    Offset,
+    Space,
+)
+from trainmark.doctor.finding import Finding, Mark
+from trainmark.doctor.limits import GIB
+from trainmark.doctor.wanted import Interpreter, Wanted
+
+PYTHON = "/opt/env/bin/python"
+WANTED = Wanted(interpreters=(Interpreter("pytorch", PYTHON, "trainmark frameworks install pytorch"),))
+GPU = Gpu(
+    index="0", name="Tesla V100-SXM2-16GB", uuid="GPU-0", driver="535.183.01",
+    memory_used_mib=4.0, memory_total_mib=16384.0, temperature=38.0,
+    clock_mhz=135.0, clock_max_mhz=1530.0, clock_set_mhz=1290.0, memory_clock_set_mhz=877.0,
+    power_limit_w=300.0,
+    persistence="Enabled", ecc="Enabled", ecc_errors=0.0, throttle="0x0000000000000001",
+)  # fmt: skip
+ENVIRONMENT = Installed("3.11.7", {"torch": "2.13.0", "numpy": "2.2.0"}, "0123456789abcdef")
+ETH0 = Interface("eth0", "up", 9000, 100_000, ("10.0.0.1",))
+PORT = InfinibandPort("mlx5_0", 1, "ACTIVE", "100 Gb/sec (4X EDR)", "InfiniBand")
+HOST = Host(
+    name="n1", kernel="6.1.0", machine="x86_64", python="3.11.7", cpus=48, cpu_quota=None,
+    governor="performance", load=0.1, memory_total=376 * GIB, memory_available=370 * GIB, memory_limit=None,
+)  # fmt: skip
+FACTS = Facts(
+    host=HOST,
+    interpreters={PYTHON: ENVIRONMENT},
+    gpus=(GPU, replace(GPU, index="1", uuid="GPU-1")),
+    gpu_processes=(),
+    gpu_trouble=None,
+    gpu_cards=2,
+    shared_memory=Space("/dev/shm", 188 * GIB, 188 * GIB),
+    scratch=Space("/tmp", 900 * GIB, 500 * GIB),
+    open_files=Limit(65536, 65536),
+    locked_memory=Limit(None, None),
+    address="10.0.0.1",
+    interface=ETH0,
+    infiniband=(PORT,),
+    ports={29500: True, 29501: True},
+    port_range=(32768, 60999),
+    dataset=Dataset("/data", True, 10, 10 * GIB, "aaaa", None),
+)
+
+
+def findings(*nodes: Facts | Node | None, calls: tuple[Call, ...] = (), **wanted: Any) -> list[Finding]:
+    """What all checks find in nodes n1, n2, … that told this; None did not answer."""
+    named = tuple(_node(f"n{number}", told) for number, told in enumerate(nodes, 1))
+    return list(diagnose(Examined(replace(WANTED, **wanted), named, calls)).findings)
+
+
+def troubles(*nodes: Facts | Node | None, **more: Any) -> list[Finding]:
+    return [finding for finding in findings(*nodes, **more) if finding.mark is not Mark.OK]
+
+
+def _node(name: str, told: Facts | Node | None) -> Node:
+    if isinstance(told, Node):
+        return replace(told, name=name)
+    if told is None:
+        return Node(name, "did not answer within 60 s")
+    return Node(name, None, told, Offset(0.0, 0.05), {})

@@ -1,0 +1,84 @@
+"""`fabric.json`: what was kept is read back, and what is no fabric is refused in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from known_fabrics import fabric
+
+from trainmark.store.fabric import FABRIC, from_json, kept_fabric, to_json
+from trainmark.store.files import StoreError
+
+PRINTED = {
+    "node": "a",
+    "program": "all_reduce_perf",
+    "sizes": [{"bytes": 8, "seconds": 6.5e-6, "bus_bytes_per_second": 1e6}],
+}
+
+
+def record():
+    return to_json(fabric({"a": 2, "b": 1}))
+
+
+def test_what_is_kept_is_read_back_whole():
+    kept = {**record(), "nccl_tests": [PRINTED]}
+    assert to_json(from_json(json.loads(json.dumps(kept)))) == kept
+
+
+def test_a_link_tells_its_ends_and_its_figures():
+    inside, between, _ = record()["links"]
+    assert (inside["from"], inside["to"], inside["same_node"]) == (0, 1, True)
+    assert (between["from_node"], between["to_node"], between["same_node"]) == ("a", "b", False)
+    assert between["bytes_per_second"] == pytest.approx(11.6e9, rel=0.1)
+    assert between["latency_seconds"] == between["points"][0]["seconds"]
+    assert between["latency_low"] < between["latency_seconds"] < between["latency_high"]
+
+
+def test_an_all_reduce_is_kept_by_size_and_as_a_line():
+    kept = record()
+    assert {(each["ranks"], each["nodes"]) for each in kept["allreduce"]} == {(3, 2)}
+    (fitted,) = kept["allreduce_fit"]
+    assert fitted["latency_seconds"] == pytest.approx(1e-4)
+    assert fitted["bus_bytes_per_second"] == pytest.approx(5e9 * 4 / 3)
+
+
+def test_a_verdict_is_kept_with_its_message():
+    (verdict,) = to_json(fabric(dict.fromkeys("abcd", 1), {(0, 1): (1.0, 0.5)}))["verdicts"]
+    assert (verdict["what"], verdict["names"], verdict["figure"]) == ("link", ("a", "b"), "bandwidth")
+    assert verdict["message"].startswith("link a – b has ")
+
+
+def test_a_run_without_a_fabric_has_none(tmp_path):
+    assert kept_fabric(tmp_path) is None
+
+
+def damaged(change):
+    kept = record()
+    change(kept)
+    return json.dumps(kept)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "null",
+        damaged(lambda kept: kept.update(schema=2)),
+        damaged(lambda kept: kept.pop("links")),
+        damaged(lambda kept: kept.update(links=7)),
+        damaged(lambda kept: kept["links"][0].update(to=9)),
+        damaged(lambda kept: kept["links"][0].update(points=[])),
+        damaged(lambda kept: kept["links"][0]["points"][0].update(seconds=0)),
+        damaged(lambda kept: kept["links"][0]["points"][0].update(bytes=0)),
+        damaged(lambda kept: kept["links"][0]["points"][0].update(high=float("inf"))),
+        damaged(lambda kept: kept["links"][0]["points"][0].update(bytes=float("inf"))),
+        damaged(lambda kept: kept["allreduce"][0].update(ranks=0)),
+        damaged(lambda kept: kept.update(nccl_tests=[{"node": "a"}])),
+    ],
+)
+def test_a_damaged_file_is_refused_by_its_name(tmp_path, text):
+    (tmp_path / FABRIC).write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=r"fabric\.json is "):
+        kept_fabric(tmp_path)

@@ -1,0 +1,33 @@
+"""The figures of docs/forecast.md are those that the command gives."""
+
+from pathlib import Path
+
+from trainmark.forecast.scheme import KNOWN_PROGRAM
+from trainmark.forecast.validate import by_source, learn_published, summary, validate, without_odd
+from trainmark.ledger import load
+
+PAGE = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text(encoding="utf-8")
+
+
+def table_of_errors():
+    checks = validate(load())
+    rows = {f"`{source}`": found for source, found in by_source(checks).items()}
+    rows["**all series**"] = summary(checks)
+    rows["without odd series"] = summary(without_odd(checks))
+    rows["with the framework's other cases known"] = summary(validate(load(), KNOWN_PROGRAM))
+    lines = [
+        "| series | rows | median error | 90th percentile | covered by 80 % |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, found in rows.items():
+        errors = f"{100 * found.median:.1f} % | {100 * found.p90:.1f} %"
+        lines.append(f"| {name} | {found.rows} | {errors} | {100 * found.coverage:.0f} % |")
+    return "\n".join(lines)
+
+
+def test_the_table_of_errors_is_what_validation_gives():
+    assert table_of_errors() in PAGE
+
+
+def test_the_coefficients_are_those_that_all_series_give():
+    assert ", ".join(f"{value:.2f}" for value in learn_published(load()).coefficients) in PAGE

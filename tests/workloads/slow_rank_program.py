@@ -1,0 +1,18 @@
+"""The PyTorch workload with one rank that sleeps before every step."""
+
+import os
+import time
+
+from trainmark.workloads.resnet50 import pytorch as workload
+from trainmark.workloads.resnet50.shared import loop
+
+
+class Sleepy(workload.Training):
+    def step(self, images, labels, rate):
+        if os.environ["RANK"] == os.environ["SLOW_RANK"]:
+            time.sleep(float(os.environ["SLOW_SECONDS"]))
+        return super().step(images, labels, rate)
+
+
+if __name__ == "__main__":
+    loop.main("pytorch", Sleepy, workload.check, workload.facts)
