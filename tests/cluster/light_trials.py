@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from hosts import Hosts
-from one_host import wait_until
+from one_host import GONE, namespace, wait_until
 
 from trainmark.launch.cluster import ClusterLauncher
 from trainmark.launch.job import Job
@@ -24,6 +26,8 @@ HANG_GUARD_SECONDS = 60.0
 LIMITS = Limits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS)
 # A node that was cut off finds out by itself that nobody listens any more.
 LEFT_SECONDS = 20.0
+# The slow cable, and what holds an allocation for as long as its salloc lives.
+BEDS_OWN = re.compile(r"slow_cable|^cat$")
 
 # A token goes round the ranks, and each waits for it without a limit, as frameworks do. Each rank has a helper
 # in a session of its own, as loaders of data are.
@@ -121,11 +125,12 @@ def carry_out(
     hosts: Hosts, launcher: ClusterLauncher, given: Job, harm: Callable[[], None] = lambda: None
 ) -> Ended:
     """The job with the harm done to it once every rank has stepped; `leaks` are by host, `here` is ours."""
-    before = children()
+    assert launcher.nodes  # What holds an allocation stays for the whole run.
+    before = carriers()
     session = launcher.start(given)
     with ThreadPoolExecutor(1) as beside:
         harmed = beside.submit(_harmed, given, harm)
-        ending = watch(session, given, LIMITS, lambda: False, lambda: None)
+        ending = watch(session, given, LIMITS, lambda: failed(harmed), lambda: None)
         over = time.monotonic()
         began = harmed.result()
     tails = {rank: tail(given, rank) for rank in range(given.world_size)}
@@ -143,6 +148,11 @@ def _harmed(given: Job, harm: Callable[[], None]) -> float:
     return began
 
 
+def failed(harmed: Future[float]) -> bool:
+    """Then there is nothing to wait for."""
+    return harmed.done() and harmed.exception() is not None
+
+
 def stepped(given: Job, rank: int) -> bool:
     path = given.events(rank)
     return path.exists() and b'"step"' in path.read_bytes()
@@ -153,27 +163,25 @@ def tail(given: Job, rank: int) -> str:
     return path.read_text(errors="replace")[-4096:] if path.exists() else ""
 
 
-def children() -> set[int]:
-    return {process.pid for process in psutil.Process(os.getpid()).children(recursive=True)}
+def carriers() -> dict[int, str]:
+    """What this process has started that still lives, but for the hosts and the bed's own cable."""
+    found = {}
+    for process in psutil.Process().children(recursive=True):
+        # A host's process is counted there; one that has ended meanwhile has no command any more.
+        with suppress(psutil.NoSuchProcess, *GONE):
+            command = " ".join(process.cmdline())
+            if namespace(process.pid) == namespace(os.getpid()) and not BEDS_OWN.search(command):
+                found[process.pid] = command
+    return found
 
 
-def leaks(hosts: Hosts, before: set[int]) -> dict[str, list[str]]:
+def leaks(hosts: Hosts, before: Iterable[int]) -> dict[str, list[str]]:
     found = {name: [process.command for process in hosts.processes(name)] for name in hosts.names}
-    found["here"] = [_command(pid) for pid in children() - before]
+    found["here"] = [command for pid, command in carriers().items() if pid not in before]
     return {name: commands for name, commands in found.items() if commands}
 
 
-def _command(pid: int) -> str:
-    try:
-        return " ".join(psutil.Process(pid).cmdline())
-    except psutil.NoSuchProcess:
-        return f"{pid}, gone meanwhile"
-
-
-def rank_pid(hosts: Hosts, name: str, rank: int) -> int:
-    """The number that a rank's process has on its host."""
-    for process in hosts.processes(name):
-        asked = hosts.run(name, ["cat", f"/proc/{process.pid}/environ"]).stdout.split("\0")
-        if f"RANK={rank}" in asked and "sleep" not in process.command:
-            return process.pid
-    raise ProcessLookupError(f"rank {rank} is not on {name}")
+def rank_pid(hosts: Hosts, name: str) -> int:
+    """The number that the process of the only rank there has on its host."""
+    (rank,) = [process for process in hosts.processes(name) if "probe.start" in process.command]
+    return rank.pid

@@ -203,12 +203,12 @@ class Host:
         """All that runs on the host, but for its process 1 and what has ended."""
         if not self.pid:
             return
-        here = _namespace(self.pid)
+        here = namespace(self.pid)
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit() or int(folder.name) == self.pid:
                 continue
             with suppress(*GONE):
-                if _namespace(int(folder.name)) != here:
+                if namespace(int(folder.name)) != here:
                     continue
                 status = (folder / "status").read_text()
                 inner = status.split("NSpid:")[1].split("\n")[0].split()[-1]
@@ -227,5 +227,5 @@ def wait_until(true: Callable[[], bool], limit: float) -> bool:
     return True
 
 
-def _namespace(pid: int) -> str:
+def namespace(pid: int) -> str:
     return str(Path(f"/proc/{pid}/ns/pid").readlink())

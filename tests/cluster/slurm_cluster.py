@@ -77,6 +77,8 @@ class SlurmCluster:
             self._start_munged()
             self.start_slurmctld()
             self.hosts.belongs_to_the_bed(_is_slurmd)
+            # Slurm's own: on a node that was cut off it waits for TCP to give up, long after its task has ended.
+            self.hosts.belongs_to_the_bed(_is_slurmstepd)
             for name in self.hosts.names:
                 self._launch_slurmd(name)
             if not wait_until(lambda: set(self.states().values()) == {"idle"}, 30):
@@ -153,9 +155,13 @@ class SlurmCluster:
     def heal(self) -> None:
         """No jobs, and every node idle."""
         self.run("scancel", "--user", "root")
+        wait_until(lambda: not self.jobs(), 3)
         for name in self.hosts.names:
+            self.hosts.hosts[name].kill_all(_is_slurmstepd)
             if not self._slurmds(name):
                 self._launch_slurmd(name)
+            if self.states()[name].startswith("drain"):
+                self.run("scontrol", "update", f"NodeName={name}", "State=RESUME")
         if not wait_until(lambda: set(self.states().values()) == {"idle"}, 60):
             raise RuntimeError(f"Slurm does not recover: {self.states()}, {self._complaints()}")
 

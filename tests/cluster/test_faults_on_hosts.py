@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from light_trials import DATA_PARALLEL, RING, carry_out, job, rank_pid
+from hosts import Hosts
+from light_trials import DATA_PARALLEL, RING, carriers, carry_out, job, rank_pid
+from ray_cluster import RayCluster
+from slurm_cluster import SlurmCluster
 
 from trainmark.launch.carrier import Carrier
 from trainmark.launch.cluster import ClusterLauncher
@@ -33,25 +36,23 @@ NODES = 3
 class Bed:
     """The hosts and what runs on them; one launcher at a time, for a run of several trials."""
 
-    def __init__(self, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, kind: str, hosts: Hosts, scheduler: SlurmCluster | RayCluster | None) -> None:
         self.kind = kind
-        self.hosts = request.getfixturevalue("hosts")
-        self.slurm = request.getfixturevalue("slurm") if kind == "slurm" else None
-        self.ray = request.getfixturevalue("ray_cluster") if kind == "ray" else None
-        for bed in filter(None, (self.slurm, self.ray)):
-            for name, value in bed.environment.items():
-                monkeypatch.setenv(name, value)
+        self.hosts = hosts
+        self.scheduler = scheduler
 
     @contextmanager
     def launcher(self) -> Iterator[ClusterLauncher]:
+        before = carriers()
         launcher = ClusterLauncher(self._carrier())
         try:
             yield launcher
         finally:
             launcher.close()
+        assert carriers().keys() <= before.keys()
 
     def heal(self) -> None:
-        for bed in filter(None, (self.hosts, self.slurm, self.ray)):
+        for bed in filter(None, (self.hosts, self.scheduler)):
             bed.heal()
 
     def _carrier(self) -> Carrier:
@@ -64,7 +65,7 @@ class Bed:
             )
         if self.kind == "slurm":
             return Slurm((), NODES)
-        return Ray((), NODES, self.ray.address, str(self.ray.python))
+        return Ray((), NODES, self.scheduler.address, str(self.scheduler.python))
 
 
 @dataclass(frozen=True)
@@ -76,13 +77,14 @@ class Fault:
     harm: Callable[[Bed], None]
     outcome: Outcome = Outcome.LOST
     node: str | None = "node2"
+    said: str = ""
     program: str = RING
     nodes: int = NODES
     lasts: float = ENDLESS
 
 
 def kill_rank(bed: Bed) -> None:
-    bed.hosts.kill("node2", rank_pid(bed.hosts, "node2", 1), signal.SIGKILL)
+    bed.hosts.kill("node2", rank_pid(bed.hosts, "node2"), signal.SIGKILL)
 
 
 def kill_agent(bed: Bed) -> None:
@@ -91,8 +93,8 @@ def kill_agent(bed: Bed) -> None:
 
 
 def cancel(bed: Bed) -> None:
-    (number,) = bed.slurm.jobs()
-    bed.slurm.scancel(number)
+    (number,) = bed.scheduler.jobs()
+    bed.scheduler.scancel(number)
 
 
 def cut(bed: Bed) -> None:
@@ -110,10 +112,10 @@ FAULTS = (
     Fault("a killed sshd", ("ssh",), lambda bed: bed.hosts.kill_sshd("node2")),
     Fault("a node without power", ("ssh", "mpi"), lambda bed: bed.hosts.power_off("node2")),
     Fault("a full disk", ("ssh",), lambda bed: bed.hosts.fill_disk("node2")),
-    Fault("a stopped slurmd", ("slurm",), lambda bed: bed.slurm.stop_slurmd("node2")),
-    Fault("a killed slurmd", ("slurm",), lambda bed: bed.slurm.kill_slurmd("node2")),
-    Fault("scancel", ("slurm",), cancel, node=None),
-    Fault("a killed node of Ray", ("ray",), lambda bed: bed.ray.kill_node("node2")),
+    Fault("a stopped slurmd", ("slurm",), lambda bed: bed.scheduler.stop_slurmd("node2")),
+    Fault("a killed slurmd", ("slurm",), lambda bed: bed.scheduler.kill_slurmd("node2")),
+    Fault("scancel", ("slurm",), cancel, node=None, said="Slurm's job"),
+    Fault("a killed node of Ray", ("ray",), lambda bed: bed.scheduler.kill_node("node2")),
     Fault(
         "200 ms and 1 % loss",
         ("ssh", "mpi"),
@@ -125,17 +127,29 @@ FAULTS = (
 )
 CASES = [
     pytest.param(launcher, fault, round_, id=f"{fault.name}, {launcher}, {round_}".replace(" ", "-"))
+    for launcher in ("ssh", "mpi", "slurm", "ray")
     for fault in FAULTS
-    for launcher in fault.launchers
+    if launcher in fault.launchers
     for round_ in range(1, ROUNDS + 1)
 ]
 
 
+@pytest.fixture
+def bed(kind, request, monkeypatch):
+    part = {"slurm": "slurm", "ray": "ray_cluster"}.get(kind)
+    more = request.getfixturevalue(part) if part else None
+    for name, value in more.environment.items() if more else ():
+        monkeypatch.setenv(name, value)
+    made = Bed(kind, request.getfixturevalue("hosts"), more)
+    made.heal()  # A test of another launcher may have harmed what that one does not know of.
+    yield made
+    made.heal()
+
+
 @pytest.mark.parametrize(("kind", "fault", "round_"), CASES)
 def test_a_fault_ends_the_trial_where_it_happened_and_nothing_is_left(
-    kind, fault, round_, request, monkeypatch, tmp_path
+    kind, fault, round_, bed, tmp_path
 ):
-    bed = Bed(kind, request, monkeypatch)
     with bed.launcher() as launcher:
         harmed = job(tmp_path / "harmed", fault.program, fault.lasts, fault.nodes)
         ended = carry_out(bed.hosts, launcher, harmed, lambda: fault.harm(bed))
@@ -144,7 +158,7 @@ def test_a_fault_ends_the_trial_where_it_happened_and_nothing_is_left(
     print(f"\n{fault.name} | {kind} | {ended.seconds:.1f} s | {found.outcome.value} | {found.detail}", end="")
     assert ended.leaks == {}
     assert found.outcome is fault.outcome, found
-    assert fault.node in (None, found.node), found
+    assert fault.node in (None, found.node) and fault.said in found.detail, found
     assert fault.outcome is Outcome.OK or ended.seconds < PROMISED_SECONDS, found
     bed.heal()
     with bed.launcher() as launcher:

@@ -2,9 +2,12 @@
 
 import json
 import re
+import sys
 
 import pytest
 from doc_pages import code, page, table
+
+from trainmark.launch.outcome import Outcome
 
 PAGE = page("docs/scripts.md")
 OBJECTS = dict(re.findall(r"^### `([\w.\[\]]+)`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -28,6 +31,8 @@ def printed(hasty_reader):
         "list": ("list", "--json"),
         "compare": ("compare", "one", "one", "--json"),
         "env": ("env", "--json"),
+        "doctor": ("doctor", "--json", "--python", sys.executable),
+        "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
     return {name: json.loads(hasty_reader.trainmark(*words).stdout) for name, words in told.items()}
 
@@ -50,6 +55,11 @@ def test_what_the_commands_print_is_what_the_page_lists(printed):
             for name, kinds in rows.items():
                 allowed = tuple(TYPES[kind] for kind in kinds.split(" or "))
                 assert isinstance(value[name], allowed), f"{path}.{name}"
+
+
+def test_every_outcome_that_a_trial_is_kept_with_is_listed():
+    rows = {code(row["name"])[0]: row["meaning"] for row in table(OBJECTS["report.trials[]"])}
+    assert {*code(rows["outcome"]), "interrupted"} == {outcome.value for outcome in Outcome}
 
 
 def test_the_folder_of_a_run_is_as_the_page_draws_it(hasty_reader):

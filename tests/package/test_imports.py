@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "workloads": {"probe"},
     "suite": {"yaml_source"},
     "environments": set(),
-    "launch": {"yaml_source"},
+    "launch": {"events", "yaml_source"},
     "doctor": {"launch"},
     "forecast": {"ledger", "measure"},
     "readers": {"events"},

@@ -79,9 +79,9 @@ def _choice(
         nodes = written.from_inventory(inventory)
     if labels:
         nodes = written.labelled(nodes, labels)
-    if exclude:
-        out = {name.strip() for name in exclude.split(",")}
-        nodes = tuple(node for node in nodes if node.name not in out)
+    excluded = tuple(node.name for node in written.from_list(exclude)) if exclude else ()
+    if unknown := [name for name in excluded if nodes and name not in {node.name for node in nodes}]:
+        raise UserError(f"--exclude: {unknown[0]} is none of the hosts.")
     launcher = launcher or ("ssh" if nodes else carriers.LOCAL)
     if launcher not in carriers.names():
         raise UserError(f"there is no launcher '{launcher}'{nearest(launcher, carriers.names())}")
@@ -90,4 +90,5 @@ def _choice(
     if wrong := [name for name in passed if not VARIABLE.fullmatch(name)]:
         raise UserError(f"--pass-env takes the name of a variable, not {wrong[0]!r}.")
     config = str(ssh_config.absolute()) if ssh_config else None
-    return Choice(launcher=launcher, nodes=nodes, passed=passed, ssh_config=config, **rest)
+    said = {"passed": passed, "ssh_config": config, "excluded": excluded, **rest}
+    return Choice(launcher=launcher, nodes=nodes, **said)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainmark.suite.plan import Machine
     from trainmark.suite.topology import Topology
 
-FAILED = 1
+FAILED, INTERRUPTED = 1, 130
 SIZES = "8,1K,16K,128K,1M,8M,64M"
 
 
@@ -103,7 +103,7 @@ def fabric_command(
             )
         except FabricError as error:
             click.echo(f"trainmark: {error}", err=True)
-            return FAILED
+            return INTERRUPTED if interrupts.stop_soon else FAILED
     for path in kept:
         write_json(path, to_json(fabric))
     if map_file:

@@ -72,8 +72,8 @@ def _sbatch(
     words = [str(load.find(suite).resolve()) if Path(suite).is_file() else suite]
     words += [word for change in changes for word in ("--set", change)]
     words += ["--runs", str(runs.absolute()), *(["--name", name] if name else [])]
-    if choice.interface:
-        words += ["--interface", choice.interface]
+    words += ["--interface", choice.interface] if choice.interface else []
+    words += [word for variable in choice.passed for word in ("--pass-env", variable)]
     text = sbatch(words, nodes, choice.options)
     if output is None:
         click.echo(text, nl=False)

@@ -103,8 +103,8 @@ def run_command(
                 "a resumed run keeps its suite; leave out --set, its short forms and --dry-run."
             )
         run = find_run(name or suite or "latest", runs)
-        if choice.is_local and run.cluster is not None:
-            choice = replace(from_dict(run.cluster), exclude_bad_nodes=exclude_bad_nodes)
+        if run.cluster is not None:
+            choice = from_dict(run.cluster).changed_by(choice)
         prepared = prepare_again(run.suite, run.info.folder, choice)
         # What went with a node says nothing of the program.
         forget_failures(run, only=None if retry_failed else Outcome.LOST)

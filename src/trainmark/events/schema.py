@@ -87,6 +87,11 @@ class DeviceSample:
     foreign_share: float | None = None
 
 
+def is_host(device: str) -> bool:
+    """The processors of a machine: `cpu` here, `node1/cpu` on a node."""
+    return device.rpartition("/")[2] == "cpu"
+
+
 @dataclass(frozen=True)
 class RunEnd:
     """The last event of a rank that ended by its own will; `facts` may carry `peak_flops` and the like."""

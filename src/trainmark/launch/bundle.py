@@ -6,9 +6,12 @@ import base64
 from functools import lru_cache
 from pathlib import Path
 
-AGENT = Path(__file__).with_name("agent")
+PACKAGE = Path(__file__).parents[1]
 # In the order in which they import each other.
-MODULES = ("wire", "processes", "log", "files", "network", "main")
+MODULES = (
+    "events.throttle",
+    *(f"launch.agent.{name}" for name in ("wire", "processes", "log", "files", "network", "samples", "main")),
+)
 # Reads byte by byte up to the end of the line, so that what follows is left for the agent. No quote that a
 # shell minds: it stands between single quotes on the far side of ssh.
 BOOT = 'import os,base64;exec(base64.b64decode(os.fdopen(0,"rb",0,closefd=False).readline()))'
@@ -32,7 +35,7 @@ def boot_command(python: str) -> tuple[str, ...]:
 @lru_cache
 def agent_line() -> bytes:
     sources = [
-        (f"trainmark.launch.agent.{name}", (AGENT / f"{name}.py").read_text(encoding="utf-8"))
+        (f"trainmark.{name}", (PACKAGE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))
         for name in MODULES
     ]
     return base64.b64encode(LOADER.format(sources=sources).encode()) + b"\n"

@@ -23,7 +23,12 @@ def names() -> list[str]:
 
 
 def launcher_of(choice: Choice) -> ClusterLauncher:
-    return ClusterLauncher(carrier_of(choice), choice.interface, choice.passed, choice.port)
+    launcher = ClusterLauncher(carrier_of(choice), choice.interface, choice.passed, choice.port)
+    launcher.left_out.update(choice.excluded)
+    if not launcher.nodes:
+        launcher.close()
+        raise UserError(f"no node is left without {', '.join(choice.excluded)}; exclude fewer.")
+    return launcher
 
 
 def carrier_of(choice: Choice) -> Carrier:

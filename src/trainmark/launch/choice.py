@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from trainmark.errors import UserError
@@ -12,7 +12,7 @@ from trainmark.launch.node import Node
 
 @dataclass(frozen=True)
 class Choice:
-    """`options` go to ssh, srun or mpirun as they are; `ray` is a cluster's address and its Python's path."""
+    """`options` go to ssh, salloc or mpirun as they are; `ray_…` are a cluster's address and its Python."""
 
     launcher: str = "local"
     nodes: tuple[Node, ...] = ()
@@ -24,11 +24,23 @@ class Choice:
     ssh_config: str | None = None
     ray_address: str | None = None
     ray_python: str | None = None
+    excluded: tuple[str, ...] = ()
     exclude_bad_nodes: bool = False
 
     @property
     def is_local(self) -> bool:
         return self.launcher == "local"
+
+    def changed_by(self, other: Choice) -> Choice:
+        """For going on with a run: the same place, with what was said anew."""
+        if not other.is_local:
+            return other
+        said = {
+            field.name: getattr(other, field.name)
+            for field in fields(other)
+            if getattr(other, field.name) != getattr(Choice(), field.name)
+        }
+        return replace(self, exclude_bad_nodes=other.exclude_bad_nodes, **said)
 
     def for_nodes(self, count: int) -> Choice:
         """Where a scheduler is to be asked and nobody said for how many."""

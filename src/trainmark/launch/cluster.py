@@ -165,8 +165,14 @@ class ClusterLauncher:
         mark = secrets.token_hex(16)
         passed = {name: os.environ[name] for name in self.passed if name in os.environ}
         environment = {**passed, **job.environment}
+        hidden = secret_values({**os.environ, **environment})
         session = AgentSession(
-            job, posts, mark, secret_values(environment), self._revisit, self.carrier.why_lost
+            job,
+            posts,
+            mark,
+            hidden,
+            self._revisit,
+            self.carrier.why_lost,
         )
         for index, (post, hello, place) in enumerate(zip(posts, hellos, places, strict=True)):
             session.set_clock(post, hello["offset"])
@@ -184,7 +190,7 @@ class ClusterLauncher:
                 for rank in range(first, first + job.ranks_per_node)
             ]
             start = {"do": "start", "grace": GRACE_SECONDS, "folder": str(job.folder), "places": place}
-            post.say({**start, "scratch": post.node.scratch, "ranks": ranks})
+            post.say({**start, "node": post.node.name, "scratch": post.node.scratch, "ranks": ranks})
         return session
 
     def _seats(

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ READ_BYTES = 1 << 18
 WAIT_SECONDS = 0.5
 PLACE_SECONDS = 300.0
 START_SECONDS = 30.0
+ALONE_SECONDS = 5.0
 
 
 class Courier:
@@ -39,6 +41,8 @@ class Courier:
         )
         assert self.process.stdin is not None and self.process.stdout is not None
         self.given, self.told = self.process.stdin, self.process.stdout
+        self.asked = time.monotonic()
+        threading.Thread(target=self.leave, daemon=True).start()
 
     def write(self, data: bytes) -> None:
         self.given.write(data)
@@ -48,8 +52,16 @@ class Courier:
         self.given.close()
         self.process.wait(START_SECONDS)
 
+    def leave(self) -> None:
+        """Once its process has ended and nobody asks any more, as on a node that was cut off."""
+        self.process.wait()
+        while time.monotonic() - self.asked < ALONE_SECONDS:
+            time.sleep(WAIT_SECONDS)
+        os._exit(0)
+
     def read(self) -> bytes | None:
         """None at its end; nothing where nothing came for a while."""
+        self.asked = time.monotonic()
         if not select.select([self.told], [], [], WAIT_SECONDS)[0]:
             return b""
         return os.read(self.told.fileno(), READ_BYTES) or None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
+import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +21,8 @@ from trainmark.launch.post import Post, gather, heard_from
 GRACE_SECONDS = 3.0
 STOP_SECONDS = 12.0
 SWEEP_SECONDS = 4.0
+TERMINATED_SECONDS = 1.5
+SAMPLES = "samples.jsonl"
 EVENT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -43,6 +47,7 @@ class AgentSession:
         self._logs: dict[int, Log] = {}
         self._running = set(range(job.world_size))
         self._losses: list[Loss] = []
+        self._terminated = -math.inf
         self._offsets = dict.fromkeys(posts, 0.0)
         self.lost_output: OSError | None = None
         self.root_pid = posts[0].channel.pid if revisit is None else None
@@ -67,18 +72,21 @@ class AgentSession:
             if post.closed is not None and not post.gone:
                 self._note_loss(post)
         self._running -= {exited.rank for exited in gone}
+        if any(exited.code == -signal.SIGTERM for exited in gone):
+            self._terminated = time.monotonic()
         return gone
 
     def lost(self) -> Loss | None:
         return self._losses[0] if self._losses else None
 
     def doubtful(self) -> bool:
-        """Whether a node has been silent for longer than a living one is."""
+        """Whether a node has been silent for longer than a living one is, or is being cleared."""
         now = time.monotonic()
-        return any(
-            post.closed is None and post.patience is not None and now - post.heard > post.patience / 3
-            for post in self._posts
-        )
+        waiting = [post for post in self._posts if post.closed is None and not post.gone]
+        # The first sign of a cancelled allocation may be a rank that was told to end.
+        if waiting and now - self._terminated < TERMINATED_SECONDS:
+            return True
+        return any(post.patience is not None and now - post.heard > post.patience / 3 for post in waiting)
 
     def show_stacks(self) -> None:
         for post in self._posts:
@@ -106,12 +114,17 @@ class AgentSession:
             return Exited(message["rank"], message["code"], message["oom_kills"])
         if event == "output":
             self._keep_output(message["rank"], payload, message["mono"] + self._offsets[post])
-        elif event == "grew":
-            self._keep_events(post, message["file"], payload)
+        elif event == "grew" and EVENT_FILE.fullmatch(message["file"]):
+            # The name is the node's word: it must not lead anywhere else.
+            self._append(Path("events") / message["file"], payload)
+        elif event == "sampled":
+            self._append(Path(SAMPLES), payload)
         elif event == "full":
             self._losses.append(Loss(post.node.name, f"no room left in {message['path']}"))
         elif event == "trouble":
             self._losses.append(Loss(post.node.name, message["reason"]))
+        elif event == "ended":
+            self._losses.append(self._loss(post, "its agent was told to end"))
         elif event == "lost-output":
             self.lost_output = OSError(message["number"], message["reason"], message["path"])
         return None
@@ -125,12 +138,9 @@ class AgentSession:
         log.add(chunk, moment)
         self.lost_output = self.lost_output or log.trouble
 
-    def _keep_events(self, post: Post, name: str, grown: bytes) -> None:
-        """The name is the node's word: it must not lead anywhere else."""
-        if not EVENT_FILE.fullmatch(name):
-            return
+    def _append(self, name: Path, grown: bytes) -> None:
         try:
-            with (self._job.folder / "events" / name).open("ab") as file:
+            with (self._job.folder / name).open("ab") as file:
                 file.write(grown)
         except OSError as error:
             self.lost_output = self.lost_output or error
@@ -138,10 +148,12 @@ class AgentSession:
     def _note_loss(self, post: Post) -> None:
         if not self._running & set(self._ranks_of(post)):
             return
+        self._losses.append(self._loss(post, str(post.closed)))
+
+    def _loss(self, post: Post, reason: str) -> Loss:
         if self._revisit is None:
-            self._losses.append(Loss(None, "the process that watched the ranks was killed"))
-        else:
-            self._losses.append(Loss(*(self._why_lost(post.node) or (post.node.name, str(post.closed)))))
+            return Loss(None, "the process that watched the ranks was killed")
+        return Loss(*(self._why_lost(post.node) or (post.node.name, reason)))
 
     def _ranks_of(self, post: Post) -> range:
         share = self._job.world_size // len(self._posts)

@@ -25,24 +25,26 @@ OVER = frozenset({"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "P
 
 
 class Slurm:
-    """`options` are srun's and salloc's; nodes given by name are those asked for."""
+    """`options` are salloc's; nodes given by name are those asked for."""
 
     name = "slurm"
     hello_seconds = 60.0
 
-    def __init__(self, nodes: Sequence[Node], count: int, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], count: int, options: Sequence[str] = (), excluded: Sequence[str] = ()
+    ) -> None:
         if shutil.which("srun") is None:
             raise UserError("srun is not on the path; run where Slurm's commands are, or use --launcher ssh.")
         self._wanted = tuple(nodes)
         self._count = len(nodes) or count
-        self._options = tuple(options)
+        self._options = (*([f"--exclude={','.join(excluded)}"] if excluded else []), *options)
         self._salloc: subprocess.Popen[str] | None = None
         self._job = os.environ.get("SLURM_JOB_ID")
         self._nodes: tuple[Node, ...] | None = None
 
     @classmethod
     def of(cls, choice: Choice) -> Slurm:
-        return cls(choice.nodes, choice.count or 1, choice.options)
+        return cls(choice.nodes, choice.count or 1, choice.options, choice.excluded)
 
     def nodes(self) -> tuple[Node, ...]:
         if self._nodes is None:
@@ -80,6 +82,8 @@ class Slurm:
         if self._job is None:
             return None
         state = _state(self._job)
+        if state == "COMPLETING":
+            return f"Slurm's job {self._job} was ended"
         return f"Slurm's job {self._job} is over: {state}" if state in OVER else None
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ def watch(
             tick()
             now = time.monotonic()
             running = [rank for rank, code in exits.items() if code is None]
-            if not running and session.lost() is None:
+            if not running and session.lost() is None and not (culprit is not None and session.doubtful()):
                 return ending(Cause.FINISHED if culprit is None else Cause.RANK_FAILED, culprit)
             if (loss := session.lost()) is not None:
                 return ending(Cause.AGENT_LOST if loss.node is None else Cause.NODE_LOST)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainmark.events import DeviceSample
+from trainmark.events.schema import is_host
 from trainmark.measure.trace import Clock
 
 
@@ -21,8 +22,8 @@ def window_joules(samples: Sequence[DeviceSample], clock: Clock, begin: float, e
         readings = power.setdefault(sample.device, [])
         if sample.power_watts is not None:
             readings.append((clock.of_sample(sample), sample.power_watts))
-    if not power.get("cpu", True):
-        del power["cpu"]
+    for host in [device for device, readings in power.items() if is_host(device) and not readings]:
+        del power[host]
     joules = [_integral(readings, begin, end) for readings in power.values()]
     known = [each for each in joules if each is not None]
     return sum(known) if known and len(known) == len(joules) else None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trainmark.events import DeviceSample
+from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt, DoubtCode
 from trainmark.measure.figure import Straggler, Verdict, Window
 from trainmark.measure.key import Key
@@ -78,20 +79,29 @@ def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
             f"Clocks were held down ({named}) in {len(held)} of {watched} samples: "
             "improve cooling or power, or lock the clocks.",
         )
-    if shared := sorted({s.device for s in inside if s.foreign_processes > 0 and s.device != "cpu"}):
+    if shared := sorted({s.device for s in inside if s.foreign_processes > 0 and not is_host(s.device)}):
         most = max(s.foreign_processes for s in inside if s.device in shared)
         yield Doubt(
             DoubtCode.DEVICE_SHARED,
             f"Processes of others, {most} at a time, used {', '.join(shared)} during the window: "
             "stop them and run again.",
         )
-    shares = [s.foreign_share for s in inside if s.device == "cpu" and s.foreign_share is not None]
-    if shares and (busy := sum(shares) / len(shares)) > HOST_BUSY_SHARE:
+    busy, host = max(_foreign_shares(inside), default=(0.0, "cpu"))
+    if busy > HOST_BUSY_SHARE:
+        whose = f"{node}'s" if (node := host.rpartition("/")[0]) else "the host's"
         yield Doubt(
             DoubtCode.HOST_BUSY,
-            f"Other processes took {busy:.0%} of the host's processors during the window: "
+            f"Other processes took {busy:.0%} of {whose} processors during the window: "
             "stop them and run again.",
         )
+
+
+def _foreign_shares(inside: Sequence[DeviceSample]) -> Iterator[tuple[float, str]]:
+    """Of each machine the mean over the window: one busy node holds all the others up."""
+    for host in sorted({s.device for s in inside if is_host(s.device)}):
+        shares = [s.foreign_share for s in inside if s.device == host and s.foreign_share is not None]
+        if shares:
+            yield sum(shares) / len(shares), host
 
 
 def _held_down(sample: DeviceSample) -> set[str]:

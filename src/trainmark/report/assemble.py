@@ -18,6 +18,7 @@ from trainmark.measure.trace import TraceError, trace_of
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
 from trainmark.report.frameworks import FrameworkTable, framework_tables
+from trainmark.report.nodes import nodes_of
 from trainmark.store.fabric import kept_fabric
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES, TrialRecord
@@ -45,7 +46,7 @@ def document_of(run: RunFolder) -> Document:
         skipped=info.skipped,
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
-        environment=run.environment,
+        environment={**nodes_of(run.nodes), **run.environment},
         published={r.key: best_published(r.key, r.throughput, entries) for r in results},
         standings=_standings(results, entries),
         conformance=_conformance(run.facts, records),

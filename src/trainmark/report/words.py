@@ -130,6 +130,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "在同一次试验中从训练进程之外读取。",
     ),
     "environment": ("Environment", "环境"),
+    "cluster": ("Cluster", "集群"),
     "host": ("Host", "主机"),
     "devices": ("Devices", "设备"),
     "topology": ("Topology", "拓扑"),
@@ -239,6 +240,7 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "interrupted": ("interrupted", "中断"),
     "skipped": ("skipped", "跳过"),
     "invalid": ("invalid", "无效"),
+    "lost": ("lost", "节点丢失"),
 }
 
 DOUBTS_ZH: dict[DoubtCode, str] = {

@@ -84,6 +84,7 @@ def _examined(choice: Choice, launcher: ClusterLauncher, pythons: Sequence[str])
     found = examine(ask, wanted, [check for check in ESSENTIAL if check.name not in BROUGHT])
     refuse(found)
     facts = dict(found.examined.facts())
+    _refuse_unknown_interfaces(wanted.interfaces, facts)
     _bring_environments(launcher, pythons, facts)
     machine, device = _common(launcher, facts)
     return Cluster(choice, launcher, machine, device, found.as_dict())
@@ -99,6 +100,12 @@ def refuse(found: Diagnosis) -> None:
     told = [f"{each.node}: {each.what.rstrip('.')} ({each.fix.rstrip('.')})" for each in found.refusals]
     more = f", and {len(told) - 3} more" if len(told) > 3 else ""
     raise UserError(f"the nodes cannot run together: {'; '.join(told[:3])}{more}; see `trainmark doctor`.")
+
+
+def _refuse_unknown_interfaces(wanted: Mapping[str, str], facts: Mapping[str, Facts]) -> None:
+    for node, interface in wanted.items():
+        if facts[node].interface is None:
+            raise UserError(f"{node} has no interface {interface}; `ip link` there lists what it has.")
 
 
 def _bring_environments(

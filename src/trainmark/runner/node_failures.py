@@ -24,7 +24,8 @@ class NodeFailures:
 
     def lost(self, node: str | None, wanted: int, note: Callable[[str], None]) -> bool:
         """Whether the trial is worth another try: without the node there are still enough others."""
-        if self._cluster is None or node is None:
+        # An allocation that was taken back says nothing of its nodes.
+        if self._cluster is None or node is None or self._cluster.launcher.gone():
             return False
         self._failures[node] += 1
         if not self._cluster.choice.exclude_bad_nodes or node not in self._cluster.node_names:

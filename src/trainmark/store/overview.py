@@ -43,12 +43,14 @@ def run_row(run: RunFolder) -> dict[str, Any]:
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
     """One trial, flat: what the index and the data frame hold."""
     figure = record.figure
+    shares = figure.breakdown.shares if figure and figure.breakdown else None
     return {
         "run": run,
         "case": record.spec.case,
         "repeat": record.spec.repeat,
         "outcome": record.outcome,
         "detail": record.detail,
+        "node": record.node,
         **asdict(record.key),
         "throughput": figure.throughput if figure else None,
         "low": figure.interval.low if figure and figure.interval else None,
@@ -61,6 +63,7 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "first_step_seconds": figure.first_step_seconds if figure else None,
         "memory_bytes": figure.memory_bytes if figure else None,
         "data_wait_share": figure.data_wait_share if figure else None,
+        "communication_share": shares.communication if shares else None,
         "samples_per_joule": figure.samples_per_joule if figure else None,
         "mfu": figure.utilisation.value if figure and figure.utilisation else None,
         "doubts": ",".join(doubt.code.value for doubt in figure.doubts) if figure else "",

@@ -20,7 +20,7 @@ FIXES = (
     (r"refused", "start sshd there, or name its port in ~/.ssh/config: `ssh {node} true`"),
     (
         r"python3?.*not found",
-        "install Python 3.8 or newer there: `ssh {node} python3 -V`",
+        "install Python 3.9 or newer there: `ssh {node} python3 -V`",
     ),
     (r"SyntaxError|ModuleNotFound", "its python3 is too old or not whole: `ssh {node} python3 -V`"),
 )

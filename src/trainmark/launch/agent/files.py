@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
+KEPT_SECONDS = 30 * 86400.0
 NAME = re.compile(r"[0-9a-f]{16,64}")
 
 
@@ -29,7 +32,11 @@ class Arrivals:
 
     def have(self, name: str) -> str | None:
         place = self._place(name)
-        return str(place) if place.is_dir() else None
+        if not place.is_dir():
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(place)  # what is used stays
+        return str(place)
 
     def piece(self, data: bytes) -> None:
         if self._part is None:
@@ -58,7 +65,9 @@ class Arrivals:
                     archive.extractall(folder)
             place = self._place(name)
             if not place.exists():
+                forget_old(place.parent)
                 folder.rename(place)
+                os.utime(place)
             return str(place)
         finally:
             part.unlink()
@@ -73,6 +82,14 @@ class Arrivals:
         if not NAME.fullmatch(name):
             raise OSError(f"{name!r} is no content hash")
         return home() / "sent" / name
+
+
+def forget_old(folder: Path) -> None:
+    """What no run has asked for in a month would only fill the disk."""
+    for place in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - place.stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(place, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

@@ -28,11 +28,13 @@ from trainmark.launch.agent.processes import (
     become_rank,
     catches,
     descendants,
+    end_mpi_daemon,
     exit_code,
     kernel_oom_kills,
     kill_marked,
     send,
 )
+from trainmark.launch.agent.samples import Samples
 from trainmark.launch.agent.wire import ClosedError, Wire
 
 TICK = 0.1
@@ -59,8 +61,13 @@ def main() -> None:
         agent.serve()
     except ClosedError:
         pass
+    except SystemExit:
+        wire.say({"event": "ended"})
+        raise
     finally:
         agent.end()
+    if agent.cut_off:
+        end_mpi_daemon()
 
 
 class Agent:
@@ -71,11 +78,13 @@ class Agent:
         self.heard = self.said = time.monotonic()
         self.started = False
         self.stopped = False
+        self.cut_off = False
         self.ranks: dict[int, int] = {}  # pid → rank
         # Held to the end: a Popen that is dropped reaps its child behind our back, and the exit is lost.
         self.processes: list[subprocess.Popen[bytes]] = []
         self.outputs: dict[int, Output] = {}  # pipe → output
         self.scratch: Path | None = None
+        self.samples: Samples | None = None
         self.events: dict[str, int] = {}  # file → bytes sent
         self.arrivals = Arrivals()
         self.oom_kills = kernel_oom_kills()
@@ -97,6 +106,7 @@ class Agent:
             self.reap()
             self.keep_output()
             self.send_events()
+            self.send_samples()
             self.pulse()
             self.wire.push()
 
@@ -178,6 +188,7 @@ class Agent:
             self.scratch = Path(tempfile.mkdtemp(prefix="trainmark-", dir=root))
             (self.scratch / "events").mkdir()
             places[message["folder"]] = str(self.scratch)
+            self.samples = Samples(message["node"])
         for spec in message["ranks"]:
             self.start_rank(relocated(spec, places))
         self.started = True
@@ -244,6 +255,10 @@ class Agent:
                     sent += len(grown)
             self.events[path.name] = sent
 
+    def send_samples(self) -> None:
+        if self.samples is not None and (lines := self.samples.look()):
+            self.wire.say({"event": "sampled"}, lines)
+
     def pulse(self) -> None:
         if self.patience is None:
             return
@@ -252,6 +267,7 @@ class Agent:
             self.said = now
             self.wire.say({"event": "alive"})
         if now - self.heard > self.patience:
+            self.cut_off = True
             raise ClosedError("home fell silent")
 
     def reap(self) -> None:

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from trainmark import probe
 from trainmark.workloads.fabric.repetition import TURNS, by_size
 from trainmark.workloads.fabric.schedule import leaders, rounds
+from trainmark.workloads.resnet50.shared import torch_ranks
 
 REFUSED = 3
 SIGN_OF_LIFE_SECONDS = 10.0
@@ -44,7 +45,7 @@ class Ranks:
         self.device = torch.device(device, self.local if device == "cuda" else None)
         if device == "cuda":
             torch.cuda.set_device(self.device)
-        dist.init_process_group(BACKENDS[device])
+        torch_ranks.join(BACKENDS[device])
         self.rank = dist.get_rank()
         self.heard = time.monotonic()
         self.nodes = [None] * dist.get_world_size()

@@ -3,9 +3,12 @@
 import itertools
 import os
 
+from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
+
 RANK = os.environ.get("RANK", "0")
 
-import oneflow as flow  # noqa: E402 - where nothing launched it, it sets RANK to -1
+with Doorkeeper():  # the import joins the ranks
+    import oneflow as flow  # where nothing launched it, it sets RANK to -1
 from oneflow import nn, sysconfig  # noqa: E402
 from oneflow.framework import session_context  # noqa: E402
 

@@ -20,6 +20,7 @@ from trainmark.workloads.resnet50.shared import (
     recipe,
     synthetic,
     tensors,
+    torch_ranks,
 )
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
@@ -293,7 +294,7 @@ def begin(opt):
     # The newer `fp32_precision` breaks torch.compile in PyTorch 2.9 and 2.10.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = opt.precision != "fp32"
     if opt.world_size > 1:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        torch_ranks.join("nccl" if device.type == "cuda" else "gloo")
     return device
 
 

@@ -26,6 +26,7 @@ import time
 
 from trainmark import probe
 from trainmark.workloads.resnet50.shared import gradient_clock, options, recipe
+from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
 
 
 def main(framework, training, check, facts):
@@ -41,7 +42,8 @@ def main(framework, training, check, facts):
         sys.stderr.write("refused: {}\n".format(refusal))
         sys.exit(options.REFUSED)
     probe.show_stacks_on_request()  # also of a rank that waits for another which never came
-    begun = training(opt)
+    with Doorkeeper():
+        begun = training(opt)
     if opt.conform:
         _conform(opt, begun, facts)
     else:

@@ -41,6 +41,7 @@ def mpi():
 
 def join(opt):
     """A communicator of all ranks in their order."""
+    _keep_to_own_interface()
     MPI = mpi()  # noqa: N806 - so it is called everywhere
     MPI.Init_thread(MPI.THREAD_FUNNELED)
     comm = MPI.COMM_WORLD
@@ -57,6 +58,15 @@ def leave(comm):
     """Together, so that none finds the others gone."""
     comm.Barrier()
     mpi().Finalize()
+
+
+def _keep_to_own_interface():
+    """UCX, by which MPICH's ranks talk, would listen on every interface that it finds."""
+    if os.environ.get("GLOO_SOCKET_IFNAME"):
+        os.environ.setdefault("UCX_NET_DEVICES", os.environ["GLOO_SOCKET_IFNAME"])
+    if os.environ.get("LOCAL_WORLD_SIZE") == "1":
+        # Nobody to share memory with, though UCX takes containers of one machine for one node.
+        os.environ.setdefault("UCX_TLS", "^shm")
 
 
 def _port_of_rank_0(opt, MPI):  # noqa: N803

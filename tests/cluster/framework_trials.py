@@ -1,0 +1,114 @@
+"""A few steps of a framework on two ranks, and a look at where they can be reached meanwhile."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.outcome import Cause
+from trainmark.launch.watch import Limits, watch
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+LIMITS = Limits(trial=280, silence=240)
+MARK = "TRAINMARK_TEST_RANKS"
+EVERYWHERE = {"0.0.0.0", "::"}
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
+# Half of what a test of JAX takes is its compiler; the figures are not what is looked at here.
+QUICK_COMPILER = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
+
+
+@dataclass(frozen=True)
+class Door:
+    """A socket at which a rank listens; `address` is where, `own` is the address that the rank was given."""
+
+    node: str
+    own: str
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """`reached` has each address that was tried at a door, and whether somebody was there."""
+
+    ended: Cause
+    losses: list[list[float]]
+    doors: list[Door]
+    reached: dict[tuple[Door, str], bool]
+
+
+def job_of(framework: str, python: str, folder: Path, steps: int) -> Job:
+    """Two ranks on this machine; TensorFlow trains on the CPU in one layout, the others in the other."""
+    layout = "NHWC" if framework == "tensorflow" else "NCHW"
+    words = ["--batch", "2", "--image-size", "32", "--steps", str(steps), "--layout", layout]
+    return Job(
+        command=(python, "-u", "-m", f"trainmark.workloads.resnet50.{framework}", *words),
+        environment={
+            "PYTHONPATH": str(SOURCE),
+            "OMP_NUM_THREADS": "1",
+            MARK: str(folder),
+            **QUICK_COMPILER,
+        },
+        working_folder=folder,
+        folder=folder,
+        nodes=1,
+        ranks_per_node=2,
+    )
+
+
+def over_two_nodes(job: Job) -> Job:
+    return replace(job, nodes=2, ranks_per_node=1)
+
+
+def carry_out(
+    launcher: Launcher, job: Job, elsewhere: str, on_node: Callable[[str, list[str]], list[str]]
+) -> Trained:
+    """`elsewhere` is an address of every node that no rank was given; `on_node` has a command run there."""
+    found: list[Door] = []
+    reached: dict[tuple[Door, str], bool] = {}
+
+    def look() -> None:
+        if found or not all(losses_of(job, rank) for rank in range(job.world_size)):
+            return
+        found.extend(sorted(set(doors(job)), key=str))
+        for door in found:
+            # A socket that is bound to one address is reached at no other: the kernel sees to that.
+            for address in (door.own, elsewhere) if door.address in EVERYWHERE else ():
+                knock = on_node(door.node, [sys.executable, "-c", CONNECT, address, str(door.port)])
+                reached[door, address] = subprocess.run(knock, capture_output=True).returncode == 0
+
+    ending = watch(launcher.start(job), job, LIMITS, lambda: False, look)
+    return Trained(ending.cause, [losses_of(job, rank) for rank in range(job.world_size)], found, reached)
+
+
+def losses_of(job: Job, rank: int) -> list[float]:
+    if not job.events(rank).exists():
+        return []
+    events = map(json.loads, job.events(rank).read_text(encoding="utf-8").rpartition("\n")[0].splitlines())
+    return [event["loss"] for event in events if "loss" in event]
+
+
+def doors(job: Job) -> Iterator[Door]:
+    """Of every process of the job, whichever host it is on."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, FileNotFoundError):
+            variables = process.environ()
+            if variables.get(MARK) != str(job.folder):
+                continue
+            own = variables["TRAINMARK_PEERS"].split(",")[int(variables["RANK"])].rpartition(":")[0]
+            for each in process.net_connections("tcp"):
+                if each.status == psutil.CONN_LISTEN:
+                    address = each.laddr.ip.removeprefix("::ffff:")
+                    yield Door(variables["TRAINMARK_NODE"], own, address, each.laddr.port)
+
+
+def here(_: str, argv: list[str]) -> list[str]:
+    return argv
