@@ -30,6 +30,8 @@ class Tally:
     rates: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     failures: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    unplaced: int = 0
+    """Trials that were to run and for which too few nodes were left."""
 
     def add(self, record: TrialRecord) -> None:
         case = record.spec.case
@@ -41,7 +43,7 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        return sum(self.failures.values())
+        return sum(self.failures.values()) + self.unplaced
 
     @property
     def done(self) -> int:
@@ -88,6 +90,7 @@ def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
             if interrupts.stop_soon:
                 return Finish(tally, interrupted=True)
             if bench.nodes.too_few_for(trial.case, bench.display.note):
+                tally.unplaced += 1
                 continue
             number += 1
             bench.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))

@@ -16,8 +16,8 @@ from trainmark.store.run import RunFolder, all_runs
 
 INDEX = "index.duckdb"
 TYPES = {
-    "VARCHAR": "run case outcome detail node workload framework framework_version variant precision loss_scale"
-    " layout compiler data device unit verdict doubts environment",
+    "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
+    " loss_scale layout compiler data device unit verdict doubts environment",
     "BIGINT": "repeat image_size batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
     " retries threads",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"

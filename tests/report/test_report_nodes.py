@@ -1,0 +1,34 @@
+"""The nodes of a run stand before the machine that it was started on."""
+
+from trainmark.report.environment import sections
+from trainmark.report.nodes import nodes_of
+
+
+def told(node: str, **changes):
+    host = {"cpus": 64, "memory_total": 1 << 40, "kernel": "6.1", "python": "3.11", "processor": "EPYC"}
+    gpu = {"name": "H200", "driver": "580"}
+    facts = {
+        "host": {**host, **changes},
+        "gpus": [gpu] * 8,
+        "interface": "ib0",
+        "address": f"10.0.0.{node[-1]}",
+    }
+    return {"node": node, "facts": facts}
+
+
+def test_what_the_nodes_share_is_said_once_and_what_differs_in_a_table():
+    (section,) = sections(nodes_of({"nodes": [told("node1"), told("node2", kernel="6.8")]}))
+    facts = dict(section.facts)
+    assert section.name == "cluster" and (facts["gpus"], facts["gpu"], facts["count"]) == (8, "H200", 2)
+    (table,) = section.tables
+    assert table.columns == ("node", "kernel", "address")
+    assert table.rows == (("node1", "6.1", "10.0.0.1"), ("node2", "6.8", "10.0.0.2"))
+
+
+def test_a_run_on_one_machine_has_no_such_section():
+    assert nodes_of({}) == {}
+
+
+def test_a_node_that_never_answered_is_left_out():
+    kept = {"nodes": [told("node1"), {"node": "node2", "facts": None}]}
+    assert [row["node"] for row in nodes_of(kept)["cluster"]] == ["node1"]
