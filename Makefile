@@ -7,13 +7,20 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo test lint frameworks ray bench clean
+.PHONY: demo test test-machine test-cluster lint frameworks ray bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
 
+# The tests on clusters mostly wait, and the others mostly compute: together they take little longer than one.
 test: lint frameworks ray
-	$(BIN)/python -m pytest
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-machine test-cluster
+
+test-machine:
+	$(BIN)/python -m pytest --ignore tests/cluster
+
+test-cluster:
+	$(BIN)/python -m pytest tests/cluster
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 from hosts import Hosts
 from one_host import wait_until
 
@@ -44,7 +45,7 @@ class ClusterRun(TrainmarkRun):
         self.where = where
         self.outside = folder / "outside"
         self.held = self.outside / "held"
-        place = folder / "it's a \"suite\""
+        place = folder / "it's a suite; $(touch injected)"
         for each in (self.outside, place):
             each.mkdir()
         super().__init__(place)
@@ -70,11 +71,14 @@ class ClusterRun(TrainmarkRun):
     def wait_for_trial(self, number: int, ranks: int = 2) -> None:
         self.wait_for(lambda: self.in_trial(number, ranks), f"trial {number}")
 
-    def nothing_left(self) -> bool:
-        return wait_until(
-            lambda: not self.left_running() and not any(map(self.hosts.processes, self.hosts.names)),
-            GONE_SECONDS,
-        )
+    def left(self) -> list[str]:
+        """What still runs here or on a host, after a while for a node to find out by itself."""
+        wait_until(lambda: not self._left(), GONE_SECONDS)
+        return self._left()
+
+    def _left(self) -> list[str]:
+        here = [f"here: {' '.join(psutil.Process(pid).cmdline())}" for pid in self.left_running()]
+        return here + [f"{name}: {each}" for name in self.hosts.names for each in self.hosts.processes(name)]
 
     def outcomes(self) -> list[str]:
         return [trial["outcome"] for trial in self.trials()]

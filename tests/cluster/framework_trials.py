@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,6 +22,7 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 LIMITS = Limits(trial=280, silence=240)
 MARK = "TRAINMARK_TEST_RANKS"
 EVERYWHERE = {"0.0.0.0", "::"}
+LISTENS = "0A"
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
 # Half of what a test of JAX takes is its compiler; the figures are not what is looked at here.
 QUICK_COMPILER = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
@@ -54,7 +57,7 @@ def job_of(framework: str, python: str, folder: Path, steps: int) -> Job:
         environment={
             "PYTHONPATH": str(SOURCE),
             "OMP_NUM_THREADS": "1",
-            MARK: str(folder),
+            MARK: secrets.token_hex(8),
             **QUICK_COMPILER,
         },
         working_folder=folder,
@@ -78,12 +81,15 @@ def carry_out(
     def look() -> None:
         if found or not all(losses_of(job, rank) for rank in range(job.world_size)):
             return
-        found.extend(sorted(set(doors(job)), key=str))
-        for door in found:
-            # A socket that is bound to one address is reached at no other: the kernel sees to that.
-            for address in (door.own, elsewhere) if door.address in EVERYWHERE else ():
-                knock = on_node(door.node, [sys.executable, "-c", CONNECT, address, str(door.port)])
-                reached[door, address] = subprocess.run(knock, capture_output=True).returncode == 0
+        with held(processes(job)) as ranks:  # the kernel goes on to answer at their doors
+            found.extend(sorted({door for rank in ranks for door in doors(rank)}, key=str))
+            knocks = {}
+            for door in found:
+                # A socket that is bound to one address is reached at no other: the kernel sees to that.
+                for address in (door.own, elsewhere) if door.address in EVERYWHERE else ():
+                    argv = on_node(door.node, [sys.executable, "-c", CONNECT, address, str(door.port)])
+                    knocks[door, address] = subprocess.Popen(argv, stderr=subprocess.DEVNULL)
+            reached.update({place: knock.wait() == 0 for place, knock in knocks.items()})
 
     ending = watch(launcher.start(job), job, LIMITS, lambda: False, look)
     return Trained(ending.cause, [losses_of(job, rank) for rank in range(job.world_size)], found, reached)
@@ -96,18 +102,50 @@ def losses_of(job: Job, rank: int) -> list[float]:
     return [event["loss"] for event in events if "loss" in event]
 
 
-def doors(job: Job) -> Iterator[Door]:
-    """Of every process of the job, whichever host it is on."""
+def processes(job: Job) -> list[psutil.Process]:
+    """All of the job, whichever host they are on."""
+    found = []
     for process in psutil.process_iter():
-        with suppress(psutil.Error, FileNotFoundError):
-            variables = process.environ()
-            if variables.get(MARK) != str(job.folder):
-                continue
-            own = variables["TRAINMARK_PEERS"].split(",")[int(variables["RANK"])].rpartition(":")[0]
-            for each in process.net_connections("tcp"):
-                if each.status == psutil.CONN_LISTEN:
-                    address = each.laddr.ip.removeprefix("::ffff:")
-                    yield Door(variables["TRAINMARK_NODE"], own, address, each.laddr.port)
+        with suppress(psutil.Error):
+            if process.environ().get(MARK) == job.environment[MARK]:
+                found.append(process)
+    return found
+
+
+@contextmanager
+def held(ranks: list[psutil.Process]) -> Iterator[list[psutil.Process]]:
+    """For as long as this lasts they do not go on, and so do not end either."""
+    for rank in ranks:
+        rank.suspend()
+    try:
+        yield ranks
+    finally:
+        for rank in ranks:
+            rank.resume()
+
+
+def doors(rank: psutil.Process) -> Iterator[Door]:
+    variables = rank.environ()
+    own = variables["TRAINMARK_PEERS"].split(",")[int(variables["RANK"])].rpartition(":")[0]
+    for address, port in listening(Path(f"/proc/{rank.pid}")):
+        yield Door(variables["TRAINMARK_NODE"], own, address, port)
+
+
+def listening(process: Path) -> Iterator[tuple[str, int]]:
+    """By the tables of the network that the process itself is in."""
+    ours = {link.readlink().name for link in (process / "fd").iterdir()}
+    for family, table in ((socket.AF_INET, "tcp"), (socket.AF_INET6, "tcp6")):
+        for line in (process / "net" / table).read_text().splitlines()[1:]:
+            _, place, _, state, *_, inode = line.split()[:10]
+            if state == LISTENS and f"socket:[{inode}]" in ours:
+                address, _, port = place.partition(":")
+                yield written(family, address), int(port, 16)
+
+
+def written(family: socket.AddressFamily, digits: str) -> str:
+    """The kernel writes an address as words in the order of the machine's bytes."""
+    words = [int(digits[at : at + 8], 16).to_bytes(4, sys.byteorder) for at in range(0, len(digits), 8)]
+    return socket.inet_ntop(family, b"".join(words)).removeprefix("::ffff:")
 
 
 def here(_: str, argv: list[str]) -> list[str]:

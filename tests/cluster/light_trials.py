@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ LEFT_SECONDS = 20.0
 # The slow cable, and what holds an allocation for as long as its salloc lives.
 BEDS_OWN = re.compile(r"slow_cable|^cat$")
 
-# A token goes round the ranks, and each waits for it without a limit, as frameworks do. Each rank has a helper
+# A token goes round the ranks, and each waits for it without a limit, as frameworks do. Each has a helper
 # in a session of its own, as loaders of data are.
 RING = """
 import os, socket, subprocess, sys, time
@@ -103,11 +103,16 @@ class Ended:
 
 
 def job(
-    folder: Path, program: str, seconds: float, nodes: int = 3, ranks: int = 1, **environment: str
+    folder: Path,
+    program: str,
+    seconds: float = 0.0,
+    nodes: int = 3,
+    words: Sequence[str] = (),
+    **environment: str,
 ) -> Job:
     folder.mkdir(parents=True)
     return Job(
-        command=(sys.executable, "-u", "-c", program),
+        command=(sys.executable, "-u", "-c", program, *words),
         environment={
             "PYTHONPATH": str(SOURCE),
             "SECONDS": str(seconds),
@@ -117,7 +122,7 @@ def job(
         working_folder=folder,
         folder=folder,
         nodes=nodes,
-        ranks_per_node=ranks,
+        ranks_per_node=1,
     )
 
 

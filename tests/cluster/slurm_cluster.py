@@ -77,7 +77,7 @@ class SlurmCluster:
             self._start_munged()
             self.start_slurmctld()
             self.hosts.belongs_to_the_bed(_is_slurmd)
-            # Slurm's own: on a node that was cut off it waits for TCP to give up, long after its task has ended.
+            # Slurm's own: on a node that was cut off it waits for TCP to give up, long after its task.
             self.hosts.belongs_to_the_bed(_is_slurmstepd)
             for name in self.hosts.names:
                 self._launch_slurmd(name)

@@ -103,9 +103,7 @@ def cut(bed: Bed) -> None:
 
 FAULTS = (
     Fault("a killed rank", ("ssh", "mpi", "slurm", "ray"), kill_rank, Outcome.CRASHED),
-    Fault(
-        "a killed rank of PyTorch", ("ssh",), kill_rank, Outcome.CRASHED, program=DATA_PARALLEL, nodes=2
-    ),
+    Fault("a killed rank of PyTorch", ("ssh",), kill_rank, Outcome.CRASHED, program=DATA_PARALLEL, nodes=2),
     Fault("a killed agent", ("ssh",), kill_agent),
     Fault("a link that is down", ("ssh", "mpi", "slurm", "ray"), cut),
     Fault("a link that is down under PyTorch", ("ssh",), cut, program=DATA_PARALLEL, nodes=2),
@@ -147,9 +145,7 @@ def bed(kind, request, monkeypatch):
 
 
 @pytest.mark.parametrize(("kind", "fault", "round_"), CASES)
-def test_a_fault_ends_the_trial_where_it_happened_and_nothing_is_left(
-    kind, fault, round_, bed, tmp_path
-):
+def test_a_fault_ends_the_trial_where_it_happened_and_nothing_is_left(kind, fault, round_, bed, tmp_path):
     with bed.launcher() as launcher:
         harmed = job(tmp_path / "harmed", fault.program, fault.lasts, fault.nodes)
         ended = carry_out(bed.hosts, launcher, harmed, lambda: fault.harm(bed))

@@ -73,7 +73,7 @@ def test_a_node_that_dies_costs_its_trials_and_a_resumed_run_makes_them_good(on_
         ("lost", "node2"),
         ("lost", "node2"),
     ]
-    assert "node2" in done.errors and run.nothing_left()
+    assert "node2" in done.errors and run.left() == []
 
     refused = run.finish(run.start("run", "--resume"))
     assert refused.code == 2 and "node2" in refused.errors
@@ -98,7 +98,7 @@ def test_a_node_that_fails_twice_is_left_out_and_what_needs_it_is_named(on_hosts
     assert done.code == 1
     smaller = [trial for trial in run.trials() if "2n1g" in trial["case"]]
     assert [trial["outcome"] for trial in smaller] == ["ok", "ok"]
-    assert run.nothing_left()
+    assert run.left() == []
 
 
 def test_a_cancelled_allocation_stops_the_run_with_a_sentence_and_it_goes_on_later(on_slurm, slurm):
@@ -117,7 +117,7 @@ def test_a_cancelled_allocation_stops_the_run_with_a_sentence_and_it_goes_on_lat
     run.held.unlink()
     assert run.resume().code == 0
     assert run.outcomes() == ["ok", "ok", "ok"]
-    assert run.nothing_left() and wait_until(lambda: not slurm.jobs(), 20)
+    assert run.left() == [] and wait_until(lambda: not slurm.jobs(), 20)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -127,7 +127,7 @@ def test_a_harness_that_is_stopped_leaves_nothing_on_any_host(on_hosts, number):
     process = run.begin(hold=2)
     run.wait_for_trial(2)
     stop(process, number)
-    assert run.nothing_left()
+    assert run.left() == []
     run.held.unlink()
     assert run.resume().code == 0
     assert run.outcomes() == ["ok", "ok", "ok"]
@@ -141,7 +141,7 @@ def test_a_harness_that_is_stopped_gives_its_allocation_back(on_slurm, slurm, nu
     run.wait_for_trial(1)
     assert slurm.jobs()
     stop(process, number)
-    assert run.nothing_left() and wait_until(lambda: not slurm.jobs(), 20)
+    assert run.left() == [] and wait_until(lambda: not slurm.jobs(), 20)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
@@ -152,7 +152,7 @@ def test_a_harness_that_is_stopped_leaves_no_placement_group(on_ray, ray_cluster
     run.wait_for_trial(1)
     assert reserved(ray_cluster) > 0
     stop(process, number)
-    assert run.nothing_left() and wait_until(lambda: reserved(ray_cluster) == 0, 20)
+    assert run.left() == [] and wait_until(lambda: reserved(ray_cluster) == 0, 20)
 
 
 def stop(process, number):

@@ -4,13 +4,14 @@ import json
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
 from trainmark.events import DeviceSample
 from trainmark.events.stream import decode
 from trainmark.launch.agent import samples
-from trainmark.launch.bundle import MODULES
+from trainmark.launch.bundle import AGENT, MODULES
 
 ROW = "3, 97, 41000, 690.51, 61, 1755, 1980, 0x0000000000000024"
 
@@ -77,5 +78,6 @@ def test_gpus_are_read_from_one_program_that_runs_beside_the_ranks(tmp_path, mon
         looking.smi.stdout.close()
 
 
-def test_everything_that_the_agent_imports_of_ours_is_sent_with_it():
-    assert MODULES[-1] == "launch.agent.main" and "events.throttle" in MODULES
+def test_every_file_of_the_agent_is_sent():
+    files = {path.stem for path in Path(samples.__file__).parent.glob("*.py")} - {"__init__"}
+    assert sorted(files) == sorted(AGENT) and MODULES[-1] == "launch.agent.main"

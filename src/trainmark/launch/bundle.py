@@ -7,10 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
+AGENT = ("wire", "processes", "log", "output", "places", "files", "network", "samples", "ranks", "main")
 # In the order in which they import each other.
 MODULES = (
     "events.throttle",
-    *(f"launch.agent.{name}" for name in ("wire", "processes", "log", "files", "network", "samples", "main")),
+    *(f"launch.agent.{name}" for name in AGENT),
 )
 # Reads byte by byte up to the end of the line, so that what follows is left for the agent. No quote that a
 # shell minds: it stands between single quotes on the far side of ssh.

@@ -56,7 +56,7 @@ class Post:
             return []
         if messages:
             self.heard = time.monotonic()
-        self.gone = self.gone or any(message["event"] == "gone" for message, _ in messages)
+        self.gone = self.gone or any(message.get("event") == "gone" for message, _ in messages)
         return messages
 
     def catch_up(self, limit: float) -> None:
@@ -115,10 +115,10 @@ def gather(
         for index in waiting:
             post = posts[index]
             for message, payload in post.take() if post.incoming in ready else []:
-                if message["event"] == event:
+                if message.get("event") == event:
                     found[index] = ({**message, "received": time.time()}, payload)
-                elif message["event"] == "trouble":
-                    found[index] = NodeError(post.node.name, message["reason"])
+                elif message.get("event") == "trouble":
+                    found[index] = NodeError(post.node.name, str(message.get("reason")))
             post.pulse()
             if post.closed is not None:
                 found.setdefault(index, NodeError(post.node.name, post.closed))

@@ -28,6 +28,9 @@ WAIT_SECONDS = 0.5
 PLACE_SECONDS = 300.0
 START_SECONDS = 30.0
 ALONE_SECONDS = 5.0
+# Ray kills the children of a worker that it ends, and the agent must end what is below it first: it sees its
+# input close. So it is nobody's child.
+ORPHANED = 'exec 3<&0; "$@" <&3 3<&- &'
 
 
 class Courier:
@@ -36,11 +39,16 @@ class Courier:
     def start(self, command: list[str]) -> None:
         # Ray sets this for its own workers; the ranks' share of the processors is the suite's.
         environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        process = subprocess.Popen(
+            ["sh", "-c", ORPHANED, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
         )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.given, self.told = self.process.stdin, self.process.stdout
+        process.wait()
+        assert process.stdin is not None and process.stdout is not None
+        self.given, self.told = process.stdin, process.stdout
         self.asked = time.monotonic()
         threading.Thread(target=self.leave, daemon=True).start()
 
@@ -50,11 +58,17 @@ class Courier:
 
     def end(self) -> None:
         self.given.close()
-        self.process.wait(START_SECONDS)
+        self.wait(START_SECONDS)
+
+    def wait(self, seconds: float | None = None) -> None:
+        """For the other end of its output to be closed, which is when it has ended."""
+        ended = select.poll()
+        ended.register(self.told, 0)
+        ended.poll(None if seconds is None else seconds * 1000)
 
     def leave(self) -> None:
         """Once its process has ended and nobody asks any more, as on a node that was cut off."""
-        self.process.wait()
+        self.wait()
         while time.monotonic() - self.asked < ALONE_SECONDS:
             time.sleep(WAIT_SECONDS)
         os._exit(0)

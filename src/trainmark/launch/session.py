@@ -13,6 +13,7 @@ from typing import Any
 
 from trainmark.launch.agent.log import Log
 from trainmark.launch.agent.processes import kill_marked
+from trainmark.launch.agent.wire import Message
 from trainmark.launch.job import Exited, Job, Loss
 from trainmark.launch.node import Node, NodeError
 from trainmark.launch.placement import MARK
@@ -22,6 +23,7 @@ GRACE_SECONDS = 3.0
 STOP_SECONDS = 12.0
 SWEEP_SECONDS = 4.0
 TERMINATED_SECONDS = 1.5
+LONGEST_REASON = 300
 SAMPLES = "samples.jsonl"
 EVENT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
@@ -64,14 +66,13 @@ class AgentSession:
         ready = heard_from(waiting, timeout)
         gone = []
         for post in waiting:
-            for message, payload in post.take() if post.incoming in ready else []:
-                if (exited := self._hear(post, message, payload)) is not None:
-                    gone.append(exited)
+            left = self._heard(post, post.take() if post.incoming in ready else [])
+            self._running -= {exited.rank for exited in left}
+            gone += left
             post.pulse()
             post.mind_silence()
-            if post.closed is not None and not post.gone:
+            if post.gone or post.closed is not None:
                 self._note_loss(post)
-        self._running -= {exited.rank for exited in gone}
         if any(exited.code == -signal.SIGTERM for exited in gone):
             self._terminated = time.monotonic()
         return gone
@@ -108,10 +109,23 @@ class AgentSession:
             log.close()
         self._logs.clear()
 
+    def _heard(self, post: Post, messages: Sequence[Message]) -> list[Exited]:
+        """What a node says is its word alone: nothing in it may break us."""
+        gone = []
+        for message, payload in messages:
+            try:
+                if (exited := self._hear(post, message, payload)) is not None:
+                    gone.append(exited)
+            except (KeyError, TypeError, ValueError, OverflowError):
+                self._losses.append(Loss(post.node.name, f"it said what is no message: {str(message)[:80]}"))
+        return gone
+
     def _hear(self, post: Post, message: dict[str, Any], payload: bytes) -> Exited | None:
         event = message["event"]
+        if event in ("exited", "output") and message["rank"] not in self._ranks_of(post):
+            raise ValueError("of another node")
         if event == "exited" and message["rank"] in self._running:
-            return Exited(message["rank"], message["code"], message["oom_kills"])
+            return Exited(int(message["rank"]), int(message["code"]), int(message["oom_kills"]))
         if event == "output":
             self._keep_output(message["rank"], payload, message["mono"] + self._offsets[post])
         elif event == "grew" and EVENT_FILE.fullmatch(message["file"]):
@@ -120,9 +134,9 @@ class AgentSession:
         elif event == "sampled":
             self._append(Path(SAMPLES), payload)
         elif event == "full":
-            self._losses.append(Loss(post.node.name, f"no room left in {message['path']}"))
+            self._losses.append(Loss(post.node.name, plain(f"no room left in {message['path']}")))
         elif event == "trouble":
-            self._losses.append(Loss(post.node.name, message["reason"]))
+            self._losses.append(Loss(post.node.name, plain(message["reason"])))
         elif event == "ended":
             self._losses.append(self._loss(post, "its agent was told to end"))
         elif event == "lost-output":
@@ -130,8 +144,6 @@ class AgentSession:
         return None
 
     def _keep_output(self, rank: int, chunk: bytes, moment: float) -> None:
-        if rank not in range(self._job.world_size):
-            return
         log = self._logs.get(rank)
         if log is None:
             log = self._logs[rank] = Log(self._job.log(rank), self._secrets)
@@ -146,14 +158,13 @@ class AgentSession:
             self.lost_output = self.lost_output or error
 
     def _note_loss(self, post: Post) -> None:
-        if not self._running & set(self._ranks_of(post)):
-            return
-        self._losses.append(self._loss(post, str(post.closed)))
+        if self._running & set(self._ranks_of(post)):
+            self._losses.append(self._loss(post, post.closed or "its agent left before its ranks"))
 
     def _loss(self, post: Post, reason: str) -> Loss:
         if self._revisit is None:
             return Loss(None, "the process that watched the ranks was killed")
-        return Loss(*(self._why_lost(post.node) or (post.node.name, reason)))
+        return Loss(*(self._why_lost(post.node) or (post.node.name, plain(reason))))
 
     def _ranks_of(self, post: Post) -> range:
         share = self._job.world_size // len(self._posts)
@@ -180,6 +191,11 @@ class AgentSession:
                 gather([again], "swept", SWEEP_SECONDS)
             finally:
                 again.close()
+
+
+def plain(said: str) -> str:
+    """What a terminal would obey is taken out, and an end is put to it."""
+    return "".join(character for character in said if character.isprintable())[:LONGEST_REASON]
 
 
 def make_folders(folder: Path) -> None:

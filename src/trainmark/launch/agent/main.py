@@ -21,28 +21,23 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.launch.agent.files import Arrivals
-from trainmark.launch.agent.log import Log
 from trainmark.launch.agent.network import addresses, free_ports, reached_at
+from trainmark.launch.agent.places import relocated
 from trainmark.launch.agent.processes import (
     adopt_orphans,
     become_rank,
     catches,
     descendants,
     end_mpi_daemon,
-    exit_code,
-    kernel_oom_kills,
     kill_marked,
     send,
 )
+from trainmark.launch.agent.ranks import LAST_WORDS_SECONDS, READ_BYTES, Ranks
 from trainmark.launch.agent.samples import Samples
 from trainmark.launch.agent.wire import ClosedError, Wire
 
 TICK = 0.1
 PULSE_SECONDS = 1.0
-NOT_STARTED = 127  # as a shell says it
-READ_BYTES = 1 << 16
-ROOM_BYTES = 1 << 20
-LAST_WORDS_SECONDS = 5.0
 
 
 def main() -> None:
@@ -79,23 +74,19 @@ class Agent:
         self.started = False
         self.stopped = False
         self.cut_off = False
-        self.ranks: dict[int, int] = {}  # pid → rank
-        # Held to the end: a Popen that is dropped reaps its child behind our back, and the exit is lost.
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self.outputs: dict[int, Output] = {}  # pipe → output
         self.scratch: Path | None = None
         self.samples: Samples | None = None
         self.events: dict[str, int] = {}  # file → bytes sent
         self.arrivals = Arrivals()
-        self.oom_kills = kernel_oom_kills()
         self.child_left = pipe_of_signals(signal.SIGCHLD)
         self.selector = selectors.DefaultSelector()
         self.selector.register(wire.incoming, selectors.EVENT_READ)
         self.selector.register(self.child_left, selectors.EVENT_READ)
+        self.ranks = Ranks(wire, self.selector)
 
     def serve(self) -> None:
         """Returns when every rank has left, or home wants it so."""
-        while not self.stopped and not (self.started and not self.ranks):
+        while not self.stopped and not (self.started and not self.ranks.running):
             ready = {key.fd for key, _ in self.selector.select(TICK)}
             if self.wire.incoming in ready:
                 for message, payload in self.wire.take():
@@ -103,8 +94,8 @@ class Agent:
                 self.heard = time.monotonic()
             if self.child_left in ready:
                 os.read(self.child_left, 4096)
-            self.reap()
-            self.keep_output()
+            self.ranks.reap()
+            self.ranks.keep_output()
             self.send_events()
             self.send_samples()
             self.pulse()
@@ -185,60 +176,13 @@ class Agent:
         places = dict(message["places"])
         if message["folder"]:
             root = message.get("scratch") or os.environ.get("TRAINMARK_SCRATCH")
-            self.scratch = Path(tempfile.mkdtemp(prefix="trainmark-", dir=root))
+            self.scratch = self.ranks.scratch = Path(tempfile.mkdtemp(prefix="trainmark-", dir=root))
             (self.scratch / "events").mkdir()
             places[message["folder"]] = str(self.scratch)
             self.samples = Samples(message["node"])
         for spec in message["ranks"]:
-            self.start_rank(relocated(spec, places))
+            self.ranks.start(relocated(spec, places))
         self.started = True
-
-    def start_rank(self, spec: dict[str, Any]) -> None:
-        output = Output(spec["rank"], self.wire, spec["log"], spec["secrets"])
-        unset = tuple(spec["unset"])
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
-        try:
-            process = subprocess.Popen(
-                spec["command"],
-                env={**environment, **spec["environment"]},
-                cwd=spec["folder"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=become_rank,
-            )
-        except OSError as error:
-            output.add(f"cannot start: {error}\n".encode())
-            output.close()
-            self.wire.say({"event": "exited", "rank": spec["rank"], "code": NOT_STARTED, "oom_kills": 0})
-            return
-        assert process.stdout is not None
-        pipe = process.stdout.fileno()
-        os.set_blocking(pipe, False)
-        self.processes.append(process)
-        self.ranks[process.pid] = spec["rank"]
-        self.outputs[pipe] = output
-        self.selector.register(pipe, selectors.EVENT_READ)
-
-    def keep_output(self) -> bool:
-        """Whether there was any."""
-        kept = False
-        for pipe, output in list(self.outputs.items()):
-            if self.wire.clogged:
-                break
-            try:
-                chunk = os.read(pipe, READ_BYTES)
-            except BlockingIOError:
-                continue
-            if chunk:
-                output.add(chunk)
-                kept = True
-            else:
-                self.selector.unregister(pipe)
-                del self.outputs[pipe]
-                output.close()
-        return kept
 
     def send_events(self) -> None:
         """What grew in the ranks' folder of events since we last looked."""
@@ -270,81 +214,16 @@ class Agent:
             self.cut_off = True
             raise ClosedError("home fell silent")
 
-    def reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            rank = self.ranks.pop(pid, None)
-            if rank is not None:
-                self.tell_exit(rank, exit_code(status))
-
-    def tell_exit(self, rank: int, code: int) -> None:
-        kills = kernel_oom_kills() - self.oom_kills
-        self.wire.say({"event": "exited", "rank": rank, "code": code, "oom_kills": kills})
-        if code and self.scratch is not None and shutil.disk_usage(self.scratch).free < ROOM_BYTES:
-            self.wire.say({"event": "full", "path": str(self.scratch)})
-
     def end(self) -> None:
-        """TERM, then KILL until nothing is left: a process may fork while it is being ended.
-
-        What outlives the ranks is not the trial's any more and gets no grace.
-        """
+        """Nothing of the ranks is left when it says that it is gone."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        grace = self.grace if self.ranks else 0.0
-        send(descendants(os.getpid()), signal.SIGTERM if grace else signal.SIGKILL)
-        deadline = time.monotonic() + grace
-        while alive := descendants(os.getpid()):
-            if time.monotonic() >= deadline:
-                send(alive, signal.SIGKILL)
-            self.reap()
-            self.keep_output()
-            self.wire.push()
-            time.sleep(0.02)
-        self.reap()
-        last = time.monotonic() + LAST_WORDS_SECONDS
-        while time.monotonic() < last and (self.keep_output() or self.wire.clogged):
-            self.wire.push()
-        for output in self.outputs.values():
-            output.close()
+        self.ranks.end(self.grace)
         self.send_events()
         self.arrivals.forget()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
         self.wire.say({"event": "gone"})
         self.wire.drain(LAST_WORDS_SECONDS)
-
-
-class Output:
-    """Where a rank's bytes go: into a file of this machine, or home."""
-
-    def __init__(self, rank: int, wire: Wire, log: str | None, secrets: list[str]) -> None:
-        self.rank = rank
-        self.wire = wire
-        self.log = Log(Path(log), secrets) if log else None
-        self.told = False
-
-    def add(self, chunk: bytes) -> None:
-        if self.log is None:
-            self.wire.say({"event": "output", "rank": self.rank, "mono": time.monotonic()}, chunk)
-            return
-        self.log.add(chunk)
-        self.tell_trouble()
-
-    def close(self) -> None:
-        if self.log is not None:
-            self.log.close()
-            self.tell_trouble()
-
-    def tell_trouble(self) -> None:
-        if self.log is not None and self.log.trouble is not None and not self.told:
-            self.told = True
-            error = self.log.trouble
-            said = {"number": error.errno, "reason": error.strerror, "path": str(self.log.path)}
-            self.wire.say({"event": "lost-output", **said})
 
 
 DEEDS = {
@@ -360,19 +239,6 @@ DEEDS = {
     "sweep": Agent.sweep,
     "stop": Agent.stop,
 }
-
-
-def relocated(value: Any, places: dict[str, str]) -> Any:
-    """The same with every path of home turned into the one that stands for it here, longest first."""
-    if isinstance(value, str):
-        for ours, theirs in sorted(places.items(), key=lambda pair: -len(pair[0])):
-            value = value.replace(ours, theirs)
-        return value
-    if isinstance(value, list):
-        return [relocated(each, places) for each in value]
-    if isinstance(value, dict):
-        return {name: relocated(each, places) for name, each in value.items()}
-    return value
 
 
 def pipe_of_signals(number: signal.Signals) -> int:

@@ -12,6 +12,9 @@ from typing import Any
 READ_BYTES = 1 << 18
 # Beyond this the other side is too slow: nothing more is read to be sent to it.
 BACKLOG_BYTES = 8 << 20
+# More than anyone here says; the other side must not fill our memory.
+LONGEST_HEADER = 8 << 20
+LONGEST_PAYLOAD = 256 << 20
 
 Message = tuple[dict[str, Any], bytes]
 
@@ -89,12 +92,9 @@ class Wire:
     def _next(self) -> Message | None:
         if self._header is None:
             end = self._unread.find(b"\n")
-            if end < 0:
+            if end < 0 and len(self._unread) < LONGEST_HEADER:
                 return None
-            try:
-                self._header = json.loads(self._unread[:end])
-            except ValueError as error:
-                raise ClosedError(f"said {bytes(self._unread[:80])!r}") from error
+            self._header = _understood(bytes(self._unread[: max(end, 0)]))
             del self._unread[: end + 1]
         size = self._header.get("bytes", 0)
         if len(self._unread) < size:
@@ -103,3 +103,15 @@ class Wire:
         del self._unread[:size]
         header, self._header = self._header, None
         return header, payload
+
+
+def _understood(line: bytes) -> dict[str, Any]:
+    """A header that can be relied on; whoever sends anything else is not listened to any more."""
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        header = None
+    size = header.get("bytes", 0) if isinstance(header, dict) else None
+    if not isinstance(size, int) or not 0 <= size <= LONGEST_PAYLOAD:
+        raise ClosedError(f"broken by what is no message: {line[:80]!r}")
+    return dict(header)
