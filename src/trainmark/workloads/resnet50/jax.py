@@ -12,8 +12,6 @@ import jaxlib
 import numpy as np
 from jax import lax
 from jax import numpy as jnp
-from jax._src import distributed, xla_bridge
-from jax._src.lib import _jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -315,6 +313,11 @@ def begin(opt):
 
 def meet_at(address):
     """Has gloo listen here. It would ask for the host's name, and JAX itself has no other way to tell it."""
+    from jax._src import distributed, xla_bridge
+    from jax._src.lib import _jax
+
+    if not hasattr(xla_bridge, "register_backend_factory") or not hasattr(_jax, "make_gloo_tcp_collectives"):
+        return  # another JAX than ours: it meets by the host's name then, as it would without us
 
     def cpu_client():
         client = distributed.global_state.client
