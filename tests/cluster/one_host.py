@@ -54,7 +54,7 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 UsePAM no
 UseDNS no
-SetEnv TRAINMARK_SCRATCH={scratch}
+SetEnv TRAINMARK_SCRATCH={scratch} TRAINMARK_HOME={scratch}/home
 """
 
 

@@ -130,7 +130,7 @@ class RayCluster:
         self._join_as_guest()
 
     def _start(self, *names: str) -> None:
-        environment = {**self.environment, "TRAINMARK_SCRATCH": SCRATCH}
+        environment = {**self.environment, "TRAINMARK_SCRATCH": SCRATCH, "TRAINMARK_HOME": f"{SCRATCH}/home"}
         variables = [f"{name}={value}" for name, value in environment.items()]
         starting = {}
         for name in names:

@@ -194,7 +194,9 @@ class SlurmCluster:
         self.folder.mkdir()
         (self.folder / "state").mkdir()
         prolog = self.folder / "task_prolog"
-        prolog.write_text(f"#!/bin/sh\necho export TRAINMARK_SCRATCH={SCRATCH}\n")
+        prolog.write_text(
+            f"#!/bin/sh\necho export TRAINMARK_SCRATCH={SCRATCH}\necho export TRAINMARK_HOME={SCRATCH}/home\n"
+        )
         prolog.chmod(0o755)
         nodes = [f"NodeName={name} NodeAddr={address}" for name, address in self.hosts.addresses.items()]
         names = {"address": self.hosts.harness_address, "folder": self.folder, "nodes": "\n".join(nodes)}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import abc
+import shlex
 from collections.abc import Sequence
 from typing import Protocol
 
-from trainmark.launch.channel import Channel
+from trainmark.launch.channel import Channel, PipeChannel
 from trainmark.launch.node import Node
 
 
@@ -33,3 +35,28 @@ class Carrier(Protocol):
 
     def close(self) -> None:
         """Gives back what was allotted for the run. Safe to call twice."""
+
+
+class CommandCarrier(abc.ABC):
+    """Reaches a node by a command of this machine; what differs is its words."""
+
+    @abc.abstractmethod
+    def words(self, node: Node, command: Sequence[str]) -> list[str]:
+        """That run `command` on the node."""
+
+    def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
+        channel = PipeChannel(self.words(node, command))
+        channel.pid = None
+        return channel
+
+    def shown(self, node: Node, command: Sequence[str]) -> str:
+        return shlex.join(self.words(node, command))
+
+    def why_lost(self, node: Node) -> tuple[str, str] | None:
+        return None
+
+    def gone(self) -> str | None:
+        return None
+
+    def close(self) -> None:
+        return None  # nothing was allotted

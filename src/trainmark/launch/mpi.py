@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import lru_cache
 
 from trainmark.errors import UserError
-from trainmark.launch.channel import PipeChannel
+from trainmark.launch.carrier import CommandCarrier
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node
 
@@ -19,7 +18,7 @@ VERSION_SECONDS = 20.0
 KEEPALIVE = {"oob_tcp_keepalive_time": 3, "oob_tcp_keepalive_intvl": 1, "oob_tcp_keepalive_probes": 3}
 
 
-class Mpi:
+class Mpi(CommandCarrier):
     """Open MPI or one that is started by Hydra (MPICH, Intel); `options` are mpirun's own."""
 
     name = "mpi"
@@ -43,24 +42,7 @@ class Mpi:
     def nodes(self) -> tuple[Node, ...]:
         return self._nodes
 
-    def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
-        channel = PipeChannel(self._words(node, command))
-        channel.pid = None
-        return channel
-
-    def shown(self, node: Node, command: Sequence[str]) -> str:
-        return shlex.join(self._words(node, command))
-
-    def why_lost(self, node: Node) -> tuple[str, str] | None:
-        return None
-
-    def gone(self) -> str | None:
-        return None
-
-    def close(self) -> None:
-        pass
-
-    def _words(self, node: Node, command: Sequence[str]) -> list[str]:
+    def words(self, node: Node, command: Sequence[str]) -> list[str]:
         if _is_hydra():
             network = ["-iface", self._interface] if self._interface else []
             return ["mpirun", "-hosts", node.name, "-n", "1", *network, *self._options, *command]

@@ -6,13 +6,13 @@ import contextlib
 import os
 import re
 import select
-import shlex
 import shutil
 import subprocess
 import time
 from collections.abc import Sequence
 
 from trainmark.errors import UserError
+from trainmark.launch.carrier import CommandCarrier
 from trainmark.launch.channel import PipeChannel
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node, NodeError
@@ -24,7 +24,7 @@ QUEUE_SECONDS = 24 * 3600.0
 OVER = frozenset({"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE"})
 
 
-class Slurm:
+class Slurm(CommandCarrier):
     """`options` are salloc's; nodes given by name are those asked for."""
 
     name = "slurm"
@@ -61,12 +61,7 @@ class Slurm:
     def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
         if state := self.gone():
             raise NodeError(node.name, state)
-        channel = PipeChannel(self._words(node, command))
-        channel.pid = None
-        return channel
-
-    def shown(self, node: Node, command: Sequence[str]) -> str:
-        return shlex.join(self._words(node, command))
+        return super().reach(node, command)
 
     def why_lost(self, node: Node) -> tuple[str, str] | None:
         down = [
@@ -100,7 +95,7 @@ class Slurm:
             salloc.wait()
         salloc.stderr.close()
 
-    def _words(self, node: Node, command: Sequence[str]) -> list[str]:
+    def words(self, node: Node, command: Sequence[str]) -> list[str]:
         job = f"--jobid={self._job}" if self._job else "--jobid=(the allocation)"
         step = ("--nodes=1", "--ntasks=1", f"--nodelist={node.name}", "--overlap", "--unbuffered", "--quiet")
         return ["srun", job, *step, "--cpu-bind=none", "--kill-on-bad-exit=0", *command]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainmark.errors import UserError
-from trainmark.launch.channel import PipeChannel
+from trainmark.launch.carrier import CommandCarrier
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node
 
@@ -21,7 +21,7 @@ ALWAYS = (
 UNLESS_NAMED = ("StrictHostKeyChecking=yes", "ConnectTimeout=10")
 
 
-class Ssh:
+class Ssh(CommandCarrier):
     """`options` are OpenSSH's, as after -o; they come before ours."""
 
     name = "ssh"
@@ -44,24 +44,7 @@ class Ssh:
     def nodes(self) -> tuple[Node, ...]:
         return self._nodes
 
-    def reach(self, node: Node, command: Sequence[str]) -> PipeChannel:
-        channel = PipeChannel(self._words(node, command))
-        channel.pid = None
-        return channel
-
-    def shown(self, node: Node, command: Sequence[str]) -> str:
-        return shlex.join(self._words(node, command))
-
-    def why_lost(self, node: Node) -> tuple[str, str] | None:
-        return None
-
-    def gone(self) -> str | None:
-        return None
-
-    def close(self) -> None:
-        pass
-
-    def _words(self, node: Node, command: Sequence[str]) -> list[str]:
+    def words(self, node: Node, command: Sequence[str]) -> list[str]:
         config = ["-F", str(self._config)] if self._config else []
         options = [word for each in (*self._options, *UNLESS_NAMED) for word in ("-o", each)]
         # One word for the shell on the far side, which is the user's and may be any.
