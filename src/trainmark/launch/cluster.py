@@ -72,7 +72,7 @@ class ClusterLauncher:
             )
         posts = self.open(nodes)
         try:
-            hellos = greet(posts, self.carrier.hello_seconds)
+            hellos = answers(greet(posts, self.carrier.hello_seconds))
             places = self.deliver(posts)
             return self._start(job, posts, hellos, places)
         except BaseException:
@@ -107,8 +107,11 @@ class ClusterLauncher:
             except NodeError as error:
                 found[node.name] = error
         try:
-            posts, troubles = greeted(posts, self.carrier.hello_seconds)
-            found |= troubles
+            for post, hello in zip(list(posts), greet(posts, self.carrier.hello_seconds), strict=True):
+                if isinstance(hello, NodeError):
+                    found[post.node.name] = hello
+                    post.close()
+                    posts.remove(post)
             question = {"do": "ask", "command": list(command), "limit": limit}
             payloads = dict(zip((node.name for node in nodes), given, strict=True))
             places = self.deliver(posts)
@@ -166,14 +169,7 @@ class ClusterLauncher:
         passed = {name: os.environ[name] for name in self.passed if name in os.environ}
         environment = {**passed, **job.environment}
         hidden = secret_values({**os.environ, **environment})
-        session = AgentSession(
-            job,
-            posts,
-            mark,
-            hidden,
-            self._revisit,
-            self.carrier.why_lost,
-        )
+        session = AgentSession(job, posts, mark, hidden, self._revisit, self.carrier.why_lost)
         for index, (post, hello, place) in enumerate(zip(posts, hellos, places, strict=True)):
             session.set_clock(post, hello["offset"])
             first = index * job.ranks_per_node
@@ -204,7 +200,7 @@ class ClusterLauncher:
         ]
         for post, (address, _) in zip(posts, homes, strict=True):
             post.say({"do": "ports", "address": address, "count": 1 + job.ranks_per_node})
-        ports = [answer["ports"] for answer, _ in answers(gather(posts, "ports"))]
+        ports = [ports_of(post, told) for post, told in zip(posts, gather(posts, "ports"), strict=True)]
         seats = [
             Seat(post.node.name, address, interface, tuple(free[1:]), post.node.devices)
             for post, (address, interface), free in zip(posts, homes, ports, strict=True)
@@ -225,29 +221,35 @@ class ClusterLauncher:
         return post
 
 
-def greeted(posts: Sequence[Post], limit: float) -> tuple[list[Post], dict[str, NodeError]]:
-    """Those that can be used, and why the others, which are closed, cannot."""
+def greet(posts: Sequence[Post], limit: float) -> list[dict[str, Any] | NodeError]:
+    """What each node says of itself, or why it does not; `offset` takes its monotonic clock to ours."""
     for post in posts:
         post.say({"do": "greet", "patience": PATIENCE_SECONDS})
-    usable, troubles = [], {}
-    for post, hello in zip(posts, gather(posts, "hello", limit), strict=True):
-        if isinstance(hello, NodeError):
-            troubles[post.node.name] = hello
-            post.close()
-        else:
-            usable.append(post)
-    return usable, troubles
+    return [
+        told if isinstance(told, NodeError) else hello_of(post, told[0])
+        for post, told in zip(posts, gather(posts, "hello", limit), strict=True)
+    ]
 
 
-def greet(posts: Sequence[Post], limit: float) -> list[dict[str, Any]]:
-    """What each node says of itself; `offset` takes its monotonic clock to ours."""
-    for post in posts:
-        post.say({"do": "greet", "patience": PATIENCE_SECONDS})
-    hellos = []
-    for hello, _ in answers(gather(posts, "hello", limit)):
-        since = time.time() - hello["received"]
-        hellos.append({**hello, "offset": time.monotonic() - since - hello["mono"]})
-    return hellos
+def hello_of(post: Post, said: Mapping[str, Any]) -> dict[str, Any] | NodeError:
+    """What a node says is its word alone: nothing in it may break us."""
+    since = time.time() - said["received"]
+    try:
+        addresses = {str(name): str(address) for name, address in said["addresses"].items()}
+        offset = time.monotonic() - since - float(said["mono"])
+        known = {"host": str(said["host"]), "reached_at": said["reached_at"] and str(said["reached_at"])}
+        return {**known, "addresses": addresses, "offset": offset}
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return NodeError(post.node.name, "its greeting is not understood")
+
+
+def ports_of(post: Post, told: Message | NodeError) -> list[int]:
+    if isinstance(told, NodeError):
+        raise told
+    try:
+        return [int(port) for port in told[0]["ports"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise NodeError(post.node.name, "it names no ports") from error
 
 
 def close(posts: Iterable[Post]) -> None:

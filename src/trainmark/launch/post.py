@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmark.launch.agent.wire import ClosedError, Message, Wire
 from trainmark.launch.bundle import agent_line
@@ -128,7 +128,10 @@ def gather(
     return [found.get(index, NodeError(post.node.name, stopped)) for index, post in enumerate(posts)]
 
 
-def answers(found: Sequence[Message | NodeError]) -> list[Message]:
+T = TypeVar("T")
+
+
+def answers(found: Sequence[T | NodeError]) -> list[T]:
     """All of them; the first node that gave none is raised."""
     for each in found:
         if isinstance(each, NodeError):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import select
 import shutil
 import subprocess
-import time
 from collections.abc import Sequence
 
 from trainmark.errors import UserError
@@ -17,10 +15,9 @@ from trainmark.launch.channel import PipeChannel
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node, NodeError
 
-GRANTED = re.compile(r"Granted job allocation (\d+)")
+GRANTED = re.compile(r"Granted job allocation (\d+)\s")
 STATE = re.compile(r"\bJobState=(\S+)")
 ASK_SECONDS = 5.0
-QUEUE_SECONDS = 24 * 3600.0
 OVER = frozenset({"CANCELLED", "COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "DEADLINE"})
 
 
@@ -38,7 +35,7 @@ class Slurm(CommandCarrier):
         self._wanted = tuple(nodes)
         self._count = len(nodes) or count
         self._options = (*([f"--exclude={','.join(excluded)}"] if excluded else []), *options)
-        self._salloc: subprocess.Popen[str] | None = None
+        self._salloc: subprocess.Popen[bytes] | None = None
         self._job = os.environ.get("SLURM_JOB_ID")
         self._nodes: tuple[Node, ...] | None = None
 
@@ -64,11 +61,9 @@ class Slurm(CommandCarrier):
         return super().reach(node, command)
 
     def why_lost(self, node: Node) -> tuple[str, str] | None:
-        down = [
-            each.name for each in self._nodes or () if _node_state(each.name).startswith(("down", "fail"))
-        ]
-        if down:
-            return down[0], f"Slurm says that the node is {_node_state(down[0])}"
+        for name, state in _node_states([each.name for each in self._nodes or ()]):
+            if state.startswith(("down", "fail")):
+                return name, f"Slurm says that the node is {state}"
         if gone := self.gone():
             return node.name, gone
         return None
@@ -109,28 +104,22 @@ class Slurm(CommandCarrier):
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            text=True,
             start_new_session=True,
         )
         assert self._salloc.stderr is not None
-        said: list[str] = []
-        deadline = time.monotonic() + QUEUE_SECONDS
+        said = b""
         try:
-            while time.monotonic() < deadline:
-                if not select.select([self._salloc.stderr], [], [], 1.0)[0]:
-                    continue
-                line = self._salloc.stderr.readline()
-                if found := GRANTED.search(line):
+            while told := os.read(self._salloc.stderr.fileno(), 4096):
+                said += told
+                if found := GRANTED.search(said.decode("utf-8", "replace")):
                     return found[1]
-                if not line:
-                    break
-                said.append(line.strip())
         except BaseException:
             self._salloc.terminate()
             self.close()
             raise
         self.close()
-        raise UserError(f"Slurm gives no nodes: {said[-1] if said else 'salloc said nothing'}.")
+        lines = said.decode("utf-8", "replace").strip().splitlines() or ["salloc said nothing"]
+        raise UserError(f"Slurm gives no nodes: {lines[-1]}.")
 
     def _node_list(self) -> str:
         listed = _told("squeue", "--noheader", "--jobs", str(self._job), "--format=%N").strip()
@@ -162,5 +151,6 @@ def _controller_answers() -> bool:
     return "UP" in _told("scontrol", "ping").upper()
 
 
-def _node_state(name: str) -> str:
-    return _told("sinfo", "--noheader", "--nodes", name, "--format=%T").strip().lower()
+def _node_states(names: Sequence[str]) -> list[tuple[str, str]]:
+    told = _told("sinfo", "--Node", "--noheader", f"--nodes={','.join(names)}", "--format=%N %T").lower()
+    return [(name, state) for name, state in (line.split() for line in told.splitlines() if " " in line)]
