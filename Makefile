@@ -14,7 +14,7 @@ demo: $(VENV)/.demo
 
 # The tests on clusters mostly wait, and the others mostly compute: together they take little longer than one.
 test: lint frameworks ray
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=line test-machine test-cluster
+	$(MAKE) --no-print-directory --jobs 2 test-machine test-cluster
 
 test-machine:
 	$(BIN)/python -m pytest --ignore tests/cluster
