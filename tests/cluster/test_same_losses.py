@@ -85,16 +85,15 @@ def losses(trial: Path, ranks: int) -> list[list[float]]:
     ]
 
 
-def trained_alike(
-    runs: Path, name: str, at_home: dict[int, list[list[float]]], ranks: tuple[int, ...]
-) -> None:
-    for count in ranks:
-        (trial,) = (runs / name / "trials").glob(f"*-{count}n1g-*/01")
+def trained_alike(runs: Path, at_home: dict[int, list[list[float]]], *topologies: str) -> None:
+    for topology in topologies:
+        nodes, each = (int(number) for number in topology.removesuffix("g").split("n"))
+        (trial,) = (runs / "it" / "trials").glob(f"*-{topology}-*/01")
         assert json.loads((trial / "figure.json").read_text())["outcome"] == "ok"
-        assert losses(trial, count) == at_home[count]
-        assert len(at_home[count][0]) == STEPS
-        nodes = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
-        assert len(nodes) == count
+        assert losses(trial, nodes * each) == at_home[nodes * each]
+        assert len(at_home[nodes * each][0]) == STEPS
+        told = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
+        assert len(told) == nodes
 
 
 def run(suite: Path, runs: Path, *words: str, **environment: str) -> None:
@@ -104,12 +103,12 @@ def run(suite: Path, runs: Path, *words: str, **environment: str) -> None:
 
 def test_ssh(hosts, suite, at_home, tmp_path):
     run(suite, tmp_path, "--hosts", ",".join(hosts.names), "--ssh-config", str(hosts.ssh_config))
-    trained_alike(tmp_path, "it", at_home, (2, 4))
+    trained_alike(tmp_path, at_home, "2n1g", "4n1g")
 
 
 def test_slurm_that_is_asked_for_nodes(hosts, slurm, suite, at_home, tmp_path):
     run(suite, tmp_path, "--launcher", "slurm", **slurm.environment)
-    trained_alike(tmp_path, "it", at_home, (2, 4))
+    trained_alike(tmp_path, at_home, "2n1g", "4n1g")
     assert slurm.jobs() == {}
 
 
@@ -121,20 +120,21 @@ def test_a_batch_file_for_slurm_runs_inside_its_own_allocation(hosts, slurm, sui
     output = tmp_path / "it.out"
     done = slurm.run("sbatch", "--wait", "--export=ALL", f"--output={output}", script, timeout=300)
     assert done.returncode == 0, output.read_text()
-    trained_alike(tmp_path, "it", at_home, (2,))
+    trained_alike(tmp_path, at_home, "2n1g")
 
 
 def test_mpi(hosts, suite, at_home, tmp_path):
     words = ["--mca", "plm_rsh_args", f"-F {hosts.ssh_config}"]
     options = [f"--launcher-option={word}" for word in words]
     run(suite, tmp_path, "--launcher", "mpi", "--hosts", ",".join(hosts.names), *options)
-    trained_alike(tmp_path, "it", at_home, (2, 4))
+    trained_alike(tmp_path, at_home, "2n1g", "4n1g")
 
 
 def test_ray_with_three_nodes(hosts, ray_cluster, suite, at_home, tmp_path):
     words = ("--ray-address", ray_cluster.address, "--ray-python", str(ray_cluster.python), "--nodes", "3")
-    run(suite, tmp_path, "--launcher", "ray", *words, **ray_cluster.environment)
-    trained_alike(tmp_path, "it", at_home, (2,))
+    four_ranks_on_two = ("--topology", "2n1g,2n2g")
+    run(suite, tmp_path, "--launcher", "ray", *words, *four_ranks_on_two, **ray_cluster.environment)
+    trained_alike(tmp_path, at_home, "2n1g", "2n2g")
 
 
 def test_scripts_started_by_hand_on_each_node(hosts, suite, at_home, tmp_path):
