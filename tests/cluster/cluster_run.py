@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,10 @@ class ClusterRun(TrainmarkRun):
         return self._left()
 
     def _left(self) -> list[str]:
-        here = [f"here: {' '.join(psutil.Process(pid).cmdline())}" for pid in self.left_running()]
+        here = []
+        for pid in self.left_running():
+            with suppress(psutil.Error):  # gone, or dead and only not yet reaped
+                here.append(f"here: {' '.join(psutil.Process(pid).cmdline())}")
         return here + [f"{name}: {each}" for name in self.hosts.names for each in self.hosts.processes(name)]
 
     def outcomes(self) -> list[str]:

@@ -38,10 +38,12 @@ def ray_cluster(hosts):
 
 @pytest.fixture(autouse=True)
 def mended(request):
-    """Whatever a test has broken is whole again for the next one."""
+    """Whatever a test has broken is whole again for the next one, also in a bed that it did not ask for."""
     used = [name for name in ("hosts", "slurm", "ray_cluster") if name in request.fixturenames]
     # Asked for before the test, so that they can be had after it.
     beds = [request.getfixturevalue(name) for name in used]
+    for bed in beds:
+        bed.heal()
     yield
     for bed in beds:
         bed.heal()

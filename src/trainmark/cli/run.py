@@ -109,7 +109,7 @@ def run_command(
         # What went with a node says nothing of the program.
         forget_failures(run, only=None if retry_failed else Outcome.LOST)
         return _carry_out(run, prepared, port, as_json)
-    if not choice.is_local:
+    if not choice.is_local and sys.stderr.isatty():
         click.echo(f"looking at the nodes by {choice.launcher} …", err=True)
     prepared = prepare(suite or "quick", changes, choice)
     if dry_run:
