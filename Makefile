@@ -7,20 +7,20 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo test test-machine test-cluster lint frameworks ray bench clean
+.PHONY: demo test test-here test-elsewhere lint frameworks ray bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
 
-# The tests on clusters mostly wait, and the others mostly compute: together they take little longer than one.
-test: lint frameworks ray
-	$(MAKE) --no-print-directory --jobs 2 test-machine test-cluster
+# Two at a time: frameworks are installed, and clusters waited for, while the other tests compute.
+test: lint
+	$(MAKE) --no-print-directory --jobs 2 test-here test-elsewhere
 
-test-machine:
-	$(BIN)/python -m pytest --ignore tests/cluster
+test-here: $(VENV)/.test
+	$(BIN)/python -m pytest --ignore tests/frameworks --ignore tests/cluster
 
-test-cluster:
-	$(BIN)/python -m pytest tests/cluster
+test-elsewhere: $(VENV)/.test frameworks ray
+	$(BIN)/python -m pytest tests/frameworks tests/cluster
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
