@@ -28,7 +28,7 @@ def measured(ranks: int, python: str = sys.executable, **changes):
 
 
 def test_four_ranks_give_six_links_and_an_all_reduce():
-    fabric = measured(4)
+    fabric = measured(4, seconds=0.5)  # on a busy machine what takes too long is left out
     assert [link.ranks for link in fabric.links] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     assert all(link.same_node for link in fabric.links)
     for link in fabric.links:
