@@ -1,4 +1,7 @@
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import settings
@@ -29,3 +32,28 @@ def installed_environments(no_environments):
         else:
             patch.delenv("TRAINMARK_HOME")
         yield
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
+    """Calls the command in an empty folder, through the entry point that the script has."""
+    from trainmark.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
+
+    def call(*words: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["trainmark", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+        said = capsys.readouterr()
+        return Said(left.value.code, said.out, said.err)
+
+    return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,18 @@ class Source:
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path, self.name)
+
+
+def file_text(path: pathlib.Path, kind: str, largest_bytes: int) -> str:
+    """Of a file that a person wrote as a `kind`, such as "a suite"."""
+    try:
+        if path.stat().st_size > largest_bytes:
+            raise YamlError(f"{path} is larger than {largest_bytes >> 20} MiB and cannot be {kind}.")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise YamlError(f"{path} is not UTF-8 text and cannot be {kind}.") from error
+    except OSError as error:
+        raise YamlError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def read(text: str, name: str) -> Source:

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from trainmark.cli.main import main
-
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 
 from fabricated_runs import CREATED, fabricate
-
-
-@dataclass(frozen=True)
-class Said:
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
-    """Calls the command in an empty folder, through the entry point that the script has."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
-
-    def call(*words: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["trainmark", *words])
-        with pytest.raises(SystemExit) as left:
-            main()
-        said = capsys.readouterr()
-        return Said(left.value.code, said.out, said.err)
-
-    return call
 
 
 @pytest.fixture(scope="session")

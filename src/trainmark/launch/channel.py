@@ -25,6 +25,22 @@ class Channel(Protocol):
         """Ends what is left of the carrier; its exit code where it has one."""
 
 
+def end_with_input(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Of a child that lives for as long as its standard input: closes that, and gives it time to leave."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    # Last: it may have something to say while it leaves, and would die of a pipe that nobody reads.
+    for end in (process.stdout, process.stderr):
+        if end is not None:
+            end.close()
+
+
 class PipeChannel:
     """A command of this machine whose standard input and output are the agent's."""
 

@@ -8,12 +8,14 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from trainmark import yaml_source
 from trainmark.errors import UserError, nearest
 from trainmark.launch.node import Node
 
 SLOTS = re.compile(r"(?:slots|max_slots|max-slots)\s*=\s*(\d+)")
 WITH_SLOTS = re.compile(r"(?P<name>[^:]+):(?P<slots>\d+)")
 LARGEST_BYTES = 4 << 20
+LIST_OF_HOSTS = "a list of hosts"
 
 
 def from_list(text: str) -> tuple[Node, ...]:
@@ -24,7 +26,7 @@ def from_list(text: str) -> tuple[Node, ...]:
 def from_hostfile(path: Path) -> tuple[Node, ...]:
     """A host a line, as Open MPI (`node1 slots=8`) and MPICH (`node1:8`) write it; `#` begins a comment."""
     nodes = []
-    for number, line in enumerate(_text(path).splitlines(), 1):
+    for number, line in enumerate(yaml_source.file_text(path, LIST_OF_HOSTS, LARGEST_BYTES).splitlines(), 1):
         words = line.partition("#")[0].split(maxsplit=1)
         if not words:
             continue
@@ -40,9 +42,7 @@ def from_hostfile(path: Path) -> tuple[Node, ...]:
 
 def from_inventory(path: Path) -> tuple[Node, ...]:
     """`nodes:` lists them, `defaults:` holds for those that say nothing else."""
-    from trainmark import yaml_source
-
-    source = yaml_source.read(_text(path), str(path))
+    source = yaml_source.read(yaml_source.file_text(path, LIST_OF_HOSTS, LARGEST_BYTES), str(path))
     data = source.data
     if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
         raise UserError(f"{path}: an inventory is a mapping with a list of `nodes`.")
@@ -120,14 +120,3 @@ def _refuse_unknown(given: dict[str, Any], known: Sequence[str], at: str) -> Non
     for key in given:
         if key not in known:
             raise UserError(f"{at}: there is no key '{key}'{nearest(str(key), known)}")
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise UserError(f"{path} is larger than 4 MiB and cannot be a list of hosts.")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text and cannot be a list of hosts.") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainmark.errors import UserError
+from trainmark.launch.channel import end_with_input
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node
 
@@ -35,7 +36,7 @@ class Ray:
         self._wanted = tuple(nodes)
         self._question = {"address": address, "count": count, "hosts": [node.name for node in nodes]}
         self._python = python or sys.executable
-        self._bridge: subprocess.Popen[str] | None = None
+        self._bridge: subprocess.Popen[bytes] | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="trainmark-ray-"))
         self._nodes: tuple[Node, ...] = ()
 
@@ -66,15 +67,7 @@ class Ray:
     def close(self) -> None:
         if self._bridge is not None:
             bridge, self._bridge = self._bridge, None
-            assert bridge.stdin is not None and bridge.stdout is not None
-            with contextlib.suppress(OSError):
-                bridge.stdin.close()
-            try:
-                bridge.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                bridge.kill()
-                bridge.wait()
-            bridge.stdout.close()
+            end_with_input(bridge, END_SECONDS)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _join(self) -> tuple[Node, ...]:
@@ -88,11 +81,10 @@ class Ray:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=said,
-                text=True,
                 start_new_session=True,
             )
         assert self._bridge.stdout is not None
-        line = ""
+        line = b""
         if select.select([self._bridge.stdout], [], [], JOIN_SECONDS)[0]:
             line = self._bridge.stdout.readline()
         if not line:

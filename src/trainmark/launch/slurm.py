@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from trainmark.errors import UserError
 from trainmark.launch.carrier import CommandCarrier
-from trainmark.launch.channel import PipeChannel
+from trainmark.launch.channel import PipeChannel, end_with_input
 from trainmark.launch.choice import Choice
 from trainmark.launch.node import Node, NodeError
 
@@ -81,14 +81,7 @@ class Slurm(CommandCarrier):
             return
         salloc, self._salloc = self._salloc, None
         # The command that holds the allocation ends with its input, also where we are killed.
-        assert salloc.stdin is not None and salloc.stderr is not None
-        salloc.stdin.close()
-        try:
-            salloc.wait(ASK_SECONDS)
-        except subprocess.TimeoutExpired:
-            salloc.kill()
-            salloc.wait()
-        salloc.stderr.close()
+        end_with_input(salloc, ASK_SECONDS)
 
     def words(self, node: Node, command: Sequence[str]) -> list[str]:
         job = f"--jobid={self._job}" if self._job else "--jobid=(the allocation)"

@@ -18,8 +18,8 @@ from trainmark.launch.cluster import ClusterLauncher
 from trainmark.launch.job import Launcher
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.parcel import parcel_of_environment
+from trainmark.runner.this_machine import this_machine
 from trainmark.suite.plan import Machine
-from trainmark.system.available import local_devices
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,7 @@ class Place:
 
 def place_of(choice: Choice, pythons: Sequence[str]) -> Place:
     if choice.is_local:
-        here = local_devices()
-        cores = max(1, int(here.cpu_cores))
-        return Place(Machine(here.kind, len(here.cuda) or cores, cores=cores), LocalLauncher(choice.port))
+        return Place(this_machine().machine, LocalLauncher(choice.port))
     cluster = gathered(choice, pythons)
     return Place(cluster.machine, cluster.launcher, cluster)
 

@@ -13,13 +13,12 @@ from trainmark.launch.secret import is_secret
 from trainmark.readers import registry
 from trainmark.runner.command import filled_in, interpreter
 from trainmark.runner.preflight import preflight
+from trainmark.runner.this_machine import this_machine
 from trainmark.suite import load
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Command, Suite
 from trainmark.suite.plan import Machine, Plan, plan
 from trainmark.suite.topology import ONE_DEVICE, Topology
-from trainmark.system.available import Inventory, local_devices
-from trainmark.system.host import read_host
 
 if TYPE_CHECKING:
     from trainmark.runner.cluster import Cluster
@@ -57,13 +56,10 @@ def prepare_again(text: str, folder: str | None, choice: Choice = Choice()) -> P
 
 def _prepared(suite_for: Callable[[Topology], Suite], choice: Choice) -> Prepared:
     if choice.is_local:
-        here = local_devices()
-        machine = _machine(here)
-        suite = _checked(suite_for(machine.whole))
-        checked = preflight(plan(suite, machine))
-        name = here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu"
-        gpus = tuple(device.index for device in here.cuda)
-        return Prepared(suite, checked.plan, machine, name, gpus, checked.facts)
+        here = this_machine()
+        suite = _checked(suite_for(here.machine.whole))
+        checked = preflight(plan(suite, here.machine))
+        return Prepared(suite, checked.plan, here.machine, here.device, here.gpus, checked.facts)
     return _prepared_on_nodes(suite_for, choice)
 
 
@@ -98,11 +94,6 @@ def _checked(suite: Suite) -> Suite:
                     f"take it out of the suite and give --pass-env {name}."
                 )
     return suite
-
-
-def _machine(here: Inventory) -> Machine:
-    cores = max(1, int(here.cpu_cores))
-    return Machine(here.kind, len(here.cuda) or cores, cores=cores)
 
 
 def _check_command(case: Case) -> None:

@@ -23,15 +23,14 @@ from trainmark.runner.command import job_of
 from trainmark.runner.display import Silence
 from trainmark.runner.prepare import Prepared
 from trainmark.runner.start import bench_of
+from trainmark.runner.this_machine import this_machine
 from trainmark.runner.trial import record_of, spec_of
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite import load
 from trainmark.suite.model import Suite
-from trainmark.suite.plan import Machine, Trial, plan
+from trainmark.suite.plan import Trial, plan
 from trainmark.suite.topology import Topology
-from trainmark.system.available import local_devices
-from trainmark.system.host import read_host
 
 FIRST_PORT = 29500
 PORTS_PER_TRIAL = 1 + 64
@@ -68,13 +67,11 @@ def write_node_scripts(run: RunFolder, prepared: Prepared, choice: Choice) -> di
 
 def prepare_unseen(suite_for: Callable[[Topology], Suite], nodes: Sequence[Node]) -> Prepared:
     """For nodes that cannot be asked: taken to be as this machine, with the slots they were given."""
-    here = local_devices()
-    cores = max(1, int(here.cpu_cores))
-    slots = min((node.slots for node in nodes if node.slots), default=len(here.cuda) or cores)
-    machine = Machine(here.kind, slots, nodes=len(nodes), cores=max(cores, slots))
+    here = this_machine()
+    slots = min((node.slots for node in nodes if node.slots), default=here.machine.devices)
+    machine = replace(here.machine, devices=slots, nodes=len(nodes), cores=max(here.machine.cores, slots))
     suite = suite_for(machine.whole)
-    device = here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu"
-    return Prepared(suite, plan(suite, machine), machine, device, (), {})
+    return Prepared(suite, plan(suite, machine), machine, here.device, (), {})
 
 
 def prepare_collected(run: RunFolder) -> Prepared:

@@ -49,13 +49,9 @@ def load(name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) 
 
 def read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > LARGEST_SUITE_BYTES:
-            raise SuiteError(f"{path} is larger than 1 MiB and cannot be a suite.")
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise SuiteError(f"{path} is not UTF-8 text and cannot be a suite.") from error
-    except OSError as error:
-        raise SuiteError(f"{path} cannot be read: {error.strerror}.") from error
+        return yaml_source.file_text(path, "a suite", LARGEST_SUITE_BYTES)
+    except yaml_source.YamlError as error:
+        raise SuiteError(str(error)) from error
 
 
 def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:

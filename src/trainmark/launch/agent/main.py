@@ -121,7 +121,6 @@ class Agent:
             "mono": time.monotonic(),
             "addresses": addresses(),
             "reached_at": reached_at(),
-            "variables": {name: os.environ.get(name) for name in message.get("variables", ())},
         }
 
     def free_ports(self, message: dict[str, Any], payload: bytes) -> dict[str, Any]:
