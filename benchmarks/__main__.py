@@ -16,6 +16,8 @@ MEASUREMENTS = {
     "reading": "a foreign log read, beside a plain search of the same bytes",
     "sampler": "the device sampler at its two looks a second",
     "forecast": "a forecast up to 4,096 devices",
+    "pictures": "generated pictures of ImageNet's size",
+    "conversion": "a set converted, at growing sizes, beside a plain copy of its files",
 }
 
 

@@ -80,6 +80,7 @@ class Run:
         """An `epoch`, `eval`, `checkpoint` or `note` between the steps."""
         self._drain(wait=True)
         self._emit(kind, time.monotonic(), facts=facts)
+        self.flush()
 
     def end(self, **facts: Any) -> None:
         """The run is over by its own will; without this the trial counts as cut short."""
@@ -147,12 +148,14 @@ def start(
     clock: HostClock | None = None,
     rank: int | None = None,
     world_size: int | None = None,
+    first_step: int = 0,
     **facts: Any,
 ) -> Run:
     """Begins the record of this process, just before its first step; `facts` say what is measured.
 
     Rank and world size are read from the usual variables (RANK, WORLD_SIZE) where they are not given.
-    `scope` says whether `samples` count this rank ("rank") or all of them ("global").
+    `scope` says whether `samples` count this rank ("rank") or all of them ("global"). `first_step` is where a
+    training goes on that was cut off before.
     """
     folder = os.environ.get(EVENTS_FOLDER)
     if not folder:
@@ -160,15 +163,25 @@ def start(
     rank = int(os.environ.get("RANK", "0")) if rank is None else rank
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
-    file = open(os.path.join(folder, "rank{}.jsonl".format(rank)), "ab", buffering=0)
+    path = os.path.join(folder, "rank{}.jsonl".format(rank))
+    if first_step:
+        _drop_torn_line(path)
+    file = open(path, "ab", buffering=0)
     if NODE in os.environ:
         facts.setdefault("node", os.environ[NODE])
     run = Run(file, rank, clock or HostClock())
+    run._next_step = first_step
     run._emit("run_start", time.monotonic(), world_size=world_size, unit=unit, scope=scope, facts=facts)
     run.flush()
     atexit.register(run.close)
     show_stacks_on_request()
     return run
+
+
+def _drop_torn_line(path: str) -> None:
+    """What a full disk left of a line when this training was cut off."""
+    with contextlib.suppress(FileNotFoundError), open(path, "rb+") as file:
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def show_stacks_on_request() -> None:

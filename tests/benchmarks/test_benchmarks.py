@@ -16,6 +16,8 @@ SMALL = {
     "reading": {"size": 100_000, "large": 100_000},
     "sampler": {"repeats": 2, "seconds": 0.6},
     "forecast": {"nodes": 4, "repeats": 2},
+    "pictures": {"images": 10, "doublings": 1},
+    "conversion": {"images": 10, "doublings": 1, "repeats": 2},
 }
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from trainmark.runner.code import keep_code
 
 WORKLOAD = Path("trainmark/workloads/resnet50")
-PYTORCH, RECIPE, OPTIONS = "pytorch.py", "shared/recipe.py", "shared/options.py"
+PYTORCH, MODEL = "pytorch.py", "models/pytorch.py"
+RECIPE, STANDARD, OPTIONS = "shared/recipe.py", "shared/recipes/ngc-90.json", "shared/options.py"
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Planted:
 
 PLANTED = {
     "stride in the 1x1": Planted(
-        PYTORCH,
+        MODEL,
         (
             (
                 "conv(inputs, width, 1), batch_norm(width)",
@@ -44,15 +45,13 @@ PLANTED = {
             ("conv(width, width, 3, stride), batch_norm(width)", "conv(width, width, 3), batch_norm(width)"),
         ),
     ),
-    "bias in the convolutions": Planted(
-        PYTORCH, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)
-    ),
-    "momentum of 0.125": Planted(RECIPE, (("MOMENTUM = 0.875", "MOMENTUM = 0.125"),)),
+    "bias in the convolutions": Planted(MODEL, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)),
+    "momentum of 0.125": Planted(STANDARD, (('"momentum": 0.875', '"momentum": 0.125'),)),
     "weight decay on batch norm": Planted(
         PYTORCH, (('{"params": norms, "weight_decay": 0.0}', '{"params": norms}'),)
     ),
-    "no weight decay": Planted(PYTORCH, (("weight_decay=recipe.WEIGHT_DECAY", "weight_decay=0.0"),)),
-    "no label smoothing": Planted(PYTORCH, (("label_smoothing=recipe.LABEL_SMOOTHING", ""),)),
+    "no weight decay": Planted(PYTORCH, (("else opt.recipe.weight_decay", "else 0.0"),)),
+    "no label smoothing": Planted(PYTORCH, (("label_smoothing=opt.recipe.label_smoothing", ""),)),
     "batch norm epsilon of Keras": Planted(
         RECIPE, (("BATCH_NORM_EPSILON = 1e-5", "BATCH_NORM_EPSILON = 1e-3"),)
     ),
@@ -63,7 +62,7 @@ PLANTED = {
         RECIPE, (("BATCH_NORM_MOMENTUM = 0.1 ", "BATCH_NORM_MOMENTUM = 0.9 "),)
     ),
     "Nesterov": Planted(
-        PYTORCH, (("momentum=recipe.MOMENTUM,", "momentum=recipe.MOMENTUM, nesterov=True,"),)
+        PYTORCH, (("momentum=opt.recipe.momentum,", "momentum=opt.recipe.momentum, nesterov=True,"),)
     ),
     "rate folded into the momentum": Planted(
         PYTORCH,
@@ -77,14 +76,14 @@ PLANTED = {
         ),
     ),
     "the padding of TensorFlow in the stem": Planted(
-        PYTORCH,
+        MODEL,
         (
             ("            conv(3, 64, 7, 2),", "            nn.ZeroPad2d((2, 3, 2, 3)), conv(3, 64, 7, 2),"),
             ("padding=kernel // 2,", "padding=kernel // 2 if kernel < 7 else 0,"),
         ),
     ),
     "no ReLU after the sum": Planted(
-        PYTORCH,
+        MODEL,
         (
             (
                 "return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))",
@@ -96,7 +95,7 @@ PLANTED = {
         OPTIONS,
         (
             (
-                "options.global_batch = options.batch * options.world_size",
+                "options.global_batch = options.batch * world_size",
                 "options.global_batch = options.batch",
             ),
         ),

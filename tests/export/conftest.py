@@ -10,6 +10,7 @@ import pytest
 from trainmark.cli.main import main
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "measure"))
 
 from exported_runs import run_with_events
 

@@ -61,7 +61,14 @@ def test_a_hang_without_a_culprit_blames_no_rank():
         "MemoryError",
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating tensor",
         "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 123 bytes",
+        "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 442299368 bytes.",
+        "ResourceExhaustedError: Fail to alloc memory of 4194304 size, error code is 12.",
+        "RuntimeError: std::bad_alloc",
+        "oneflow._oneflow_internal.exception.RuntimeError: Error: allocate failed",
+        "Operation received an exception:Status: 1, message: could not create a primitive, in file mkl.cc",
+        "MemoryError: 840114176 bytes were held, more than the memory cap of 838860800",
         "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     ],
 )
 def test_each_framework_s_word_for_out_of_memory_is_known_and_not_retried(message):

@@ -20,6 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "probe": set(),
     "events": set(),
     "workloads": {"probe"},
+    "data": set(),
     "suite": {"yaml_source"},
     "environments": set(),
     "launch": {"events", "yaml_source"},
@@ -51,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cli": {
         "conform",
+        "data",
         "doctor",
         "environments",
         "events",
@@ -69,7 +71,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "forecast",
     },
 }
-OF_WORKLOADS = ("trainmark.workloads.resnet50.shared", "trainmark.workloads.fabric")
+OF_WORKLOADS = (
+    "trainmark.workloads.resnet50.shared",
+    "trainmark.workloads.resnet50.models",
+    "trainmark.workloads.images",
+    "trainmark.workloads.fabric",
+)
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.ray_bridge"
 LATE = ("duckdb", "pandas", "torch", "plotly")

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from sample_documents import cluster, cpu, h200, hostile, single, six
+from trained_documents import trained
 
 from trainmark.report import html
 
@@ -37,8 +38,15 @@ def opened(document, lang, folder):
 
 @pytest.mark.parametrize(
     ("document", "lang", "drawn"),
-    [(h200(), "en", 5), (cpu(), "zh", 4), (single(), "en", 3), (six(), "zh", 4), (cluster(), "zh", 5)],
-    ids=["h200", "cpu-zh", "single", "six-zh", "cluster-zh"],
+    [
+        (h200(), "en", 5),
+        (cpu(), "zh", 4),
+        (single(), "en", 3),
+        (six(), "zh", 4),
+        (cluster(), "zh", 5),
+        (trained(), "en", 4),
+    ],
+    ids=["h200", "cpu-zh", "single", "six-zh", "cluster-zh", "trained"],
 )
 def test_all_plots_are_drawn_without_an_error_or_a_network(document, lang, drawn, tmp_path):
     root, dom = opened(document, lang, tmp_path)

@@ -13,6 +13,7 @@ RESULT_NAMES = {
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts", "published",
     "time_shares", "step_parts", "ranks", "stragglers",
+    "recipe", "loader", "dataset", "target", "finish", "of_synthetic",
     "settling_steps", "share_of_best", "published_of_framework", "conformance",
 }  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 from fabricated_runs import ENVIRONMENT, fabricate, figure, keep, record
 
 from trainmark.store.files import StoreError, read_json, write_json, write_text
-from trainmark.store.trial import FIGURE, SPEC, TrialFolder, finished_trials, read_trial
+from trainmark.store.trial import FIGURE, SPEC, finished_trials, read_trial
 
 CASE = "pytorch-fp32-b32-1n1g"
 
@@ -80,18 +80,6 @@ def test_setting_aside_never_lands_on_what_is_there_already(run):
         place.set_aside(place.part, "crashed")
     kept = [folder for folder in (run.trials / CASE).iterdir() if (folder / SPEC).exists()]
     assert sorted(folder.name for folder in kept) == ["01.crashed-1", "01.crashed-3"]
-
-
-def test_what_a_killed_harness_left_is_set_aside_as_interrupted(run):
-    place = run.trial(CASE, 1)
-    place.begin(record(CASE, 1, 1.0).spec, ENVIRONMENT)
-    again = TrialFolder(run.trials / CASE, 1)
-    again.recover()
-    assert not place.part.exists()
-    assert (run.trials / CASE / "01.interrupted-1" / SPEC).is_file()
-    again.recover()
-    keep(run, record(CASE, 1, 1.0))
-    assert [found.spec.repeat for found in run.records()] == [1]
 
 
 @pytest.mark.parametrize(

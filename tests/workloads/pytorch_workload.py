@@ -16,7 +16,8 @@ from trainmark.workloads.resnet50.shared import options
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 
-from trainmark.workloads.resnet50 import pytorch as workload  # noqa: E402 - only where torch is
+from trainmark.workloads.resnet50 import pytorch as workload  # noqa: E402, F401 - only where torch is
+from trainmark.workloads.resnet50.models import pytorch as model  # noqa: E402
 
 PROGRAM = "trainmark.workloads.resnet50.pytorch"
 CPU = torch.device("cpu")
@@ -33,9 +34,9 @@ def small_network() -> torch.nn.Module:
     """A stem, one down-sampling block and a classifier: every kind of layer in a thousandth of the time."""
     torch.manual_seed(0)
     return torch.nn.Sequential(
-        workload.conv(3, 8, 3, 2),
-        workload.batch_norm(8),
-        workload.Bottleneck(8, 8, stride=2),
+        model.conv(3, 8, 3, 2),
+        model.batch_norm(8),
+        model.Bottleneck(8, 8, stride=2),
         torch.nn.AdaptiveAvgPool2d(1),
         torch.nn.Flatten(),
         torch.nn.Linear(32, 1000),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from itertools import pairwise
@@ -77,7 +78,8 @@ def test_an_overflow_leaves_weights_and_momentum_alone_on_the_device():
 
 def test_host_batches_arrive_whole_and_in_turn_while_the_device_is_busy():
     pool = [(torch.full((2, 3, 512, 512), float(n)), torch.full((2,), n)) for n in range(4)]
-    stream = workload.copied(pool, GPU)
+    pinned = [tuple(part.pin_memory() for part in batch) for batch in pool]
+    stream = workload.sent(itertools.cycle(pinned), GPU)
     sums = []
     for _ in range(12):
         images, labels = next(stream)

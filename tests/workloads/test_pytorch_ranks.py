@@ -66,7 +66,7 @@ def alone(two_ranks):
     model = workload.build_model(opt, CPU)
     start = copied(model.named_parameters())
     statistics = [copied(model.named_buffers()) for _ in two_ranks]
-    criterion = torch.nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
+    criterion = torch.nn.CrossEntropyLoss(label_smoothing=recipe.STANDARD.label_smoothing)
     step = workload.Step(opt, model, CPU)
     step.rate.fill_(RATE)
     for _ in range(STEPS):
@@ -147,4 +147,5 @@ def test_two_ranks_report_their_own_batch_and_the_rate_of_both(tmp_path):
         events = list(read(tmp_path / f"rank{rank}.jsonl"))
         assert events[0].world_size == 2
         assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2), (rank, 2)]
-        assert [step.lr for step in steps_in(events)] == [recipe.learning_rate(n, 4) for n in range(2)]
+        rates = [recipe.STANDARD.learning_rate(step, 4) for step in range(2)]
+        assert [step.lr for step in steps_in(events)] == rates

@@ -6,7 +6,7 @@ import shutil
 from itertools import pairwise
 
 import pytest
-from pytorch_workload import CPU, PROGRAM, asked, events_of_run, run, steps_in, torch, workload
+from pytorch_workload import CPU, PROGRAM, asked, events_of_run, model, run, steps_in, torch, workload
 
 from trainmark.events import RunEnd, RunStart
 from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic
@@ -50,7 +50,7 @@ def test_every_step_has_its_samples_loss_memory_and_wait(name, request):
 
 
 def test_every_step_tells_the_rate_of_the_recipe(plain):
-    assert [step.lr for step in steps_in(plain)] == [recipe.learning_rate(n, 2) for n in range(4)]
+    assert [step.lr for step in steps_in(plain)] == [recipe.STANDARD.learning_rate(n, 2) for n in range(4)]
 
 
 def test_a_run_ends_with_the_peak_that_a_matrix_product_reached(plain):
@@ -89,7 +89,7 @@ def test_a_compiled_step_gives_the_loss_of_the_plain_one(tmp_path, monkeypatch):
 
 
 def flat_classifier():
-    return workload.conv(3, 4, 3, 4), torch.nn.Flatten(), torch.nn.Linear(4 * 8 * 8, recipe.CLASSES)
+    return model.conv(3, 4, 3, 4), torch.nn.Flatten(), torch.nn.Linear(4 * 8 * 8, recipe.CLASSES)
 
 
 REFUSED = {

@@ -50,7 +50,7 @@ def test_two_steps_are_those_of_momentum_with_decay_worked_out_by_hand():
     for _ in range(2):
         step(*batch)
         for weights, momentum, parameter in zip(expected, momenta, step.model.parameters(), strict=True):
-            decay = 0.0 if id(parameter) in norms else recipe.WEIGHT_DECAY
+            decay = 0.0 if id(parameter) in norms else recipe.STANDARD.weight_decay
             momentum.mul_(0.875).add_(parameter.grad + decay * weights)
             weights.sub_(0.1 * momentum)
     for weights, parameter in zip(expected, step.model.parameters(), strict=True):

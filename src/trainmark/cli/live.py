@@ -1,4 +1,4 @@
-"""What `trainmark run` shows: a moving line on a terminal, a line per trial elsewhere."""
+"""What `trainmark run` shows: a moving line on a terminal, a line per trial or epoch elsewhere."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from trainmark.measure.figure import Finish
+    from trainmark.runner.follow import EpochSeen, Training
     from trainmark.store.trial import TrialRecord
     from trainmark.suite.plan import Trial
 
 
 class Lines:
-    """For logs and pipes: one line when a trial has ended, on standard error."""
+    """For logs and pipes, on standard error: a line for each epoch of a training, and one for a trial."""
 
     def __init__(self) -> None:
         self._number, self._total = 0, 0
+        self._epochs_told = 0
 
     def __enter__(self) -> Lines:
         return self
@@ -31,9 +34,13 @@ class Lines:
 
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
         self._number, self._total = number, total
+        self._epochs_told = 0
 
-    def progress(self, steps: int, rate: float | None) -> None:
-        return None
+    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
+        if training is not None:
+            for seen in training.seen[self._epochs_told :]:
+                self.note(f"[{self._number:>3}/{self._total}] {epoch_line(seen, training.epochs)}")
+            self._epochs_told = len(training.seen)
 
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
         self.note(f"[{self._number:>3}/{self._total}] {ended(trial, record)}")
@@ -71,14 +78,20 @@ class Moving(Lines):
         self._trial, self._began, self._left = trial, time.monotonic(), seconds_left
         self.progress(0, None)
 
-    def progress(self, steps: int, rate: float | None) -> None:
+    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
         from rich.text import Text
 
+        super().progress(steps, rate, training)
         parts = [f"[{self._number}/{self._total}] {self._trial.id}"]
-        parts.append(f"step {steps}/{self._trial.case.rules.steps}" if steps else "starting")
+        if training is None:
+            parts.append(f"step {steps}/{self._trial.case.rules.steps}" if steps else "starting")
+        else:
+            parts += course(steps, training)
         if rate is not None:
             parts.append(f"{rate:,.1f}/s now")
-        if self._left is not None:
+        if training is not None and training.left is not None:
+            parts.append(f"at most {clock(training.left)} left")
+        elif self._left is not None:
             left = max(0.0, self._left - (time.monotonic() - self._began))
             parts.append(f"{clock(left)} left")
         with contextlib.suppress(OSError):
@@ -103,7 +116,53 @@ def ended(trial: Trial, record: TrialRecord) -> str:
     figure = record.figure
     doubts = f"  ! {', '.join(doubt.code.value for doubt in figure.doubts)}" if figure.doubts else ""
     retried = f"  after {len(record.retries)} retry" if record.retries else ""
-    return f"{head}  {figure.throughput:,.2f} {figure.unit}/s  {record.seconds:.0f} s{retried}{doubts}"
+    finished = f"  {finish_words(figure.finish)}" if figure.finish else ""
+    rate = f"{figure.throughput:,.2f} {figure.unit}/s"
+    return f"{head}{finished}  {rate}  {record.seconds:.0f} s{retried}{doubts}"
+
+
+def finish_words(finish: Finish) -> str:
+    """`top1=0.761 in 1:12:04, 38 epochs`, or how far it came."""
+    best = (
+        ""
+        if finish.best_top1 is None
+        else f"best top-1 {percent(finish.best_top1)} in epoch {finish.best_epoch}"
+    )
+    if finish.target is None:
+        return best or f"{len(finish.epochs)} epochs"
+    if finish.time2train is None:
+        return ", ".join(filter(None, (f"{finish.target} not reached", best)))
+    return f"{finish.target} in {clock(finish.time2train)}, {finish.epochs_to_target} epochs"
+
+
+def course(steps: int, training: Training) -> list[str]:
+    """`epoch 3/90`, `step 1,250/45,000`, `loss 2.31`, `top-1 41.20 %`."""
+    parts = [f"epoch {training.epoch}/{training.epochs}", f"step {steps:,}/{training.steps:,}"]
+    if training.evaluating:
+        parts.append("evaluating")
+    if training.loss is not None:
+        parts.append(f"loss {training.loss:.3f}")
+    if training.top1 is not None:
+        parts.append(f"top-1 {percent(training.top1)}")
+    return parts
+
+
+def epoch_line(seen: EpochSeen, epochs: int) -> str:
+    told = {
+        "loss": None if seen.loss is None else f"{seen.loss:.3f}",
+        "top-1": None if seen.top1 is None else percent(seen.top1),
+        "top-5": None if seen.top5 is None else percent(seen.top5),
+    }
+    parts = [f"epoch {seen.epoch:>{len(str(epochs))}}/{epochs}", f"step {seen.step:,}"]
+    parts += [f"{name} {value}" for name, value in told.items() if value is not None]
+    parts += [f"{seen.rate:,.1f}/s"] if seen.rate is not None else []
+    parts.append(f"{clock(seen.elapsed)} elapsed")
+    parts += [f"at most {clock(seen.left)} left"] if seen.left else []
+    return "  ".join(parts)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
 
 
 def clock(seconds: float) -> str:

@@ -40,7 +40,8 @@ def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
 
     def commands(trial: Any) -> list[tuple[str, str]]:
         folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"
-        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder)
+        seed = prepared.plan.seed + trial.repeat - 1
+        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder, seed)
         launcher = LocalLauncher() if prepared.cluster is None else prepared.cluster.launcher
         return list(launcher.shown(job))
 

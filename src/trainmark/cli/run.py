@@ -26,6 +26,8 @@ SHORTHANDS = {
     "topology": "topology",
     "repeats": "repeats",
     "device": "device",
+    "recipe": "recipe",
+    "epochs": "epochs",
 }
 
 
@@ -44,6 +46,12 @@ SHORTHANDS = {
 @click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
 @click.option("--repeats", help="Short for --set repeats=…")
 @click.option("--device", help="Short for --set device=…; auto, cuda or cpu.")
+@click.option("--dataset", type=click.Path(path_type=Path), help="Train on the images in this folder.")
+@click.option("--recipe", help="Short for --set recipe=…; `trainmark suites recipes` lists them.")
+@click.option("--epochs", help="Train by epochs, with an evaluation after each, and so many at most.")
+@click.option(
+    "--until", "finish_lines", multiple=True, metavar="top1=0.761", help="Train until it is reached."
+)
 @click.option("--dry-run", is_flag=True, help="Show the trials, their commands and the time; run nothing.")
 @click.option("--resume", is_flag=True, help="Go on with a run (by name, path or latest) where it stopped.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed trials again too.")
@@ -58,6 +66,8 @@ def run_command(
     name: str | None,
     runs: Path,
     overrides: tuple[str, ...],
+    dataset: Path | None,
+    finish_lines: tuple[str, ...],
     dry_run: bool,
     resume: bool,
     retry_failed: bool,
@@ -79,6 +89,7 @@ def run_command(
       trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
       trainmark run my-suite.yaml --name before-upgrade
       trainmark run --resume before-upgrade
+      trainmark run --dataset /data/imagenet --until top1=0.761 --recipe ai-rank --repeats 3
       trainmark run resnet50-dlperf --hosts node1,node2,node3,node4
       trainmark run resnet50-dlperf --launcher slurm --launcher-option=--partition=gpu
     """
@@ -93,6 +104,9 @@ def run_command(
     given = [
         f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
     ]
+    given += [f"until.{line}" for lines in finish_lines for line in lines.split(",")]
+    if dataset is not None:
+        given += [f"dataset={dataset.absolute()}"]
     changes = (*overrides, *given)
     choice = replace(choice, port=port, exclude_bad_nodes=exclude_bad_nodes)
     if retry_failed and not resume:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from trainmark.cli.options import json_option, runs_option
+
+if TYPE_CHECKING:
+    from trainmark.measure.figure import Finish
 
 
 @click.command("show")
@@ -30,14 +34,16 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
 
 
 def _run(path: Path, as_json: bool) -> int:
+    from trainmark.cli.live import finish_words
     from trainmark.report.assemble import results_of
-    from trainmark.report.text import result_lines
+    from trainmark.report.text import finish_lines, result_lines
     from trainmark.store.overview import run_row, trial_row
     from trainmark.store.run import RunFolder
 
     run = RunFolder(path)
     info, row = run.info, run_row(run)
-    trials = [trial_row(info.name, record) for record in run.records()]
+    records = list(run.records())
+    trials = [trial_row(info.name, record) for record in records]
     if as_json:
         skipped = [{"case": case, "reason": reason} for case, reason in info.skipped]
         click.echo(json.dumps({**row, "trials": trials, "skipped": skipped}, indent=2))
@@ -45,11 +51,14 @@ def _run(path: Path, as_json: bool) -> int:
     click.echo(
         f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {row['least']} trials\n"
     )
-    for line in result_lines(results_of(run)):
+    results = results_of(run)
+    for line in (*result_lines(results), *finish_lines(results)):
         click.echo(line)
     click.echo()
-    for trial in trials:
+    for trial, record in zip(trials, records, strict=True):
         said = f"{trial['throughput']:,.2f} {trial['unit']}" if trial["throughput"] else trial["detail"]
+        if record.figure and record.figure.finish:
+            said = f"{finish_words(record.figure.finish)}, {said}"
         click.echo(f"{trial['case']}/{trial['repeat']:02d}  {trial['outcome']:<11} {said}")
     for case, reason in info.skipped:
         click.echo(f"{case}  skipped     {reason}")
@@ -73,6 +82,8 @@ def _trial(trials: Path, name: str, as_json: bool) -> int:
     for key, value in row.items():
         if value not in (None, ""):
             click.echo(f"{key.replace('_', ' '):<20} {value}")
+    if record.figure and record.figure.finish:
+        _finish(record.figure.finish)
     for doubt in record.figure.doubts if record.figure else ():
         click.echo(f"{'! ' + doubt.code.value:<20} {doubt.message}")
     for retry in record.retries:
@@ -82,3 +93,33 @@ def _trial(trials: Path, name: str, as_json: bool) -> int:
         if last := tail(log).strip():
             click.echo(f"\n── the end of {log.name} ──\n" + "\n".join(last.splitlines()[-15:]))
     return 0
+
+
+def _finish(finish: Finish) -> None:
+    """What the clocks of a training say, and its evaluations."""
+    from trainmark.cli.live import clock, finish_words, percent
+
+    spent = {
+        "evaluations": finish.evaluation_seconds,
+        "checkpoints": finish.checkpoint_seconds,
+        "lost to kills": finish.lost_seconds,
+    }
+    told = {
+        "finish": finish_words(finish),
+        "AI-Rank's clock": None if finish.airank_seconds is None else clock(finish.airank_seconds),
+        "whole training": clock(finish.seconds),
+        "of it": ", ".join(f"{name} {clock(seconds)}" for name, seconds in spent.items() if seconds) or None,
+        "training alone": _rate(finish.train_rate or finish.first_epoch_rate),
+        "with evaluation": _rate(finish.whole_rate),
+    }
+    for name, value in told.items():
+        if value is not None:
+            click.echo(f"{name:<20} {value}")
+    for found in finish.evaluations:
+        shares = {"top-1": found.top1, "top-5": found.top5}
+        said = "  ".join(f"{name} {percent(share)}" for name, share in shares.items() if share is not None)
+        click.echo(f"{f'epoch {found.epoch + 1}':<20} {said}  after {clock(found.end)}, step {found.step:,}")
+
+
+def _rate(value: float | None) -> str | None:
+    return None if value is None else f"{value:,.2f} images/s"

@@ -30,7 +30,28 @@ def suites_command(context: click.Context, as_json: bool) -> int:
         )
         return 0
     for suite in suites:
-        click.echo(f"{suite.name:<18} {suite.about}")
+        click.echo(f"{suite.name:<23} {suite.about}")
+    return 0
+
+
+@suites_command.command("recipes")
+@json_option
+def recipes_command(as_json: bool) -> int:
+    """List the recipes that a suite can train by: `recipe: NAME`, or `run --recipe NAME`.
+
+    \b
+    Example:
+      trainmark suites recipes --json
+    """
+    from dataclasses import asdict
+
+    from trainmark.runner.recipes import recipes
+
+    if as_json:
+        click.echo(json.dumps([asdict(recipe) for recipe in recipes()], indent=2))
+        return 0
+    for recipe in recipes():
+        click.echo(f"{recipe.name:<14} {recipe.about}")
     return 0
 
 

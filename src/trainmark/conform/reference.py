@@ -55,7 +55,7 @@ class Network:
         x, back_mean = layer.mean_of_image(x)
         weight, bias = self.weights["classifier.weight"], self.weights["classifier.bias"]
         x, back_linear = layer.linear(x, weight, bias)
-        loss, back_loss = layer.smoothed_cross_entropy(x, labels, recipe.LABEL_SMOOTHING)
+        loss, back_loss = layer.smoothed_cross_entropy(x, labels, recipe.STANDARD.label_smoothing)
 
         (gradient,) = back_loss(np.ones(()))
         gradient, by_weight, by_bias = back_linear(gradient)
@@ -136,8 +136,8 @@ class Training:
         for name, weight in self.weights.items():
             gradient = sum(done.gradients[name] for done in passes) / len(passes)
             if tensors.is_decayed(name):
-                gradient = gradient + recipe.WEIGHT_DECAY * weight
-            self.momenta[name] = recipe.MOMENTUM * self.momenta[name] + gradient
+                gradient = gradient + recipe.STANDARD.weight_decay * weight
+            self.momenta[name] = recipe.STANDARD.momentum * self.momenta[name] + gradient
             self.weights[name] = weight - rate * self.momenta[name]
         return [done.loss for done in passes]
 
@@ -159,7 +159,7 @@ def observe(ranks: int) -> list[dict[str, Any]]:
     training = Training(start, ranks)
     global_batch = ranks * conformance.BATCH
     losses = [
-        training.step(shards, recipe.learning_rate(step, global_batch, conformance.TRAINING_IMAGES))
+        training.step(shards, recipe.STANDARD.learning_rate(step, global_batch, conformance.TRAINING_IMAGES))
         for step in range(conformance.STEPS)
     ]
     return [

@@ -98,6 +98,8 @@ def compared(ranks: int, layout: str, shown: Sequence[Mapping[str, Any]]) -> Che
 def code_digest(framework: str, workload: Path = WORKLOAD) -> str:
     """Of the program, of all that it shares with the others, and of what it is held against."""
     digest = hashlib.sha256()
-    for file in (*sorted((workload / "shared").glob("*.py")), workload / f"{framework}.py", reference.FILE):
+    shared = sorted([*(workload / "shared").glob("*.py"), *(workload / "shared").glob("recipes/*.json")])
+    own = (workload / "models" / f"{framework}.py", workload / f"{framework}.py")
+    for file in (*shared, *own, reference.FILE):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

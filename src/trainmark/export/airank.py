@@ -1,7 +1,7 @@
 """AI-Rank's submission tree: `submitter/system/{system_information.json, model/{code, data, log}}`.
 
 The layout and the lines are those of AI-Rank's docs/hardware/train.md. Lines that only a training to a
-target accuracy could write (`load_data`, `eval_accuracy`, `target_quality_time`) are left out.
+target accuracy can write (`load_data`, `eval_accuracy`, `target_quality_time`) are left out of other trials.
 """
 
 from __future__ import annotations
@@ -14,11 +14,23 @@ from typing import Any
 from trainmark.export.groups import by_topology, median_trial, series
 from trainmark.export.names import plain, safe_name, untaken
 from trainmark.export.source import Measured, Skipped, Source
+from trainmark.measure.figure import Finish
 from trainmark.measure.key import Key
 from trainmark.report.label import batch, facts, precision
 from trainmark.report.number import gibibytes
 
 MODELS = {"resnet50": "ResNet50"}
+_THROUGHPUT = (
+    "This is a throughput measurement: nothing was trained to a target accuracy, so that the logs have no"
+    " `load_data`, `eval_accuracy` and `target_quality_time` lines. `avg_ips` is samples over wall time"
+    " in the steady window after warm-up. Each log is the trial with the median throughput."
+)
+_TRAINING = (
+    "This is a training by epochs with an evaluation after each. `test_begin` is the start of the first"
+    " process, and the clock never pauses. `avg_ips` counts the epochs after the first over all the time"
+    " after it, evaluations included. Each log is the trial with the median time to the target, or with the"
+    " median throughput where some trial missed it."
+)
 
 
 def write(source: Source, folder: Path) -> Sequence[Skipped]:
@@ -63,10 +75,29 @@ def _write_model(place: Path, source: Source, key: Key, trials: Sequence[Measure
 def log_lines(trial: Measured) -> Iterator[str]:
     steps, figure = trial.steps, trial.figure
     unit = plain(figure.unit)
+    if figure.finish is not None:
+        yield from _training_lines(figure.finish, steps.first_start, unit)
+        return
     yield f"- AI-Rank-log {steps.start:.3f} test_begin\n"
     yield f"- AI-Rank-log {steps.end:.3f} test_finish\n"
     yield f"- AI-Rank-log {steps.end:.3f} total_use_time:{steps.end - steps.start:.3f}sec\n"
     yield f"- AI-Rank-log {steps.end:.3f} avg_ips:{figure.throughput:.3f}{unit}/sec\n"
+
+
+def _training_lines(finish: Finish, start: float, unit: str) -> Iterator[str]:
+    """The test begins with the process; `avg_ips` leaves the first epoch out, and no evaluation."""
+    begin, end = start - (finish.startup_seconds or 0.0), start + finish.seconds
+    said = [(begin, "test_begin"), (start, "load_data")]
+    for found in finish.evaluations:
+        at = start + found.end
+        if found.top1 is not None:
+            said.append((at, f"eval_accuracy:{found.top1:.6f}, total_epoch_cnt:{found.epoch + 1}"))
+        if found is finish.crossing:
+            said.append((at, f"target_quality_time:{at - begin:.3f}sec"))
+    said += [(end, "test_finish"), (end, f"total_use_time:{end - begin:.3f}sec")]
+    if (rate := finish.airank_rate or finish.whole_rate) is not None:
+        said.append((end, f"avg_ips:{rate:.3f}{unit}/sec"))
+    yield from (f"- AI-Rank-log {at:.3f} {text}\n" for at, text in said)
 
 
 def system_information(source: Source) -> dict[str, Any]:
@@ -114,9 +145,7 @@ def _readme(source: Source, key: Key, chosen: dict[str, Measured], trials: Seque
         "",
         f"Measured by Trainmark {plain(info.version)} in the run `{plain(info.name)}`: {plain(facts(key))}.",
         "",
-        "This is a throughput measurement: nothing was trained to a target accuracy, so that the logs have no"
-        " `load_data`, `eval_accuracy` and `target_quality_time` lines. `avg_ips` is samples over wall time"
-        " in the steady window after warm-up. Each log is the trial with the median throughput.",
+        _TRAINING if trials[0].figure.finish else _THROUGHPUT,
         "",
         "## To repeat it",
         "",

@@ -30,6 +30,8 @@ def by_topology(trials: Iterable[Measured]) -> dict[str, list[Measured]]:
 
 
 def median_trial(trials: Sequence[Measured]) -> Measured:
-    """The trial with the median throughput, the lower one of two."""
-    middle = statistics.median_low(trial.figure.throughput for trial in trials)
-    return next(trial for trial in trials if trial.figure.throughput == middle)
+    """That of the median time to train where all have one, else of the median throughput; the lower one."""
+    finishes = [trial.figure.finish for trial in trials]
+    times = [finish.time2train for finish in finishes if finish and finish.time2train is not None]
+    figures = times if len(times) == len(trials) else [trial.figure.throughput for trial in trials]
+    return trials[figures.index(statistics.median_low(figures))]

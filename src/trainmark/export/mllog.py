@@ -1,4 +1,4 @@
-"""MLPerf's `:::MLLOG` lines, as a throughput trial can write them truthfully."""
+"""MLPerf's `:::MLLOG` lines, as a trial can write them truthfully."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from trainmark.export.names import plain, safe_name
 from trainmark.export.source import Measured, Skipped, Source
 from trainmark.export.steps import StepRow
+from trainmark.measure.figure import Finish
 
 # MLPerf's own name of the same model; a workload that MLPerf does not have keeps ours.
 BENCHMARKS = {"resnet50": "resnet"}
@@ -28,18 +29,18 @@ def write(source: Source, folder: Path) -> Sequence[Skipped]:
 
 
 def lines(source: Source, trial: Measured) -> Iterator[str]:
-    key, steps = trial.record.key, trial.steps
-    began = min(trial.record.started, steps.start)
+    key, steps, finish = trial.record.key, trial.steps, trial.figure.finish
+    start = steps.first_start if finish else steps.start
+    began = min(trial.record.started, start)
     told: dict[str, Any] = {
         "submission_benchmark": BENCHMARKS.get(key.workload, safe_name(key.workload)),
         "submission_division": "open",
         "submission_org": plain(source.submitter),
         "submission_platform": plain(source.fact("host", "hostname") or "unknown"),
         "submission_status": "research",
-        # Trainmark does not drop the page cache, and does not evaluate.
-        "cache_clear": False,
-        "train_samples": _count(steps.samples),
-        "eval_samples": 0,
+        "cache_clear": False,  # Trainmark does not drop the page cache
+        "train_samples": (finish and finish.training_images) or _count(steps.samples),
+        "eval_samples": (finish and finish.validation_images) or 0,
         "global_batch_size": _count(max(row.samples for row in steps.rows)),
         "number_of_nodes": key.nodes,
         "accelerators_per_node": key.devices_per_node,
@@ -49,11 +50,37 @@ def lines(source: Source, trial: Measured) -> Iterator[str]:
         if value is not None:
             yield _line(began, POINT, name, value)
     yield _line(began, START, "init_start")
-    yield _line(steps.start, STOP, "init_stop")
-    yield _line(steps.start, START, "run_start")
-    yield from _blocks(trial)
+    yield _line(start, STOP, "init_stop")
+    yield _line(start, START, "run_start")
+    yield from _blocks(trial) if finish is None else _course(trial, finish)
     # MLPerf's "success" means that the target quality was reached, which a throughput trial never tries.
-    yield _line(steps.end, STOP, "run_stop", metadata={"status": "aborted"})
+    status = "success" if finish and finish.reached else "aborted"
+    end = max(steps.end, start + (finish.time2train or finish.seconds)) if finish else steps.end
+    yield _line(end, STOP, "run_stop", metadata={"status": status})
+
+
+def _course(trial: Measured, finish: Finish) -> Iterator[str]:
+    """Epochs, counted from 1, evaluations and steps as they came."""
+    start = trial.steps.first_start
+    found: list[tuple[float, str]] = []
+
+    def put(seconds: float, event_type: str, key: str, epoch: int, value: Any = None, **more: Any) -> None:
+        wall = start + seconds
+        found.append((wall, _line(wall, event_type, key, value, {"epoch_num": epoch + 1, **more})))
+
+    for epoch in finish.epochs:
+        put(epoch.begin, START, "epoch_start", epoch.epoch)
+        put(epoch.end, STOP, "epoch_stop", epoch.epoch)
+    for evaluation in finish.evaluations:
+        put(evaluation.begin, START, "eval_start", evaluation.epoch)
+        if evaluation.top1 is not None:
+            put(evaluation.end, POINT, "eval_accuracy", evaluation.epoch, evaluation.top1)
+        put(evaluation.end, STOP, "eval_stop", evaluation.epoch)
+    for row in trial.steps.rows:
+        stats = _line(row.wall, POINT, "tracked_stats", _stats(row), {"step": row.number + 1})
+        found.append((row.wall, stats))
+    found.sort(key=lambda pair: pair[0])  # stable: what happened at one moment stays in its order
+    yield from (line for _, line in found)
 
 
 def _blocks(trial: Measured) -> Iterator[str]:

@@ -8,7 +8,7 @@ from itertools import chain
 from math import isfinite
 from pathlib import Path
 
-from trainmark.events import RunStart, Step, stream
+from trainmark.events import Step, stream
 from trainmark.measure.trace import Trace, TraceError, trace_of
 
 # The end of the year 9999: dates beyond it have no form in any of the formats.
@@ -39,6 +39,9 @@ class Steps:
     """Wall time at which the last rank began."""
     rows: tuple[StepRow, ...]
 
+    first_start: float
+    """Wall time at which the first rank began: the zero of a finish."""
+
     @property
     def end(self) -> float:
         return self.rows[-1].wall
@@ -68,7 +71,8 @@ def read_steps(files: Sequence[Path], started: float) -> Steps:
         numbers, walls[1:], trace.step_seconds.tolist(), trace.samples.tolist(), losses, lrs, memory,
         strict=False,
     )  # fmt: skip
-    return Steps(walls[0], tuple(StepRow(*row) for row in columns))
+    first = trace.start if trace.first_start is None else trace.first_start
+    return Steps(walls[0], tuple(StepRow(*row) for row in columns), walls[0] - trace.start + first)
 
 
 def _walls(trace: Trace, started: float) -> list[float]:
@@ -82,28 +86,15 @@ def _walls(trace: Trace, started: float) -> list[float]:
 
 
 def _reported(files: Sequence[Path], trace: Trace) -> tuple[list[int], list[float | None], list[int | None]]:
-    """Step numbers and learning rates as rank 0 told them, and the most memory of any rank, by position.
-
-    Where a start has no time, the trace's first step is the stream's second: see `trace_of`.
-    """
-    numbers: list[int] = []
-    lrs: list[float | None] = []
-    memory: list[int | None] = []
-    untimed = False
-    for file in files:
-        position = 0
-        for event in stream.read(file):
-            if isinstance(event, RunStart):
-                read = event.mono if trace.clock.monotonic else event.wall
-                untimed |= read is None
-            elif isinstance(event, Step):
-                if event.rank == 0:
-                    numbers.append(event.step)
-                    lrs.append(event.lr)
-                if position == len(memory):
-                    memory.append(None)
-                if event.memory is not None:
-                    memory[position] = max(event.memory, memory[position] or 0)
-                position += 1
-    first = int(untimed)
-    return numbers[first:], lrs[first:], memory[first:]
+    """Step numbers and learning rates as rank 0 told them, and the most memory of any rank, by position."""
+    lrs: dict[int, float | None] = {}
+    memory: dict[int, int] = {}
+    for event in chain.from_iterable(map(stream.read, files)):
+        if isinstance(event, Step):
+            if event.rank == 0:
+                lrs[event.step] = event.lr  # of a step that was trained again after a kill, the last
+            if event.memory is not None:
+                memory[event.step] = max(event.memory, memory.get(event.step, 0))
+    assert trace.numbers is not None
+    numbers: list[int] = trace.numbers.tolist()
+    return numbers, [lrs.get(number) for number in numbers], [memory.get(number) for number in numbers]

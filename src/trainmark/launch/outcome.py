@@ -67,7 +67,9 @@ class Judgement:
 OUT_OF_MEMORY = re.compile(
     r"out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory"
     r"|std::bad_alloc|MemoryError\b|memory isn't enough"
-    r"|CUDNN_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted",
+    r"|(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted"
+    r"|Error: allocate failed"  # OneFlow
+    r"|Status: 1, message: could not create",  # oneDNN in TensorFlow: its status 1 is out_of_memory
     re.IGNORECASE,
 )
 # A rank that says this has lost another; it is to blame only where no rank fell for a reason of its own.

@@ -29,6 +29,10 @@ class DoubtCode(str, Enum):
     WRONG_LAYOUT = "wrong-layout"
     STRAGGLER = "straggler"
     MIXED_ENVIRONMENT = "mixed-environment"
+    RESUMED = "resumed"
+    TARGET_NOT_REACHED = "target-not-reached"
+    ACCURACY_SPREAD = "accuracy-spread"
+    RECIPE_CHANGED = "recipe-changed"
 
 
 @dataclass(frozen=True)

@@ -132,11 +132,117 @@ class Straggler:
 
 
 @dataclass(frozen=True)
+class Epoch:
+    """One whole epoch, counted from 0; `begin` and `end` are seconds since the run started.
+
+    `seconds` is the training alone: without checkpoints, evaluations and what a kill cost.
+    """
+
+    epoch: int
+    steps: int
+    begin: float
+    end: float
+    seconds: float
+    images: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One whole evaluation; `step` counts the steps trained before it, times are as those of an epoch."""
+
+    epoch: int
+    step: int
+    begin: float
+    end: float
+    top1: float | None
+    top5: float | None
+    images: int | None
+
+
+@dataclass(frozen=True)
+class Finish:
+    """How a training came to its target; all times in seconds.
+
+    `reached` is None where there is no target, or where the stream ends before it was decided. `time2train`
+    runs from the first rank's start, right before data was touched, to the end of the evaluation that
+    crossed the target, and never pauses; `airank_seconds` is the same from the start of the first process,
+    as AI-Rank counts. `lost_seconds` is what kills cost: from the last step that counts to the next start.
+
+    Rates are in images a second of all ranks: `train_rate` over the epochs after the first without anything
+    that stood between them, `whole_rate` over everything, `airank_rate` by AI-Rank's rule: the images after
+    the first epoch over all the time after it.
+    """
+
+    target: str | None
+    reached: bool | None
+    time2train: float | None
+    airank_seconds: float | None
+    epochs_to_target: int | None
+    best_top1: float | None
+    best_top5: float | None
+    best_epoch: int | None
+    train_rate: float | None
+    first_epoch_rate: float | None
+    whole_rate: float | None
+    airank_rate: float | None
+    seconds: float
+    startup_seconds: float | None
+    evaluation_seconds: float
+    checkpoint_seconds: float
+    checkpoints: int
+    resumed: int
+    lost_seconds: float
+    training_images: int | None = None
+    validation_images: int | None = None
+    epochs: tuple[Epoch, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
+
+    @property
+    def crossing(self) -> Evaluation | None:
+        """The evaluation that crossed the target."""
+        if self.epochs_to_target is None:
+            return None
+        return next(found for found in self.evaluations if found.epoch + 1 == self.epochs_to_target)
+
+
+@dataclass(frozen=True)
+class FinishResult:
+    """The finish over repeats with different seeds.
+
+    A trial that did not reach the target counts as longer than any that did: where that is half of them,
+    there is no median. `best_top1`, `best_top5` and `best_epoch` are those of the best trial, `lowest_top1`
+    is the best of the worst. `time_speedup` is against one device, by the times to train; the one by
+    throughput is the result's own.
+    """
+
+    target: str | None
+    reached: int
+    decided: int
+    time2train: float | None
+    interval: Interval | None
+    times: tuple[float, ...]
+    airank_seconds: float | None
+    epochs_to_target: int | None
+    best_top1: float | None
+    best_top5: float | None
+    best_epoch: int | None
+    lowest_top1: float | None
+    train_rate: float | None
+    whole_rate: float | None
+    airank_rate: float | None
+    evaluation_seconds: float
+    checkpoint_seconds: float
+    resumed: int
+    time_speedup: Ratio | None = None
+
+
+@dataclass(frozen=True)
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
-    the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting.
+    the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
+    where nothing was trained to an end.
     """
 
     throughput: float
@@ -159,6 +265,7 @@ class TrialFigure:
     settling_steps: int | None = None
     breakdown: Breakdown | None = None
     stragglers: tuple[Straggler, ...] = ()
+    finish: Finish | None = None
 
 
 @dataclass(frozen=True)
@@ -168,6 +275,7 @@ class Result:
     `speedup` and `efficiency` are None where there is no one-device baseline with the same key;
     `settling_steps` is the median over the trials that settled, None where none did. `breakdown` is that of
     the middle trial; `stragglers` are those of half of the trials at least, each with its median cost.
+    `of_synthetic` is the throughput ÷ that of the same case on synthetic data, where the run has both.
     """
 
     key: Key
@@ -189,3 +297,5 @@ class Result:
     settling_steps: int | None = None
     breakdown: Breakdown | None = None
     stragglers: tuple[Straggler, ...] = ()
+    finish: FinishResult | None = None
+    of_synthetic: Ratio | None = None

@@ -24,6 +24,11 @@ class Key:
     devices_per_node: int = 1
     device: str | None = None
     threads: int | None = None
+    recipe: str | None = None
+    loader: str | None = None
+    dataset: str | None = None
+    target: str | None = None
+    """The finish line, such as `top1=0.761`; None where only the rate was measured."""
 
     @property
     def devices(self) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from trainmark.measure import result_doubts
 from trainmark.measure.figure import (
     Breakdown,
+    Finish,
     Interval,
     Ratio,
     Result,
@@ -17,8 +19,11 @@ from trainmark.measure.figure import (
     TrialFigure,
     Utilisation,
 )
+from trainmark.measure.finish_result import finish_doubts, finish_result
 from trainmark.measure.intervals import median_interval, ratio_interval
 from trainmark.measure.key import Key
+
+IMAGES, SYNTHETIC = "images", "synthetic"
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,24 @@ class _Case:
     environments: int
     failed: int
 
+    @cached_property
+    def finishes(self) -> list[Finish]:
+        return [figure.finish for figure in self.figures if figure.finish is not None]
+
 
 def summarise(trials: Sequence[Trial]) -> list[Result]:
     """One result for each case in order of appearance; cases that only failed are in `failed_cases`."""
     cases = {key: case for key, case in _cases(trials).items() if case.figures}
-    return [_result(key, case, cases.get(_one_device(key))) for key, case in cases.items()]
+    synthetic = {_without_data(key): case for key, case in cases.items() if key.data == SYNTHETIC}
+    return [
+        _result(
+            key,
+            case,
+            baseline=cases.get(_one_device(key)),
+            synthetic=synthetic.get(_without_data(key)) if key.data == IMAGES else None,
+        )
+        for key, case in cases.items()
+    ]
 
 
 def failed_cases(trials: Sequence[Trial]) -> dict[Key, int]:
@@ -70,14 +88,31 @@ def _one_device(key: Key) -> Key:
     return replace(key, nodes=1, devices_per_node=1)
 
 
-def _result(key: Key, case: _Case, baseline: _Case | None) -> Result:
+def _without_data(key: Key) -> Key:
+    """What a case on images has in common with the same one on synthetic data."""
+    return replace(key, data=None, recipe=None, loader=None, dataset=None, target=None)
+
+
+def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | None) -> Result:
     figures = case.figures
+    of_synthetic = None if synthetic is None else _speedup(case, synthetic)
+    wait = _median_known(figure.data_wait_share for figure in figures)
     speedup = None if baseline is None else _speedup(case, baseline)
     efficiency = None if speedup is None else _divided(speedup, key.devices)
     doubts = [
         *result_doubts.trials_doubts(case.throughputs, case.failed, case.environments),
         *(result_doubts.scaling_doubts(efficiency, key.devices) if efficiency and key.devices > 1 else ()),
-        *result_doubts.merged([figure.doubts for figure in figures]),
+        *finish_doubts(case.finishes),
+    ]
+    if synthetic is not None and of_synthetic is not None:
+        medians = statistics.median(case.throughputs), statistics.median(synthetic.throughputs)
+        doubts += result_doubts.synthetic_doubts(of_synthetic, *medians, figures[0].unit, wait or 0.0)
+    # What was measured against synthetic data says more than how long single steps waited.
+    told = {doubt.code for doubt in doubts}
+    doubts += [
+        doubt
+        for doubt in result_doubts.merged([figure.doubts for figure in figures])
+        if doubt.code not in told
     ]
     return Result(
         key=key,
@@ -92,13 +127,15 @@ def _result(key: Key, case: _Case, baseline: _Case | None) -> Result:
         first_step_seconds=statistics.median(figure.first_step_seconds for figure in figures),
         warmup_steps=max(figure.window.first for figure in figures),
         memory_bytes=max((f.memory_bytes for f in figures if f.memory_bytes is not None), default=None),
-        data_wait_share=_median_known(figure.data_wait_share for figure in figures),
+        data_wait_share=wait,
         samples_per_joule=_median_known(figure.samples_per_joule for figure in figures),
         utilisation=_middle_utilisation(figure.utilisation for figure in figures),
         doubts=tuple(doubts),
         settling_steps=_median_count(figure.settling_steps for figure in figures),
         breakdown=_middle_breakdown(figures),
         stragglers=_lasting_stragglers(figures),
+        finish=finish_result(case.finishes, baseline.finishes if baseline else ()),
+        of_synthetic=of_synthetic,
     )
 
 

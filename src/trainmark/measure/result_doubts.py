@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainmark.measure.doubt import Doubt, DoubtCode
 from trainmark.measure.figure import Ratio
+from trainmark.measure.trial_doubts import DATA_BOUND_SHARE
 
 # The fewest trials whose order statistics bound the median at 95 %.
 ENOUGH_TRIALS = 6
@@ -64,6 +65,26 @@ def scaling_doubts(efficiency: Ratio, devices: int) -> Iterator[Doubt]:
             f"{devices} devices reach only {efficiency.value:.0%} of linear scaling: "
             "check the links between them and the per-device batch.",
         )
+
+
+def synthetic_doubts(share: Ratio, own: float, synthetic: float, unit: str, wait: float) -> Iterator[Doubt]:
+    """`share` is what real data leave of the throughput on synthetic ones, `wait` the share of data wait."""
+    surely = share.interval is None or share.interval.high < 1
+    if 1 - share.value > DATA_BOUND_SHARE and surely:
+        lost = 1 - share.value
+        if wait > lost / 2:
+            why = f"steps waited for data {wait:.1%} of the time: raise `workers`, or take a faster `loader`."
+        else:
+            why = (
+                "steps hardly waited for it, so the loader takes cores or device time from the training: "
+                "lower `workers`, or take a `loader` that works elsewhere."
+            )
+        rates = f"{_rate(own)} {unit}/s, {_rate(synthetic)} on synthetic data"
+        yield Doubt(DoubtCode.DATA_BOUND, f"It loses {lost:.0%} to its data: {rates}; {why}")
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def merged(doubts_of_trials: Sequence[Iterable[Doubt]]) -> Iterator[Doubt]:

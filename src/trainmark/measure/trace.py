@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trainmark.events import DeviceSample, Event, RunEnd, RunStart, Scope, Step
+from trainmark.events import DeviceSample, Event, RunStart, Scope
+from trainmark.measure.rank_events import (
+    SAME_CLOCK_SECONDS,
+    Column,
+    Floats,
+    Integers,
+    RankEvents,
+    TraceError,
+    gathered,
+)
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-# Two hosts booted at different moments disagree on wall − mono by far more than this, two processes of
-# one host by microseconds; so a larger difference means another host's monotonic clock.
-SAME_CLOCK_SECONDS = 1.0
-
-_UNKNOWN = float("nan")
-
-
-class TraceError(ValueError):
-    """A stream that no figure can be taken from; the message is one sentence that says why."""
+__all__ = ["Clock", "Floats", "Integers", "Moment", "Trace", "TraceError", "trace_of"]
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,24 @@ class Clock:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """A mark of one rank on the clock of the trace; `step` is the first step that was not yet done."""
+
+    kind: str
+    rank: int
+    step: int
+    at: float
+    facts: dict[str, Any]
+    ends_a_pause: bool
+
+
+@dataclass(frozen=True)
 class Trace:
     """The steps that every rank finished, in order; a step's end is that of its latest rank.
+
+    A step begins where the one before it ends, or where what stood between them does: an evaluation, a
+    checkpoint, the change of an epoch, the way back after a kill. Steps and marks that a resumption made
+    void are not here.
 
     Columns by rank have one row for each rank that reports, in rank order.
     """
@@ -78,64 +92,29 @@ class Trace:
     rank_compute: Floats | None = None
     rank_communication: Floats | None = None
     """None where not every rank tells it for every step."""
+    numbers: Integers | None = None
+    """The number of each step, as the ranks count; None stands for 0, 1, 2, …"""
+    begins: Floats | None = None
+    """None where nothing stood between the steps."""
+    first_start: float | None = None
+    """When the first rank started; `start` is when the last one did."""
+    process_start: float | None = None
+    """When the first process began, where the ranks tell it."""
+    marks: tuple[Moment, ...] = ()
+    """In the order of the ranks, and of each rank in that of its stream."""
 
     @property
     def step_seconds(self) -> Floats:
-        return np.diff(self.ends, prepend=self.start)
+        return np.diff(self.ends, prepend=self.start) if self.begins is None else self.ends - self.begins
 
-
-class _Column:
-    """One number of each step, where it was told; what no step tells takes no room."""
-
-    def __init__(self) -> None:
-        self.values = array("d")
-
-    def put(self, position: int, value: float) -> None:
-        self.values.extend(_UNKNOWN for _ in range(position - len(self.values)))
-        self.values.append(value)
-
-    def first(self, steps: int) -> Floats:
-        known = np.array(self.values[:steps])
-        return np.concatenate([known, np.full(steps - len(known), _UNKNOWN)])
-
-
-class _Rank:
-    """What one rank said, gathered in flat arrays: a million steps are some fifty megabytes."""
-
-    def __init__(self) -> None:
-        self.start: RunStart | None = None
-        self.end: RunEnd | None = None
-        self.numbers = array("q")
-        self.mono = array("d")
-        self.wall = array("d")
-        self.samples = array("d")
-        self.data_wait, self.compute, self.communication = _Column(), _Column(), _Column()
-        self.memory: int | None = None
-        self.loss_positions = array("q")
-        self.losses = array("d")
-
-    @property
-    def node(self) -> str | None:
-        told = self.start.facts.get("node") if self.start else None
-        return None if told is None else str(told)
-
-    def add(self, step: Step) -> None:
-        position = len(self.numbers)
-        if step.loss is not None:
-            self.loss_positions.append(position)
-            self.losses.append(step.loss)
-        self.numbers.append(step.step)
-        self.mono.append(_UNKNOWN if step.mono is None else step.mono)
-        self.wall.append(_UNKNOWN if step.wall is None else step.wall)
-        self.samples.append(_UNKNOWN if step.samples is None else step.samples)
-        if step.data_wait is not None:
-            self.data_wait.put(position, step.data_wait)
-        if step.compute is not None:
-            self.compute.put(position, step.compute)
-        if step.communication is not None:
-            self.communication.put(position, step.communication)
-        if step.memory is not None:
-            self.memory = max(step.memory, self.memory or 0)
+    def spans(self, first: int, stop: int) -> list[tuple[float, float]]:
+        """From when to when the steps `first` ≤ i < `stop` trained without a pause between them."""
+        before = self.start if first == 0 else float(self.ends[first - 1])
+        if self.begins is None:
+            return [(before, float(self.ends[stop - 1]))]
+        previous = np.concatenate([[self.start], self.ends[:-1]])[first:stop]
+        cuts = [0, *(np.flatnonzero(self.begins[first + 1 : stop] > previous[1:]) + 1), stop - first]
+        return [(float(self.begins[first + a]), float(self.ends[first + b - 1])) for a, b in pairwise(cuts)]
 
 
 def trace_of(events: Iterable[Event]) -> Trace:
@@ -143,17 +122,21 @@ def trace_of(events: Iterable[Event]) -> Trace:
 
     Where the start of the run has no time (a log that prints none), the first step only serves as start.
     """
-    ranks = _gathered(events)
+    ranks = gathered(events)
     starts = {rank: said.start for rank, said in ranks.items() if said.start is not None}
     if 0 not in starts:
         raise TraceError("rank 0 never started: its run_start event is missing.")
     lead = starts[0]
     _require_all_ranks(ranks, starts)
     speaking = [ranks[rank] for rank in sorted(starts)]
+    _close_holes(speaking)
     steps = _common_steps(speaking)
     clock = _clock(speaking, lead)
     elsewhere = [_elsewhere(rank, speaking[0], clock) for rank in speaking]
-    start, ends_by_rank = _times(speaking, steps, clock, elsewhere)
+    own_starts, ends_by_rank, shifts = _times(speaking, steps, clock, elsewhere)
+    known_starts = [own for own in own_starts if own is not None]
+    start = max(known_starts) if len(known_starts) == len(speaking) else None
+    numbers = np.array(speaking[0].numbers[:steps])
     samples = _samples(speaking, steps, lead.scope)
     loss_steps, losses = _losses(speaking, steps)
     data_wait = _by_rank([rank.data_wait for rank in speaking], steps)
@@ -163,7 +146,7 @@ def trace_of(events: Iterable[Event]) -> Trace:
         if steps < 2:
             raise TraceError("the run has one step and no time for its start, so nothing was timed.")
         start = float(ends_by_rank[:, 0].max())
-        ends_by_rank, samples = ends_by_rank[:, 1:], samples[1:]
+        ends_by_rank, samples, numbers = ends_by_rank[:, 1:], samples[1:], numbers[1:]
         data_wait, compute, communication = (
             None if column is None else column[:, 1:] for column in (data_wait, compute, communication)
         )
@@ -171,6 +154,8 @@ def trace_of(events: Iterable[Event]) -> Trace:
     ends = ends_by_rank.max(axis=0)
     if ends[0] < start:
         raise TraceError("time runs backwards: the first step ends before the run starts.")
+    marks = _marks(speaking, clock, shifts)
+    begins = _begins(start, ends, numbers, marks)
     return Trace(
         world_size=lead.world_size,
         unit=lead.unit,
@@ -184,33 +169,21 @@ def trace_of(events: Iterable[Event]) -> Trace:
         losses=losses,
         data_wait=None if data_wait is None else np.nan_to_num(data_wait).max(axis=0),
         memory=max((rank.memory for rank in speaking if rank.memory is not None), default=None),
-        rank_seconds=np.diff(ends_by_rank, axis=1, prepend=start),
+        rank_seconds=_rank_seconds(start, ends_by_rank, begins),
         nodes=tuple(rank.node for rank in speaking),
         one_clock=not any(elsewhere),
         rank_data_wait=_complete(data_wait),
         rank_compute=_complete(compute),
         rank_communication=_complete(communication),
+        numbers=numbers,
+        begins=begins,
+        first_start=min(known_starts, default=None),
+        process_start=_process_start(speaking, own_starts),
+        marks=marks,
     )
 
 
-def _gathered(events: Iterable[Event]) -> dict[int, _Rank]:
-    ranks: dict[int, _Rank] = {}
-    for event in events:
-        if isinstance(event, Step):
-            if (rank := ranks.get(event.rank)) is None:
-                rank = ranks[event.rank] = _Rank()
-            rank.add(event)
-        elif isinstance(event, RunStart):
-            rank = ranks.setdefault(event.rank, _Rank())
-            if rank.start is not None:
-                raise TraceError(f"rank {event.rank} starts twice: the stream holds more than one run.")
-            rank.start = event
-        elif isinstance(event, RunEnd):
-            ranks.setdefault(event.rank, _Rank()).end = event
-    return ranks
-
-
-def _require_all_ranks(ranks: dict[int, _Rank], starts: dict[int, RunStart]) -> None:
+def _require_all_ranks(ranks: dict[int, RankEvents], starts: dict[int, RunStart]) -> None:
     """Every rank must have spoken, unless rank 0 alone speaks for all of them."""
     lead = starts[0]
     if lead.scope is Scope.GLOBAL and set(ranks) == {0}:
@@ -225,7 +198,20 @@ def _require_all_ranks(ranks: dict[int, _Rank], starts: dict[int, RunStart]) -> 
         raise TraceError(f"rank {strange[0]} does not belong to a run of {lead.world_size} ranks.")
 
 
-def _common_steps(ranks: list[_Rank]) -> int:
+def _close_holes(ranks: list[RankEvents]) -> None:
+    """A rank that was killed may not have written its last steps; what only others wrote does not count."""
+    if not any(rank.resumed for rank in ranks):
+        return
+    told = [np.array(rank.numbers, dtype=np.int64) for rank in ranks]
+    common = told[0]
+    for own in told[1:]:
+        common = np.intersect1d(common, own, assume_unique=True)
+    for rank, own in zip(ranks, told, strict=True):
+        if len(common) < len(own):
+            rank.keep(np.flatnonzero(np.isin(own, common)))
+
+
+def _common_steps(ranks: list[RankEvents]) -> int:
     """How many leading steps all ranks finished."""
     steps = min(len(rank.numbers) for rank in ranks)
     if steps == 0:
@@ -247,7 +233,7 @@ def _common_steps(ranks: list[_Rank]) -> int:
     return steps
 
 
-def _clock(ranks: list[_Rank], lead: RunStart) -> Clock:
+def _clock(ranks: list[RankEvents], lead: RunStart) -> Clock:
     monotonic = not any(np.isnan(rank.mono).any() for rank in ranks)
     if not monotonic and any(np.isnan(rank.wall).any() for rank in ranks):
         raise TraceError("some steps have neither a monotonic nor a wall time, so nothing was timed.")
@@ -255,7 +241,7 @@ def _clock(ranks: list[_Rank], lead: RunStart) -> Clock:
     return Clock(monotonic, offset)
 
 
-def _elsewhere(rank: _Rank, lead: _Rank, clock: Clock) -> bool:
+def _elsewhere(rank: RankEvents, lead: RankEvents, clock: Clock) -> bool:
     """Whether a rank reads another clock than rank 0 does: it says so, or its clocks do."""
     assert rank.start is not None
     if rank.node is not None and lead.node is not None and rank.node != lead.node:
@@ -267,14 +253,15 @@ def _elsewhere(rank: _Rank, lead: _Rank, clock: Clock) -> bool:
 
 
 def _times(
-    ranks: list[_Rank], steps: int, clock: Clock, elsewhere: list[bool]
-) -> tuple[float | None, Floats]:
-    """The latest rank's start and every rank's step ends, all on rank 0's clock.
+    ranks: list[RankEvents], steps: int, clock: Clock, elsewhere: list[bool]
+) -> tuple[list[float | None], Floats, list[float]]:
+    """Every rank's start and step ends, all on rank 0's clock, and by how much that is ahead of its own.
 
     Hosts agree on the time to a second at best, which is many steps. But ranks that wait for each other end
     a step together: the median distance of their step ends is the distance of their clocks.
     """
     starts: list[float | None] = []
+    shifts: list[float] = []
     ends = np.empty((len(ranks), steps))
     for index, rank in enumerate(ranks):
         assert rank.start is not None
@@ -288,11 +275,52 @@ def _times(
         began = rank.start.mono if clock.monotonic else rank.start.wall
         starts.append(None if began is None else began + shift)
         ends[index] = own + shift
-    known = [start for start in starts if start is not None]
-    return (max(known) if len(known) == len(starts) else None), ends
+        shifts.append(shift)
+    return starts, ends, shifts
 
 
-def _samples(ranks: list[_Rank], steps: int, scope: Scope) -> Floats:
+def _marks(ranks: Sequence[RankEvents], clock: Clock, shifts: Sequence[float]) -> tuple[Moment, ...]:
+    return tuple(
+        Moment(said.kind, rank, said.step, at, said.facts, said.ends_a_pause)
+        for rank, (own, shift) in enumerate(zip(ranks, shifts, strict=True))
+        for said in own.marks
+        if isfinite(at := (said.mono if clock.monotonic else said.wall) + shift)
+    )
+
+
+def _begins(start: float, ends: Floats, numbers: Integers, marks: Iterable[Moment]) -> Floats | None:
+    """A pause lasts until the last rank is through with it."""
+    through = [mark for mark in marks if mark.ends_a_pause]
+    if not through:
+        return None
+    begins = np.concatenate([[start], ends[:-1]])
+    for mark, step in zip(through, np.searchsorted(numbers, [mark.step for mark in through]), strict=True):
+        if step < len(begins):
+            begins[step] = max(begins[step], mark.at)
+    return np.asarray(np.minimum(begins, ends), dtype=np.float64)
+
+
+def _rank_seconds(start: float, ends_by_rank: Floats, begins: Floats | None) -> Floats:
+    seconds = np.diff(ends_by_rank, axis=1, prepend=start)
+    if begins is not None:
+        ends = ends_by_rank.max(axis=0)
+        paused = np.flatnonzero(begins > np.concatenate([[start], ends[:-1]]))
+        seconds[:, paused] = np.maximum(ends_by_rank[:, paused] - begins[paused], 0.0)
+    return seconds
+
+
+def _process_start(ranks: Sequence[RankEvents], starts: Sequence[float | None]) -> float | None:
+    """On each rank the process is as much older than the start as its own wall clock says."""
+    told = []
+    for rank, start in zip(ranks, starts, strict=True):
+        assert rank.start is not None
+        began, wall = rank.start.facts.get("process_started"), rank.start.wall
+        if isinstance(began, (int, float)) and wall is not None and start is not None:
+            told.append(start - max(0.0, wall - began))
+    return min(told, default=None)
+
+
+def _samples(ranks: list[RankEvents], steps: int, scope: Scope) -> Floats:
     counted = ranks if scope is Scope.RANK else ranks[:1]
     samples = np.sum([rank.samples[:steps] for rank in counted], axis=0)
     if (silent := np.flatnonzero(np.isnan(samples))).size:
@@ -300,7 +328,7 @@ def _samples(ranks: list[_Rank], steps: int, scope: Scope) -> Floats:
     return np.asarray(samples, dtype=np.float64)
 
 
-def _losses(ranks: list[_Rank], steps: int) -> tuple[Integers, Floats]:
+def _losses(ranks: list[RankEvents], steps: int) -> tuple[Integers, Floats]:
     total, reports = np.zeros(steps), np.zeros(steps)
     for rank in ranks:
         positions = np.array(rank.loss_positions, dtype=np.int64)
@@ -311,7 +339,7 @@ def _losses(ranks: list[_Rank], steps: int) -> tuple[Integers, Floats]:
     return where, total[where] / reports[where]
 
 
-def _by_rank(columns: list[_Column], steps: int) -> Floats | None:
+def _by_rank(columns: list[Column], steps: int) -> Floats | None:
     if not any(column.values for column in columns):
         return None
     return np.array([column.first(steps) for column in columns])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,11 +14,20 @@ from trainmark.measure.bootstrap import rate_interval
 from trainmark.measure.breakdown import breakdown_of
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.energy import window_joules
-from trainmark.measure.figure import StepTimes, Straggler, TrialFigure, Utilisation, Verdict, Window
+from trainmark.measure.figure import (
+    Finish,
+    StepTimes,
+    Straggler,
+    TrialFigure,
+    Utilisation,
+    Verdict,
+    Window,
+)
+from trainmark.measure.finish import finish_of
 from trainmark.measure.key import Key
 from trainmark.measure.steady import SHORTEST_WINDOW, steady_window
 from trainmark.measure.stragglers import stragglers
-from trainmark.measure.trace import Floats, Trace, TraceError
+from trainmark.measure.trace import Clock, Floats, Trace, TraceError
 
 
 @dataclass(frozen=True)
@@ -48,18 +58,18 @@ def measure_trial(
             "run more steps."
         )
     chosen = slice(window.first, window.stop)
-    begin = float(trace.ends[window.first - 1]) if window.first else trace.start
-    end = float(trace.ends[window.stop - 1])
-    seconds, counted = end - begin, float(trace.samples[chosen].sum())
+    spans = trace.spans(window.first, window.stop)
+    seconds, counted = sum(end - begin for begin, end in spans), float(trace.samples[chosen].sum())
     if seconds <= 0:
         raise TraceError(
             "the clock did not advance over the steady window: its resolution is too coarse to time it."
         )
     throughput = counted / seconds
     wait_share = None if trace.data_wait is None else float(trace.data_wait[chosen].sum()) / seconds
-    joules = window_joules(samples, trace.clock, begin, end)
+    joules = window_joules(samples, trace.clock, spans)
     slow = stragglers(trace, window, throughput)
-    inside = [sample for sample in samples if begin <= trace.clock.of_sample(sample) <= end]
+    inside = list(_inside(samples, trace.clock, spans))
+    finish = finish_of(trace)
     return TrialFigure(
         throughput=throughput,
         interval=rate_interval(step_seconds[chosen], trace.samples[chosen]),
@@ -77,11 +87,24 @@ def measure_trial(
         joules=joules,
         samples_per_joule=counted / joules if joules else None,
         utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
-        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow)),
+        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow, finish)),
         settling_steps=_settling_steps(step_seconds, rules),
         breakdown=breakdown_of(trace, window),
         stragglers=slow,
+        finish=finish,
     )
+
+
+def _inside(
+    samples: Sequence[DeviceSample], clock: Clock, spans: Sequence[tuple[float, float]]
+) -> Iterator[DeviceSample]:
+    """The samples taken while the steps of the window trained."""
+    begins = [begin for begin, _ in spans]
+    for sample in samples:
+        at = clock.of_sample(sample)
+        span = bisect_right(begins, at) - 1
+        if span >= 0 and at <= spans[span][1]:
+            yield sample
 
 
 def _settling_steps(step_seconds: Floats, rules: Rules) -> int | None:
@@ -117,6 +140,7 @@ def _doubts(
     inside: Sequence[DeviceSample],
     wait_share: float | None,
     slow: Sequence[Straggler],
+    finish: Finish | None,
 ) -> Iterator[Doubt]:
     yield from trial_doubts.window_doubts(window, rules.warmup_steps, rules.min_window_steps)
     yield from trial_doubts.data_doubts(wait_share)
@@ -125,3 +149,6 @@ def _doubts(
     if key is not None:
         yield from trial_doubts.layout_doubts(key, trace.facts)
     yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)
+    if finish is not None:
+        yield from trial_doubts.finish_doubts(finish)
+        yield from trial_doubts.recipe_doubts(trace.facts)

@@ -11,7 +11,7 @@ import numpy as np
 from trainmark.events import DeviceSample
 from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.figure import Straggler, Verdict, Window
+from trainmark.measure.figure import Finish, Straggler, Verdict, Window
 from trainmark.measure.key import Key
 from trainmark.measure.trace import Floats
 
@@ -160,6 +160,27 @@ def straggler_doubts(found: Sequence[Straggler], separated: bool, unit: str) -> 
                 f"waiting cannot be told apart here, so it costs at most {lost}"
             )
         yield Doubt(DoubtCode.STRAGGLER, f"{seen}: check its device, host and link.")
+
+
+def finish_doubts(finish: Finish) -> Iterator[Doubt]:
+    if finish.resumed:
+        times = "once" if finish.resumed == 1 else f"{finish.resumed} times"
+        yield Doubt(
+            DoubtCode.RESUMED,
+            f"The training was killed and resumed {times}; its clocks never paused and hold "
+            f"{finish.lost_seconds:,.0f} s in which nothing that counts was trained: "
+            "run it again in one piece where the time matters.",
+        )
+
+
+def recipe_doubts(facts: dict[str, Any]) -> Iterator[Doubt]:
+    """A training tells what it does otherwise than its recipe."""
+    if departures := facts.get("departures"):
+        yield Doubt(
+            DoubtCode.RECIPE_CHANGED,
+            f"The recipe {facts.get('recipe')} was not kept ({'; '.join(map(str, departures))}): "
+            "compare accuracy and time to train with nothing that kept it.",
+        )
 
 
 def _on_cuda(key: Key, facts: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ from trainmark.measure.key import Key
 from trainmark.measure.result import Trial, summarise
 from trainmark.measure.trace import TraceError, trace_of
 from trainmark.report.conformance import Conformance, conformance_in
+from trainmark.report.curves import curves_of
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
 from trainmark.report.frameworks import FrameworkTable, framework_tables
 from trainmark.report.nodes import nodes_of
@@ -51,6 +52,7 @@ def document_of(run: RunFolder) -> Document:
         standings=_standings(results, entries),
         conformance=_conformance(run.facts, records),
         fabric=kept_fabric(run.path),
+        curves=curves_of(run, records),
     )
 
 

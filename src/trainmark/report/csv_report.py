@@ -22,6 +22,12 @@ NESTED = {
     "time_shares": ("compute", "communication", "data", "other"),
     "step_parts": ("compute", "data", "other", "straggling", "communication"),
     "mfu": ("value", "peak_flops", "source"),
+    "finish": (
+        *("target", "reached", "decided", "time2train", "low", "high", "confidence", "airank_seconds"),
+        *("epochs_to_target", "best_top1", "best_top5", "best_epoch", "lowest_top1"),
+        *("train_rate", "whole_rate", "airank_rate", "evaluation_seconds", "checkpoint_seconds", "resumed"),
+    ),
+    "of_synthetic": ("value", "low", "high", "confidence"),
     "share_of_best": ("value", "low", "high", "confidence"),
     "published_of_framework": ("throughput", "per_device", "topology", "ratio", "source"),
     "conformance": ("conformant", "differs", "checked"),
@@ -37,6 +43,7 @@ PLAIN = (
 COLUMNS = [
     *KEY,
     *(f"{name}_{part}" for name, parts in NESTED.items() for part in parts),
+    *(f"finish_speedup_{part}" for part in NESTED["speedup"]),
     *PLAIN,
     "trials",
     "doubts",
@@ -67,6 +74,9 @@ def _flat(tree: dict[str, Any]) -> dict[str, Any]:
     for name, parts in NESTED.items():
         for part in parts:
             row[f"{name}_{part}"] = tree[name][part] if tree[name] is not None else None
+    by_time = (tree["finish"] or {}).get("speedup")
+    for part in NESTED["speedup"]:
+        row[f"finish_speedup_{part}"] = by_time[part] if by_time else None
     row["conformance_differs"] = "; ".join(tree["conformance"]["differs"])
     row["trials"] = " ".join(repr(figure) for figure in tree["trials"])
     row["doubts"] = " ".join(doubt["code"] for doubt in tree["doubts"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmark.ledger import Standing
 from trainmark.measure.fabric import Fabric
-from trainmark.measure.figure import Result
+from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
 from trainmark.report.conformance import Conformance
 
@@ -38,6 +38,25 @@ class StepTrace:
     steps: tuple[int, ...]
     window_first: int
     window_stop: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What one trial of a training by epochs learnt; `seconds` count from the start of the run.
+
+    The losses are means over stretches of steps; `losses[i]` is that of the stretch that ends at `steps[i]`.
+    """
+
+    case: str
+    repeat: int
+    seed: int | None
+    target: float | None
+    """The top-1 accuracy to reach, where there is one."""
+    steps: tuple[int, ...]
+    seconds: tuple[float, ...]
+    losses: tuple[float, ...]
+    evaluations: tuple[Evaluation, ...]
+    crossing: Evaluation | None
 
 
 @dataclass(frozen=True)
@@ -79,3 +98,4 @@ class Document:
     standings: Mapping[Key, Standing] = field(default_factory=dict)
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
     fabric: Fabric | None = None
+    curves: tuple[Curve, ...] = ()

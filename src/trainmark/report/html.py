@@ -10,7 +10,7 @@ from markupsafe import Markup
 from trainmark.ledger.words import in_words
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.scaling import Kind, Point
-from trainmark.report import fabric_page, templating
+from trainmark.report import fabric_page, finish, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import sections
 from trainmark.report.frameworks import published_figure, tables_of
@@ -33,6 +33,7 @@ def render(document: Document, lang: Lang = "en") -> str:
     t = words(lang)
     scripts = [asset("trap.js"), plotly_js(), asset("report.js")]
     groups = by_series(document.results)
+    finishes = finish.finish_rows(document.results)
     drawn = plots(document, t)
     env = templating.environment(lang, html=True)
     env.filters.update(visible=visible, one_line=one_line)
@@ -47,6 +48,10 @@ def render(document: Document, lang: Lang = "en") -> str:
         script=Markup(scripts[2]),
         plots=drawn,
         payload=Markup(embedded({name: asdict(plot) for name, plot in drawn.items()})),
+        finishes=finishes,
+        finish_columns=finish.columns(finishes, lang),
+        finish_header=finish.header,
+        target_words=finish.target_words,
         frameworks=tables_of(document),
         published_figure=published_figure,
         in_words=in_words,

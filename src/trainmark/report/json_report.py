@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from trainmark.ledger import Standing
-from trainmark.measure.figure import Interval, Ratio, Result
+from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
 from trainmark.measure.scaling import Series, scaling
 from trainmark.report import label
 from trainmark.report.conformance import NOT_CHECKED, Conformance
@@ -95,9 +95,18 @@ def _result(result: Result) -> dict[str, Any]:
         "step_parts": asdict(result.breakdown.parts) if result.breakdown else None,
         "ranks": [asdict(rank) for rank in result.breakdown.ranks] if result.breakdown else None,
         "stragglers": [asdict(straggler) for straggler in result.stragglers],
+        "finish": _finish(result.finish),
+        "of_synthetic": _ratio(result.of_synthetic),
         "trials": list(result.trials),
         "doubts": [{"code": doubt.code.value, "message": doubt.message} for doubt in result.doubts],
     }
+
+
+def _finish(finish: FinishResult | None) -> dict[str, Any] | None:
+    if finish is None:
+        return None
+    told = {name: value for name, value in asdict(finish).items() if name not in ("interval", "time_speedup")}
+    return {**told, **_bounds(finish.interval), "speedup": _ratio(finish.time_speedup)}
 
 
 def _series(series: Series) -> dict[str, Any]:

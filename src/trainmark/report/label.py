@@ -15,6 +15,10 @@ SOMETIMES = (
     "layout",
     "compiler",
     "data",
+    "dataset",
+    "loader",
+    "recipe",
+    "target",
     "device",
     "threads",
 )

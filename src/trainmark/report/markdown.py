@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import Result
-from trainmark.report import fabric_text, framework_markdown, number, scaling_markdown, templating
+from trainmark.report import fabric_text, finish, framework_markdown, number, scaling_markdown, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import Section, sections
 from trainmark.report.frameworks import FrameworkTable, tables_of
@@ -50,6 +50,7 @@ class _Page:
             "about": plain(document.about),
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
+            "finishes": self.finishes(),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
             "scaled": [self.scaled(found) for found in scaling_tables(document.results, t)],
@@ -90,6 +91,15 @@ class _Page:
             table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({4, 5, 9})),
             "<br>\n".join(lines),
         )
+
+    def finishes(self) -> str:
+        rows = finish.finish_rows(self.document.results)
+        if not rows:
+            return ""
+        shown = finish.columns(rows, self.lang)
+        header = [plain(finish.header(name, rows, self.t)) for name in shown]
+        cells = [[column(row).line for column in shown.values()] for row in rows]
+        return table(header, cells, frozenset(range(1, len(header))))
 
     def frameworks(self, compared: FrameworkTable) -> GroupText:
         return GroupText(

@@ -75,3 +75,19 @@ def duration(seconds: float | None) -> str:
     if seconds is None or not isfinite(seconds):
         return MISSING
     return f"{significant(seconds * 1000, 3)} ms" if seconds < 1 else f"{significant(seconds, 3)} s"
+
+
+def clock(seconds: float | None) -> str:
+    """A duration to read at a glance: `42.1 s`, `12:05`, `1:12:04`."""
+    if seconds is None or not isfinite(seconds):
+        return MISSING
+    if seconds < 60:
+        return duration(seconds)
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def clock_interval(value: Interval | None) -> str:
+    """`[11:58, 12:20]`."""
+    return MISSING if value is None else f"[{clock(value.low)}, {clock(value.high)}]{shortfall(value)}"

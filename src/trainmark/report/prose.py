@@ -30,6 +30,7 @@ def method(document: Document, lang: Lang) -> list[str]:
         t["method_trials"].format(trials=trials),
         t["method_warmup"].format(warmup=warmup),
         t["method_speedup"],
+        *([t["method_finish"]] if any(result.finish for result in document.results) else []),
         *([t["method_frameworks"]] if contests(document.results) else []),
         t["method_doubts"],
     ]

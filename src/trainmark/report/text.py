@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Result
-from trainmark.report import framework_cells, label, number
+from trainmark.report import finish, framework_cells, label, number
 from trainmark.report.document import Document
 from trainmark.report.framework_cells import columns, header
 from trainmark.report.frameworks import FrameworkTable, tables_of
@@ -23,11 +23,24 @@ def result_lines(results: Sequence[Result]) -> list[str]:
 
 
 def document_lines(document: Document) -> list[str]:
-    """The results, and under them the comparison of frameworks where there is one."""
-    lines = result_lines(document.results)
+    """The results, and under them times to train and the comparison of frameworks where there are any."""
+    lines = [*result_lines(document.results), *finish_lines(document.results)]
     for table in tables_of(document):
         lines += ["", *framework_lines(table)]
     return lines
+
+
+def finish_lines(results: Sequence[Result]) -> list[str]:
+    """Times to train under an empty line and their title; nothing where nothing was trained to an end."""
+    rows, t = finish.finish_rows(results), words("en")
+    if not rows:
+        return []
+    shown = finish.columns(rows, "en")
+    head = [one_line(finish.header(name, rows, t)) for name in shown]
+    cells = [[one_line(column(row).line) for column in shown.values()] for row in rows]
+    targets = finish.targets(rows)
+    title = f"{t['finish']} ({targets})" if targets else t["finish"]
+    return ["", one_line(title), *aligned([head, *cells], frozenset(range(1, len(head))))]
 
 
 def framework_lines(table: FrameworkTable) -> list[str]:

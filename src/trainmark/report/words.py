@@ -114,6 +114,58 @@ WORDS: dict[str, tuple[str, str]] = {
         "仅当除版本与布局外其余条件全部相同时，才对不同框架进行比较。一致性表示该框架是否与参考实现训练同一模型："
         "不一致或未检查的框架，其速度可能来自所做之事不同。",
     ),
+    "finish": ("Time to train", "训练时间"),
+    "finish_note": (
+        "The clock of time2train starts with the first rank, right before data is touched, ends with the"
+        " evaluation that crosses the target, and never pauses. AI-Rank's starts with the process. A trial"
+        " that misses the target counts as longer than any that reaches it.",
+        "time2train 从第一个 rank 即将读取数据时开始计时，到达标的那次评测结束为止，中途从不暂停；"
+        "AI-Rank 的计时从进程启动开始。未达标的试验视为比任何达标试验都长。",
+    ),
+    "finish_rates_note": (
+        "Training alone leaves out the first epoch and whatever stands between the epochs; with evaluation is"
+        " all images over all the time. Speed-up by time and by throughput differ where more devices need"
+        " more epochs, or where evaluation and start-up do not shrink.",
+        "“仅训练”不含首个 epoch 及 epoch 之间的一切；“含评测”为全部图像数除以全部时间。"
+        "设备增多后若需更多 epoch，或评测与启动时间不随之缩短，按时间与按吞吐量的加速比就会不同。",
+    ),
+    "time2train": ("time2train", "time2train"),
+    "reached": ("reached", "达标次数"),
+    "airank_clock": ("AI-Rank's clock", "AI-Rank 计时"),
+    "epochs_to_target": ("epochs", "epoch 数"),
+    "best_top1": ("best top-1", "最佳 top-1"),
+    "best_top5": ("top-5 there", "对应 top-5"),
+    "rate_train": ("{unit} training", "{unit} 仅训练"),
+    "rate_whole": ("{unit} with evaluation", "{unit} 含评测"),
+    "of_synthetic": ("of synthetic", "相对合成数据"),
+    "speedup_time": ("speedup by time", "加速比（时间）"),
+    "speedup_throughput": ("speedup by throughput", "加速比（吞吐量）"),
+    "in_epoch": ("epoch {epoch}", "第 {epoch} 个 epoch"),
+    "seeds_from": (", lowest {lowest}", "，最低 {lowest}"),
+    "to_target": ("to {target}", "达到 {target}"),
+    "not_reached": ("{target} not reached", "未达到 {target}"),
+    "training": ("Accuracy and loss", "精度与损失"),
+    "training_note": (
+        "Every seed of the case. Above, the accuracy on the validation set (dotted: top-5), the target dashed"
+        " and the crossing ringed; below, the training loss, as means over stretches of steps.",
+        "该用例的全部种子。上图为验证集精度（点线为 top-5），虚线为目标，圆圈为达标处；"
+        "下图为训练损失，取分段平均。",
+    ),
+    "by_time": ("Time", "时间"),
+    "by_steps": ("Steps", "步数"),
+    "axis_time_s": ("seconds since the run started", "开始后的秒数"),
+    "axis_time_min": ("minutes since the run started", "开始后的分钟数"),
+    "axis_time_h": ("hours since the run started", "开始后的小时数"),
+    "axis_accuracy": ("accuracy (%)", "精度 (%)"),
+    "axis_loss": ("loss", "损失"),
+    "target_line": ("target {target} %", "目标 {target} %"),
+    "seed": ("seed", "种子"),
+    "crossed": ("reached after {time}, epoch {epoch}", "{time} 后达标，第 {epoch} 个 epoch"),
+    "method_finish": (
+        "Trials of a training differ in their seed. Their times to train are summed up by the median with an"
+        " interval from order statistics over the seeds.",
+        "同一训练的各次试验仅种子不同；其训练时间取中位数，区间由各种子的次序统计量给出。",
+    ),
     "steps": ("Step times", "单步耗时"),
     "steps_note": (
         "The median trial of a case. The shaded steps are outside the window and do not count.",
@@ -264,6 +316,10 @@ DOUBTS_ZH: dict[DoubtCode, str] = {
     DoubtCode.WRONG_LAYOUT: "内存布局不当",
     DoubtCode.STRAGGLER: "存在拖慢者",
     DoubtCode.MIXED_ENVIRONMENT: "环境不一致",
+    DoubtCode.RESUMED: "曾中断续训",
+    DoubtCode.TARGET_NOT_REACHED: "未达目标",
+    DoubtCode.ACCURACY_SPREAD: "精度离散大",
+    DoubtCode.RECIPE_CHANGED: "配方有改动",
 }
 
 

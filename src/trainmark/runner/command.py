@@ -12,7 +12,7 @@ from trainmark.errors import nearest
 from trainmark.launch.job import Job
 from trainmark.runner.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.model import Case, Command
+from trainmark.suite.model import STANDARD_RECIPE, Case, Command
 from trainmark.suite.workloads import module
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -33,10 +33,11 @@ def named_interpreter(case: Case) -> str | None:
     return case.python or (python_of(case.framework) if case.framework else None)
 
 
-def command_of(case: Case, code: Path, folder: Path) -> tuple[str, ...]:
+def command_of(case: Case, code: Path, folder: Path, seed: int = 0) -> tuple[str, ...]:
     if isinstance(case.workload, Command):
         return ("sh", "-c", filled_in(case.workload.line, case))
-    words = ("-u", "-m", module(case.workload, str(case.framework)), *arguments(case))
+    program = ("-u", "-m", module(case.workload, str(case.framework)))
+    words = (*program, *arguments(case), *course_arguments(case, seed, checkpoints_of(case, folder)))
     return interpreter(case).command(words, code, folder, [name for name, _ in case.environment])
 
 
@@ -50,10 +51,31 @@ def arguments(case: Case) -> tuple[str, ...]:
         "--layout": case.layout,
         "--data": case.data,
         "--image-size": str(case.image_size),
-        "--steps": str(case.rules.steps),
+        "--recipe": case.recipe if case.recipe != STANDARD_RECIPE else None,
+        "--dataset": case.dataset,
+        "--loader": case.loader,
+        "--on-bad": case.on_bad,
+        "--workers": case.workers and str(case.workers),
+        "--steps": None if case.course else str(case.rules.steps),
+        "--epochs": case.course and case.course.epochs and str(case.course.epochs),
     }
     flags = [name for name, on in (("--compile", case.compile), ("--cuda-graph", case.cuda_graph)) if on]
-    return (*(word for pair in words.items() if pair[1] is not None for word in pair if word), *flags)
+    lines = [("--until", f"{name}={share:g}") for name, share in (case.course.until if case.course else ())]
+    given = [pair for pair in (*words.items(), *lines) if pair[1] is not None]
+    return (*(str(word) for pair in given for word in pair), *flags)
+
+
+def course_arguments(case: Case, seed: int, checkpoints: Path) -> tuple[str, ...]:
+    """Of a training by epochs: every repeat has a seed of its own, and a place to go on from."""
+    if case.course is None:
+        return ()
+    every, kept = case.course.checkpoint_steps, case.course.checkpoints_kept
+    return (
+        *("--seed", str(seed)),
+        *("--checkpoints", str(checkpoints)),
+        *("--checkpoint-steps", str(every)),
+        *("--checkpoints-kept", str(kept)),
+    )
 
 
 def filled_in(line: str, case: Case) -> str:
@@ -72,7 +94,16 @@ def filled_in(line: str, case: Case) -> str:
     return PLACEHOLDER.sub(fill, line)
 
 
-def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None) -> Job:
+def checkpoints_of(case: Case, folder: Path) -> Path:
+    """Where a training by epochs keeps what it can go on from: with its trial, or where the suite says."""
+    kept = case.course and case.course.checkpoint_folder
+    if not kept:
+        return folder / "checkpoints"
+    run, slug, repeat = folder.parts[-4], folder.parts[-2], folder.name.strip(".").removesuffix(".part")
+    return Path(kept) / run / slug / repeat
+
+
+def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed: int = 0) -> Job:
     environment = dict(case.environment)
     inherited = os.environ.get("PYTHONPATH")
     environment["PYTHONPATH"] = f"{code}{os.pathsep}{inherited}" if inherited else str(code)
@@ -81,7 +112,7 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None) -> Jo
         environment.setdefault("OMP_NUM_THREADS", str(threads))
     users_own = isinstance(case.workload, Command) and suite_folder
     return Job(
-        command=command_of(case, code, folder),
+        command=command_of(case, code, folder, seed),
         environment=environment,
         working_folder=Path(suite_folder) if users_own and suite_folder else folder,
         folder=folder,

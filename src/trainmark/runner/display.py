@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from trainmark.runner.follow import Training
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.plan import Trial
 
@@ -11,7 +12,7 @@ from trainmark.suite.plan import Trial
 class Display(Protocol):
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None: ...
 
-    def progress(self, steps: int, rate: float | None) -> None: ...
+    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None: ...
 
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None: ...
 
@@ -24,7 +25,7 @@ class Silence:
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
         return None
 
-    def progress(self, steps: int, rate: float | None) -> None:
+    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
         return None
 
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None:

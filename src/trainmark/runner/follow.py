@@ -1,15 +1,44 @@
-"""A glance at a running trial: how far rank 0 is, and how fast all ranks go."""
+"""A glance at a running trial: how far rank 0 is, how fast all ranks go, and what they have learnt."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.events import Step
+from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import StreamError, decode
 
 RECENT_STEPS = 10
+
+
+@dataclass(frozen=True)
+class EpochSeen:
+    """An epoch that is over, counted from 1; accuracies are None where it was not evaluated."""
+
+    epoch: int
+    step: int
+    elapsed: float
+    rate: float | None
+    loss: float | None
+    top1: float | None = None
+    top5: float | None = None
+    left: float | None = None
+
+
+@dataclass(frozen=True)
+class Training:
+    """Where a training by epochs stands; `left` is the most it can still take, in seconds."""
+
+    epoch: int
+    epochs: int
+    steps: int
+    evaluating: bool
+    loss: float | None
+    top1: float | None
+    left: float | None
+    seen: tuple[EpochSeen, ...]
 
 
 class Follower:
@@ -20,6 +49,9 @@ class Follower:
         self._world_size = world_size
         self._read = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_STEPS)
+        self._rate: float | None = None
+        self._step_seconds: float | None = None
+        self._course: _Course | None = None
         self.steps = 0
 
     def look(self) -> None:
@@ -33,14 +65,127 @@ class Follower:
         self._read += len(whole) + len(newline)
         for line in whole.splitlines():
             with contextlib.suppress(StreamError, OverflowError):
-                event = decode(line)
-                if isinstance(event, Step) and event.mono is not None:
-                    self._recent.append((float(event.mono), float(event.samples or 0.0)))
-                    self.steps = event.step + 1
+                self._take(decode(line))
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, Step) and event.mono is not None:
+            self._recent.append((float(event.mono), float(event.samples or 0.0)))
+            self.steps = event.step + 1
+            self._measure()
+        elif isinstance(event, RunStart):
+            self._recent.clear()
+            if self._course is None:
+                self._course = _Course.of(event)
+            if isinstance(resumed := event.facts.get("resumed_step"), int):
+                self.steps = resumed
+        elif isinstance(event, Mark) and event.facts.get("state") in ("begin", "end"):
+            # The time of an evaluation is nobody's step.
+            self._recent.clear()
+            if event.mono is not None and event.kind == "epoch":
+                self._recent.append((float(event.mono), 0.0))
+        if self._course is not None:
+            self._course.take(event, self.steps, self._world_size, self._step_seconds)
+
+    def _measure(self) -> None:
+        if len(self._recent) < 2 or self._recent[-1][0] <= self._recent[0][0]:
+            return
+        seconds = self._recent[-1][0] - self._recent[0][0]
+        samples = sum(count for _, count in list(self._recent)[1:])
+        self._rate = self._world_size * samples / seconds
+        self._step_seconds = seconds / (len(self._recent) - 1)
 
     @property
     def rate(self) -> float | None:
-        if len(self._recent) < 2 or self._recent[-1][0] <= self._recent[0][0]:
+        return self._rate
+
+    @property
+    def training(self) -> Training | None:
+        """None for a trial that is not trained by epochs."""
+        return self._course.standing(self.steps, self._step_seconds) if self._course else None
+
+
+class _Course:
+    """The epochs of one training, as rank 0 tells them."""
+
+    def __init__(self, epochs: int, steps_per_epoch: int, began: float) -> None:
+        self._epochs, self._steps_per_epoch = epochs, steps_per_epoch
+        self._began = began
+        self._epoch = 0
+        self._evaluating: float | None = None
+        self._evaluations: list[float] = []
+        self._loss: float | None = None
+        self._top1: float | None = None
+        self._epoch_began, self._samples = began, 0.0
+        self._waiting: EpochSeen | None = None
+        self._seen: list[EpochSeen] = []
+
+    @classmethod
+    def of(cls, start: RunStart) -> _Course | None:
+        epochs, steps = start.facts.get("epochs"), start.facts.get("steps_per_epoch")
+        if not isinstance(epochs, int) or not isinstance(steps, int) or start.wall is None:
             return None
-        samples = sum(count for _, count in list(self._recent)[1:])
-        return self._world_size * samples / (self._recent[-1][0] - self._recent[0][0])
+        return cls(epochs, steps, start.wall)
+
+    def take(self, event: Event, steps: int, world_size: int, step_seconds: float | None) -> None:
+        if isinstance(event, Step):
+            self._loss = event.loss if event.loss is not None else self._loss
+            self._samples += world_size * float(event.samples or 0.0)
+        elif isinstance(event, RunEnd):
+            self._show(self._waiting)
+        elif isinstance(event, Mark) and event.wall is not None:
+            epoch, state = event.facts.get("epoch"), event.facts.get("state")
+            if not isinstance(epoch, int):
+                return
+            if (event.kind, state) == ("epoch", "begin"):
+                self._show(self._waiting)
+                self._epoch, self._epoch_began, self._samples = epoch, event.wall, 0.0
+            elif (event.kind, state) == ("epoch", "end"):
+                took = event.wall - self._epoch_began
+                rate = self._samples / took if took > 0 else None
+                self._waiting = EpochSeen(epoch + 1, steps, event.wall - self._began, rate, self._loss)
+            elif (event.kind, state) == ("eval", "begin"):
+                self._evaluating = event.wall
+            elif (event.kind, state) == ("eval", "end"):
+                self._evaluated(event, event.wall, steps, step_seconds)
+
+    def _evaluated(self, event: Mark, wall: float, steps: int, step_seconds: float | None) -> None:
+        if self._evaluating is not None:
+            self._evaluations.append(wall - self._evaluating)
+        self._evaluating = None
+        self._top1 = _share(event.facts.get("top1"))
+        if (done := self._waiting) is not None:
+            left = self._left(steps, step_seconds)
+            top5 = _share(event.facts.get("top5"))
+            elapsed = wall - self._began
+            self._show(
+                EpochSeen(done.epoch, done.step, elapsed, done.rate, done.loss, self._top1, top5, left)
+            )
+
+    def _show(self, seen: EpochSeen | None) -> None:
+        if seen is not None:
+            self._seen.append(seen)
+        self._waiting = None
+
+    def _left(self, steps: int, step_seconds: float | None) -> float | None:
+        """The steps left at the current rate, and as many evaluations an epoch as there were so far."""
+        if step_seconds is None or not steps:
+            return None
+        epochs_done = steps / self._steps_per_epoch
+        usual = sum(self._evaluations) / max(1.0, round(epochs_done)) if self._evaluations else 0.0
+        return max(0.0, self._epochs - epochs_done) * (self._steps_per_epoch * step_seconds + usual)
+
+    def standing(self, steps: int, step_seconds: float | None) -> Training:
+        return Training(
+            epoch=self._epoch + 1,
+            epochs=self._epochs,
+            steps=self._epochs * self._steps_per_epoch,
+            evaluating=self._evaluating is not None,
+            loss=self._loss,
+            top1=self._top1,
+            left=self._left(steps, step_seconds),
+            seen=tuple(self._seen),
+        )
+
+
+def _share(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from trainmark.measure.key import Key
-from trainmark.suite.model import Case
+from trainmark.suite.model import STANDARD_RECIPE, Case
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
@@ -27,4 +28,8 @@ def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
         devices_per_node=case.topology.devices_per_node,
         device=device,
         threads=case.threads or case.fair_threads,
+        recipe=Path(case.recipe).stem if case.recipe and case.recipe != STANDARD_RECIPE else None,
+        loader=case.loader,
+        dataset=Path(case.dataset).name if case.dataset else None,
+        target=case.course.target if case.course else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ def prepare(name: str, overrides: Sequence[str] = (), choice: Choice = Choice())
 
 def prepare_again(text: str, folder: str | None, choice: Choice = Choice()) -> Prepared:  # noqa: B008
     """A run's own suite, for going on with it."""
-    return _prepared(lambda here: replace(load.parse(text, "suite.yaml", here=here), folder=folder), choice)
+    return _prepared(lambda here: load.placed(load.parse(text, "suite.yaml", here=here), folder), choice)
 
 
 def _prepared(suite_for: Callable[[Topology], Suite], choice: Choice) -> Prepared:
@@ -87,6 +87,11 @@ def pythons(cases: Sequence[Case]) -> list[str]:
 def _checked(suite: Suite) -> Suite:
     for case in suite.cases:
         _check_command(case)
+        if case.loader and not case.dataset:
+            raise SuiteError(
+                "images need a set to come from; name its folder with --dataset "
+                "(`trainmark data make` makes one)."
+            )
         for name, _ in case.environment:
             if is_secret(name):
                 raise UserError(

@@ -109,7 +109,8 @@ def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
 
 def _job(run: RunFolder, prepared: Prepared, trial: Trial) -> Job:
     part = run.trial(trial.case.slug, trial.repeat).part
-    return job_of(trial.case, part.absolute(), run.code.absolute(), prepared.suite.folder)
+    seed = prepared.plan.seed + trial.repeat - 1
+    return job_of(trial.case, part.absolute(), run.code.absolute(), prepared.suite.folder, seed)
 
 
 def _by_node(

@@ -93,6 +93,7 @@ def bench_of(
         gpus=prepared.gpus,
         facts=prepared.facts,
         suite_folder=prepared.suite.folder,
+        seed=prepared.plan.seed,
         display=display,
         stop_asked=stop_asked,
     )

@@ -25,7 +25,7 @@ from trainmark.measure.trace import trace_of
 from trainmark.measure.trial import Rules, measure_trial
 from trainmark.readers.registry import reader
 from trainmark.readers.trials.output import Output
-from trainmark.runner.command import job_of
+from trainmark.runner.command import checkpoints_of, job_of
 from trainmark.runner.display import Display
 from trainmark.runner.follow import Follower
 from trainmark.runner.identity import key_of
@@ -56,6 +56,7 @@ class Bench:
     gpus: Sequence[int]
     facts: Mapping[str, Mapping[str, Any]]
     suite_folder: str | None
+    seed: int
     display: Display
     stop_asked: Callable[[], bool]
 
@@ -63,29 +64,44 @@ class Bench:
 def run_trial(trial: Trial, bench: Bench) -> TrialRecord:
     """Tries again after transient ends only, and says so; the last attempt is the trial."""
     place = bench.run.trial(trial.case.slug, trial.repeat)
-    place.recover()
+
+    def set_aside(reason: str) -> None:
+        """Unless the training can go on from what it kept: then the next attempt does, in the same folder."""
+        if not goes_on(trial.case, place.part):
+            place.set_aside(place.part, reason)
+
+    if place.part.exists():  # a harness that was killed left it
+        set_aside(Outcome.INTERRUPTED.value)
     retries: list[str] = []
     while True:
         record, judgement = _attempt(trial, bench, tuple(retries))
         if judgement.outcome is not Outcome.OK:
             require_room(place.part)
         if judgement.outcome is Outcome.INTERRUPTED:
-            place.set_aside(place.part, Outcome.INTERRUPTED.value)
+            set_aside(Outcome.INTERRUPTED.value)
             return record
         again = judgement.transient and len(retries) < trial.case.rules.retries
         if judgement.outcome is Outcome.LOST:
             again = bench.nodes.lost(judgement.node, trial.case.topology.nodes, bench.display.note)
         if not again:
+            if judgement.outcome is Outcome.OK:
+                shutil.rmtree(checkpoints_of(trial.case, place.part.absolute()), ignore_errors=True)
             place.finish(record)
             return record
         bench.display.note(f"{trial.id}: {judgement.detail}; trying again")
-        place.set_aside(place.part, judgement.outcome.value)
+        set_aside(judgement.outcome.value)
         retries.append(f"{judgement.outcome.value}: {judgement.detail}")
+
+
+def goes_on(case: Case, part: Path) -> bool:
+    """Whether a trial that was cut short has a checkpoint to go on from."""
+    return case.course is not None and any(checkpoints_of(case, part.absolute()).glob("step-*"))
 
 
 def _attempt(trial: Trial, bench: Bench, retries: tuple[str, ...]) -> tuple[TrialRecord, Judgement]:
     case, place = trial.case, bench.run.trial(trial.case.slug, trial.repeat)
-    job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder)
+    seed = bench.seed + trial.repeat - 1
+    job = job_of(case, place.part.absolute(), bench.run.code.absolute(), bench.suite_folder, seed)
     place.begin(spec_of(trial, job), bench.environment)
     started = time.time()
     ending = _carry_out(job, case, bench)
@@ -138,7 +154,7 @@ def _carry_out(job: Job, case: Case, bench: Bench) -> Ending:
 
     def tick() -> None:
         follower.look()
-        bench.display.progress(follower.steps, follower.rate)
+        bench.display.progress(follower.steps, follower.rate, follower.training)
 
     began = time.monotonic()
     try:
@@ -182,12 +198,17 @@ def figure_of(case: Case, key: Key, folder: Path) -> TrialFigure:
     samples = [event for event in _samples(folder / SAMPLES) if isinstance(event, DeviceSample)]
     return measure_trial(
         trace,
-        Rules(warmup_steps=case.rules.warmup_steps),
+        Rules(warmup_steps=_warmup_steps(case, len(trace.ends))),
         key=key,
         samples=samples,
         flops_per_sample=trace.facts.get("flops_per_sample"),
         known_peak_flops=known_peak_flops(key.device or "", case.precision or ""),
     )
+
+
+def _warmup_steps(case: Case, steps: int) -> int:
+    """Of a training to a finish line no more than half: it may have crossed it soon."""
+    return min(case.rules.warmup_steps, steps // 2) if case.course else case.rules.warmup_steps
 
 
 def keep_events(folder: Path, events: Sequence[Event]) -> None:

@@ -17,12 +17,13 @@ from trainmark.store.run import RunFolder, all_runs
 INDEX = "index.duckdb"
 TYPES = {
     "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
-    " loss_scale layout compiler data device unit verdict doubts environment",
+    " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment",
     "BIGINT": "repeat image_size batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
-    " retries threads",
+    " retries threads epochs_to_target",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"
-    " samples_per_joule mfu"
+    " samples_per_joule mfu time2train airank_seconds best_top1 best_top5 train_rate whole_rate"
     " started seconds",
+    "BOOLEAN": "reached",
 }
 COLUMNS = {name: kind for kind, names in TYPES.items() for name in names.split()}
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from trainmark.measure.figure import Finish
 from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, all_runs
 from trainmark.store.trial import TrialRecord
@@ -40,6 +41,22 @@ def run_row(run: RunFolder) -> dict[str, Any]:
     }
 
 
+FINISH = (
+    "reached",
+    "time2train",
+    "airank_seconds",
+    "epochs_to_target",
+    "best_top1",
+    "best_top5",
+    "train_rate",
+    "whole_rate",
+)
+
+
+def _finish_row(finish: Finish | None) -> dict[str, Any]:
+    return {name: getattr(finish, name, None) for name in FINISH}
+
+
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
     """One trial, flat: what the index and the data frame hold."""
     figure = record.figure
@@ -66,6 +83,7 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "communication_share": shares.communication if shares else None,
         "samples_per_joule": figure.samples_per_joule if figure else None,
         "mfu": figure.utilisation.value if figure and figure.utilisation else None,
+        **_finish_row(figure.finish if figure else None),
         "doubts": ",".join(doubt.code.value for doubt in figure.doubts) if figure else "",
         "retries": len(record.retries),
         "started": record.started,

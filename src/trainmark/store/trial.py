@@ -58,7 +58,7 @@ class TrialFolder:
         self.part = case / f".{repeat:02d}.part"
 
     def begin(self, spec: TrialSpec, environment: Any) -> Path:
-        self.part.mkdir(parents=True)
+        self.part.mkdir(parents=True, exist_ok=True)  # there where a training goes on from its checkpoint
         self.describe(spec, environment)
         return self.part
 
@@ -76,11 +76,6 @@ class TrialFolder:
         while (aside := self.done.with_name(f"{self.done.name}.{reason}-{number}")).exists():
             number += 1
         folder.rename(aside)
-
-    def recover(self) -> None:
-        """After a kill: what lies half-written was interrupted."""
-        if self.part.exists():
-            self.set_aside(self.part, "interrupted")
 
 
 def read_trial(folder: Path) -> TrialRecord:

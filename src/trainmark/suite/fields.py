@@ -9,10 +9,11 @@ from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ANY, Command, Container, Repeats
+from trainmark.suite.model import ANY, STANDARD_RECIPE, Command, Container, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 
 POWERS_OF_TWO = "powers-of-two"
+IMAGES = "images"
 ALL = "all"
 
 
@@ -109,7 +110,15 @@ CASE_FIELDS: dict[str, Field] = {
     "layout": Field(values.one_of("NCHW", "NHWC", ANY), "NCHW", axis=True, ours=True),
     "compile": Field(values.flag, False, axis=True),
     "cuda_graph": Field(values.flag, False, axis=True),
-    "data": Field(values.one_of("synthetic", "synthetic-host"), "synthetic", axis=True, ours=True),
+    "data": Field(values.one_of("synthetic", "synthetic-host", IMAGES), None, axis=True),
+    "dataset": Field(values.text, None),
+    "loader": Field(values.one_of("host", "own", "dali-cpu", "dali-gpu"), "host", axis=True),
+    "workers": Field(values.count, None),
+    "on_bad": Field(values.one_of("stop", "skip"), "stop"),
+    "recipe": Field(values.text, STANDARD_RECIPE, axis=True, ours=True),
+    "epochs": Field(values.count, None),
+    "until": Field(section(top1=values.share, top5=values.share), {}),
+    "checkpoint": Field(section(steps=values.count_or_none, keep=values.count, folder=values.text), {}),
     "image_size": Field(values.count, 224, axis=True, ours=True),
     "batch_per_device": Field(values.count, 32, axis=True),
     "topology": Field(topology, Topology(1, 1), axis=True),

@@ -14,8 +14,8 @@ from trainmark import yaml_source
 from trainmark.errors import nearest
 from trainmark.suite import workloads
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.fields import ALL, CASE_FIELDS, POWERS_OF_TWO, SUITE_FIELDS
-from trainmark.suite.model import ANY, Case, Command, Rules, Suite
+from trainmark.suite.fields import ALL, CASE_FIELDS, IMAGES, POWERS_OF_TWO, SUITE_FIELDS
+from trainmark.suite.model import ANY, Case, Command, Course, Rules, Suite
 from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
 from trainmark.suite.values import NAME
 from trainmark.yaml_source import Source
@@ -23,6 +23,7 @@ from trainmark.yaml_source import Source
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
 MOST_CASES = 2000
+LONGEST_COURSE = 30 * 86400.0  # seconds: training to a finish line is not given up for being long
 
 
 def built_in_names() -> list[str]:
@@ -44,7 +45,23 @@ def find(name: str) -> Path:
 def load(name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
     path = find(name)
     suite = parse(read_text(path), path.name, overrides, here)
-    return replace(suite, folder=None if path.parent == BUILT_IN else str(path.resolve().parent))
+    return placed(suite, None if path.parent == BUILT_IN else str(path.resolve().parent))
+
+
+def placed(suite: Suite, folder: str | None) -> Suite:
+    """With the folder that its relative paths count from; a built-in one has none."""
+    origin = Path(folder or Path.cwd())
+
+    def at(path: str | None) -> str | None:
+        return path and str(origin / Path(path).expanduser())
+
+    def with_paths(case: Case) -> Case:
+        own_recipe = case.recipe is not None and case.recipe.endswith(".json")
+        course = case.course and replace(case.course, checkpoint_folder=at(case.course.checkpoint_folder))
+        recipe = at(case.recipe) if own_recipe else case.recipe
+        return replace(case, dataset=at(case.dataset), recipe=recipe, course=course)
+
+    return replace(suite, folder=folder, cases=tuple(map(with_paths, suite.cases)))
 
 
 def read_text(path: Path) -> str:
@@ -180,6 +197,15 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         raise SuiteError(f"{at('framework')}: {workload} has no framework '{framework}'{known}")
     limits = read["limits"]
     topology: Topology = read["topology"]
+    course = _course(read, at)
+    if read["data"] is None and not isinstance(workload, Command):
+        read = {**read, "data": IMAGES if read["dataset"] else "synthetic"}
+    of_images = read["data"] == IMAGES and not isinstance(workload, Command)
+    if course and not of_images:
+        raise SuiteError(
+            f"{at('until' if course.until else 'epochs')}: epochs and finish lines are for built-in "
+            "workloads with data: images."
+        )
     return Case(
         workload=workload,
         framework=framework,
@@ -199,14 +225,35 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         python=read["python"],
         container=read["container"],
         environment=tuple(sorted(read["environment"].items())),
+        dataset=read["dataset"] if of_images else None,
+        loader=read["loader"] if of_images else None,
+        workers=read["workers"] if of_images else None,
+        on_bad=read["on_bad"] if of_images else None,
+        recipe=read["recipe"],
+        course=course,
         rules=Rules(
             repeats=read["repeats"],
             warmup_steps=read["warmup"].get("steps", Rules.warmup_steps),
             measure_steps=read["measure"].get("steps", Rules.measure_steps),
-            trial_limit=limits.get("trial", Rules.trial_limit),
+            trial_limit=limits.get("trial", LONGEST_COURSE if course else Rules.trial_limit),
             silence_limit=limits.get("silence", Rules.silence_limit),
             retries=read["retries"],
         ),
+    )
+
+
+def _course(read: Mapping[str, Any], at: Callable[[str], str]) -> Course | None:
+    until, kept = read["until"], read["checkpoint"]
+    if not until and read["epochs"] is None:
+        if kept:
+            raise SuiteError(f"{at('checkpoint')}: checkpoints are for training with 'epochs' or 'until'.")
+        return None
+    return Course(
+        epochs=read["epochs"],
+        until=tuple(sorted(until.items())),
+        checkpoint_steps=kept.get("steps", Course.checkpoint_steps),
+        checkpoints_kept=kept.get("keep", Course.checkpoints_kept),
+        checkpoint_folder=kept.get("folder"),
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from trainmark.suite.topology import Topology
 
 ANY = "any"  # a layout that is still to be chosen
+STANDARD_RECIPE = "ngc-90"
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,25 @@ class Container:
     image: str
     runtime: str = "docker"
     options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Course:
+    """Training by epochs: how many at most, the finish line, and what is kept to go on from.
+
+    `epochs` None is as many as the recipe has; `until` pairs a measure with the share to be reached.
+    """
+
+    epochs: int | None = None
+    until: tuple[tuple[str, float], ...] = ()
+    checkpoint_steps: int = 0
+    checkpoints_kept: int = 2
+    checkpoint_folder: str | None = None
+
+    @property
+    def target(self) -> str:
+        """`top1=0.761`, or how long it goes on where there is no line to cross."""
+        return ",".join(f"{name}={share:g}" for name, share in self.until) or f"epochs={self.epochs}"
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,12 @@ class Case:
     python: str | None = None
     container: Container | None = None
     environment: tuple[tuple[str, str], ...] = ()
+    dataset: str | None = None
+    loader: str | None = None
+    workers: int | None = None
+    on_bad: str | None = None
+    recipe: str | None = None
+    course: Course | None = None
     rules: Rules = Rules()
 
     @property
@@ -99,6 +126,9 @@ class Case:
             "compile" if self.compile else "",
             "graph" if self.cuda_graph else "",
             "host" if self.data == "synthetic-host" else "",
+            f"images-{self.loader}" if self.loader else "",
+            Path(self.recipe).stem if self.recipe not in (None, STANDARD_RECIPE) else "",
+            self.course.target.replace("=", "-").replace(",", "-") if self.course else "",
             f"s{self.image_size}" if self.image_size not in (None, 224) else "",
             f"t{self.threads}" if self.threads else "",
             self.variant or "",

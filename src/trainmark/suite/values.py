@@ -97,6 +97,15 @@ def relative_width(value: Any) -> float:
     return float(found[1]) / 100
 
 
+def share(value: Any) -> float:
+    """0.761 from `0.761` or `76.1%`."""
+    if isinstance(value, str) and (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())):
+        value = float(found[1]) / 100
+    if not _is_number(value) or not 0 < value <= 1:
+        raise ValueError(f"takes a share such as 0.761 or 76.1%, not {short(value)}")
+    return float(value)
+
+
 def string_map(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ValueError(f"takes NAME: value pairs, not {short(value)}")

@@ -15,7 +15,7 @@ def frameworks(workload: str) -> tuple[str, ...]:
 
 @cache
 def built_in() -> tuple[str, ...]:
-    return tuple(sorted(p.name for p in FOLDER.iterdir() if (p / "__init__.py").exists()))
+    return tuple(sorted(p.name for p in FOLDER.iterdir() if (p / "shared").is_dir()))
 
 
 def module(workload: str, framework: str) -> str:

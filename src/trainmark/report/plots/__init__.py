@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmark.report.document import Document
 from trainmark.report.frameworks import tables_of
 from trainmark.report.group import by_series
-from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps
+from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps, training
 from trainmark.report.plots.plot import Plot
 from trainmark.report.scaling import scaling_tables
 
@@ -18,6 +18,7 @@ def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:
     # Where every series stands among the frameworks, one plot of them all would only show it again.
     others = () if compared.issuperset(result.key for result in document.results) else groups
     drawn = (
+        training.plot(document.curves, t),
         frameworks.bars(tables, t),
         frameworks.scaling(tables, t),
         scaling.throughput(others, t),

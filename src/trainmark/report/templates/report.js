@@ -53,7 +53,9 @@
     const chosen = plot.figures[select ? select.selectedIndex : 0];
     const view = pressed ? chosen.views[pressed.textContent] : {};
     const style = getComputedStyle(root);
-    const data = chosen.data.map((trace) =>
+    // What belongs to one view is drawn in that one only.
+    const seen = chosen.data.filter((trace) => !trace.view || trace.view === pressed.textContent);
+    const data = seen.map(({ view: _, ...trace }) =>
       trace.legendgroup === undefined ? trace : { ...trace, visible: !hidden.has(trace.legendgroup) });
     return Plotly.react(
       figure.querySelector(".plot"), painted(data, style),

@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in plain JAX: the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in plain JAX: the model, the data, the step, main."""
 
 import ctypes
 import functools
@@ -16,6 +16,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from trainmark import probe
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.jax import Pass, resnet50
 from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 from trainmark.workloads.resnet50.shared.own_address import own_address
 
@@ -26,73 +28,6 @@ RANKS = "ranks"  # the one axis of the mesh: a device of each rank
 FIRST_SCALE, GROWTH_INTERVAL = 2.0**16, 2000  # of the dynamic loss scale
 
 # The model
-
-
-class Pass(NamedTuple):
-    """One forward pass: the weights by canonical name, and what the batch norms see of the batch."""
-
-    weights: dict
-    moments: dict
-    layout: str
-
-
-def bottleneck(net, name, x, stride):
-    y = jax.nn.relu(batch_norm(net, name + ".norm1", conv(net, name + ".conv1", x)))
-    y = conv(net, name + ".conv2", y, stride)  # v1.5: the stride is here
-    y = jax.nn.relu(batch_norm(net, name + ".norm2", y))
-    y = batch_norm(net, name + ".norm3", conv(net, name + ".conv3", y))
-    if name + ".shortcut.conv.weight" in net.weights:
-        x = batch_norm(net, name + ".shortcut.norm", conv(net, name + ".shortcut.conv", x, stride))
-    return jax.nn.relu(y + x)
-
-
-def resnet50(net, x):
-    x = jax.nn.relu(batch_norm(net, "stem.norm", conv(net, "stem.conv", x, 2)))
-    x = max_pool(net, x)
-    index = 0
-    for stage, (depth, _) in enumerate(recipe.STAGES):
-        for block in range(depth):
-            x = bottleneck(net, f"blocks.{index}", x, stride=2 if block == 0 and stage > 0 else 1)
-            index += 1
-    x = x.mean(axis=(net.layout.index("H"), net.layout.index("W")))
-    weight, bias = net.weights["classifier.weight"], net.weights["classifier.bias"]
-    return x @ weight.astype(x.dtype).T + bias.astype(x.dtype)
-
-
-def conv(net, name, x, stride=1):
-    """In the precision of `x`. The layout names the axes; how they lie in memory is XLA's choice."""
-    weight = net.weights[name + ".weight"].astype(x.dtype)
-    border = weight.shape[-1] // 2
-    axes = (net.layout, "OIHW", net.layout)
-    return lax.conv_general_dilated(
-        x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes
-    )
-
-
-def batch_norm(net, name, x):
-    """In float32; both moments from one reading of `x`, as deviations from some pixel of each channel.
-
-    Without that, the variance of a channel far from zero would be the small difference of two large numbers.
-    """
-    channel = net.layout.index("C")
-    others = tuple(axis for axis in range(4) if axis != channel)
-    along = functools.partial(jnp.expand_dims, axis=others)
-    middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
-    origin = lax.stop_gradient(x[middle].astype(jnp.float32))
-    shifted = x.astype(jnp.float32) - along(origin)
-    mean = shifted.mean(others)
-    variance = jnp.maximum((shifted**2).mean(others) - mean**2, 0.0)
-    net.moments.update({name + ".mean": mean + origin, name + ".variance": variance})
-    scale = net.weights[name + ".scale"] * lax.rsqrt(variance + recipe.BATCH_NORM_EPSILON)
-    bias = net.weights[name + ".bias"] - mean * scale
-    return (shifted * along(scale) + along(bias)).astype(x.dtype)
-
-
-def max_pool(net, x):
-    window = [3 if axis in "HW" else 1 for axis in net.layout]
-    strides = [2 if axis in "HW" else 1 for axis in net.layout]
-    border = [(1, 1) if axis in "HW" else (0, 0) for axis in net.layout]
-    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
 
 
 def initial(seed):
@@ -120,7 +55,9 @@ def batches(opt, own):
         return itertools.repeat(place(opt, own, *synthetic.batches(opt, 1)[0]))
     host = own.with_memory_kind("pinned_host") if opt.device == "cuda" else own
     pool = [place(opt, host, *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
-    return copied(pool, own) if opt.device == "cuda" else itertools.cycle(pool)
+    if opt.device == "cpu":
+        return itertools.cycle(pool)
+    return sent(jax.device_put(batch, own) for batch in itertools.cycle(pool))
 
 
 def place(opt, own, images, labels):
@@ -131,14 +68,28 @@ def place(opt, own, images, labels):
     return put(images), put(labels.astype(np.int32))
 
 
-def copied(pool, own):
-    """The batches of the pool in turn, each on its way to the device while the one before is in use."""
-    arriving = None
-    for batch in itertools.cycle(pool):
-        following = jax.device_put(batch, own)
-        if arriving is not None:
-            yield arriving
+def normalised(opt, own, loaded):
+    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+    put = functools.partial(jax.make_array_from_process_local_data, own)
+    for pixels, labels in sent((put(pixels), put(labels.astype(np.int32))) for pixels, labels in loaded):
+        yield numbers(pixels, opt.layout), labels
+        pixels.block_until_ready()  # the loader writes a batch anew when two more are asked for
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def numbers(pixels, layout):
+    images = (pixels.astype(jnp.float32) - jnp.array(augment.MEAN)) / jnp.array(augment.DEVIATION)
+    return images if layout == "NHWC" else images.transpose(0, 3, 1, 2)
+
+
+def sent(source):
+    """Batches for the device, each on its way there while the one before is in use."""
+    arriving = next(source, None)
+    for following in source:
+        yield arriving
         arriving = following
+    if arriving is not None:
+        yield arriving
 
 
 # The step
@@ -158,23 +109,31 @@ SPREAD = State(weights=P(), momenta=P(), statistics=P(RANKS), scale=P(), good_st
 
 
 def compiled(opt, mesh):
-    step = jax.shard_map(
+    """The step, and the count of what is right: each rank's own, with its own batch."""
+    spread = functools.partial(
+        jax.shard_map, mesh=mesh, check_vma=False
+    )  # with it JAX would sum up gradients
+    step = spread(
         functools.partial(update, opt),
-        mesh=mesh,
-        in_specs=(SPREAD, P(RANKS), P(RANKS), P()),
+        in_specs=(SPREAD, P(RANKS), P(RANKS), P(), P()),
         out_specs=(SPREAD, P(RANKS)),
-        check_vma=False,  # with it JAX would sum up gradients that are averaged below
     )
-    return jax.jit(step, donate_argnums=0)
+    counting = spread(
+        functools.partial(count, opt), in_specs=(SPREAD, P(RANKS), P(RANKS)), out_specs=P(RANKS)
+    )
+    return jax.jit(step, donate_argnums=0), jax.jit(counting)
 
 
-def update(opt, state, images, labels, rate):
+def update(opt, state, images, labels, rate, kept):
     """Forward, backward and update as each rank does it; loss and statistics stay its own."""
 
     def scaled_loss(weights):
         net = Pass(weights, {}, opt.layout)
-        logits = resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32)))
-        loss = smoothed_cross_entropy(logits.astype(jnp.float32), labels)
+        loss = (
+            mixed_loss(opt, net, images, labels, kept)
+            if opt.recipe.mixup
+            else own_loss(opt, net, images, labels)
+        )
         return loss * state.scale, (loss, net.moments)
 
     gradients, (loss, moments) = jax.grad(scaled_loss, has_aux=True)(state.weights)
@@ -184,24 +143,60 @@ def update(opt, state, images, labels, rate):
         good = jnp.all(jnp.stack([jnp.isfinite(gradient).all() for gradient in gradients.values()]))
         if opt.loss_scale == "dynamic":
             scale, good_steps = rescaled(scale, good_steps, good)
+    is_lars = opt.recipe.optimizer == "lars"
     weights, momenta = {}, {}
     for name, weight in state.weights.items():
         gradient = gradients[name] / state.scale
-        if tensors.is_decayed(name):
-            gradient += recipe.WEIGHT_DECAY * weight
-        momentum = recipe.MOMENTUM * state.momenta[name] + gradient
+        if is_lars:
+            gradient = at_own_rate(opt.recipe, weight, gradient, rate)
+        elif tensors.is_decayed(name):
+            gradient += opt.recipe.weight_decay * weight
+        momentum = opt.recipe.momentum * state.momenta[name] + gradient
         momenta[name] = jnp.where(good, momentum, state.momenta[name])
-        weights[name] = jnp.where(good, weight - rate * momentum, weight)
+        weights[name] = jnp.where(good, weight - (momentum if is_lars else rate * momentum), weight)
     share = recipe.BATCH_NORM_MOMENTUM
     statistics = {name: (1 - share) * old + share * moments[name] for name, old in state.statistics.items()}
     return State(weights, momenta, statistics, scale, good_steps), loss[None]
 
 
-def smoothed_cross_entropy(logits, labels):
+def logits(opt, net, images):
+    return resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32))).astype(jnp.float32)
+
+
+def own_loss(opt, net, images, labels):
+    return smoothed_cross_entropy(logits(opt, net, images), labels, opt.recipe.label_smoothing)
+
+
+def mixed_loss(opt, net, images, labels, kept):
+    """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+    seen = logits(opt, net, kept * images + (1 - kept) * images[::-1])
+    both = labels, labels[::-1]
+    own, other = (smoothed_cross_entropy(seen, each, opt.recipe.label_smoothing) for each in both)
+    return kept * own + (1 - kept) * other
+
+
+def smoothed_cross_entropy(logits, labels, smoothing):
     logarithms = jax.nn.log_softmax(logits)
     of_label = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
-    smoothing = recipe.LABEL_SMOOTHING
     return -(1 - smoothing) * of_label.mean() - smoothing * logarithms.mean()
+
+
+def at_own_rate(by, weight, gradient, rate):
+    """The gradient becomes a step, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+    if weight.ndim == 1:  # batch norm and bias
+        return rate * gradient
+    weights, length = jnp.linalg.norm(weight.ravel()), jnp.linalg.norm(gradient.ravel())
+    trust = by.trust * weights / (length + by.weight_decay * weights)
+    trust = jnp.where((weights > 0) & (length > 0), trust, 1.0)
+    return rate * trust * (gradient + by.weight_decay * weight)
+
+
+def count(opt, state, images, labels):
+    """How many are right, and right within five, by the running statistics."""
+    net = Pass(state.weights, state.statistics, opt.layout, training=False)
+    best = lax.top_k(logits(opt, net, images), 5)[1]
+    right = best == labels[:, None]
+    return jnp.stack([right[:, 0].sum(), right.sum()])
 
 
 def rescaled(scale, good_steps, good):
@@ -222,7 +217,8 @@ class Training:
         mesh = begin(opt)
         self.device = jax.local_devices()[0]
         self.all, self.own = NamedSharding(mesh, P()), NamedSharding(mesh, P(RANKS))
-        self.take = compiled(opt, mesh)
+        self.take, self.count = compiled(opt, mesh)
+        self.gather = jax.jit(lambda spread: spread, out_shardings=self.all)
         self.losses = clocks.LossClock(lambda loss: loss.item()) if opt.device == "cuda" else None
         self.load(initial(opt.seed))
 
@@ -232,8 +228,11 @@ class Training:
     def place(self, images, labels):
         return place(self.opt, self.own, images, labels)
 
-    def step(self, images, labels, rate):
-        self.state, loss = self.take(self.state, images, labels, np.float32(rate))
+    def feed(self, loaded):
+        return normalised(self.opt, self.own, loaded)
+
+    def step(self, images, labels, rate, kept=1.0):
+        self.state, loss = self.take(self.state, images, labels, np.float32(rate), np.float32(kept))
         return loss
 
     def read(self, loss):
@@ -241,27 +240,41 @@ class Training:
         mine.copy_to_host_async()
         return self.losses.read(mine) if self.losses else mine.item
 
+    def evaluate(self, images, labels):
+        mine = self.count(self.state, images, labels).addressable_data(0)
+        mine.copy_to_host_async()
+        return functools.partial(np.asarray, mine)
+
+    def total(self, numbers):
+        # JAX has no float64 unless all is: it carries their bits.
+        own = np.array([numbers], np.float64).view(np.uint32)
+        of_all = self.gather(jax.make_array_from_process_local_data(self.own, own))
+        return np.array(of_all.addressable_data(0)).view(np.float64).sum(axis=0).tolist()
+
     def parameters(self):
         return sum(weight.size for weight in self.state.weights.values())
 
-    def load(self, values):
+    def load(self, values, momenta=None, rest=None):
         put = jax.make_array_from_process_local_data
         trained = {name: value for name, value in values.items() if not tensors.is_statistic(name)}
-        scale = 1.0
-        if self.opt.precision == "amp":
-            scale = FIRST_SCALE if self.opt.loss_scale == "dynamic" else self.opt.loss_scale
+        momenta = momenta or {name: np.zeros_like(value) for name, value in trained.items()}
+        rest = rest or {"scale": first_scale(self.opt), "good_steps": 0}
         self.state = State(
             weights={name: put(self.all, value) for name, value in trained.items()},
-            momenta={name: put(self.all, np.zeros_like(value)) for name, value in trained.items()},
+            momenta={name: put(self.all, momenta[name]) for name in trained},
             statistics={name: put(self.own, values[name]) for name in values if name not in trained},
-            scale=put(self.all, np.float32(scale)),
-            good_steps=put(self.all, np.int32(0)),
+            scale=put(self.all, np.float32(rest["scale"])),
+            good_steps=put(self.all, np.int32(rest["good_steps"])),
         )
 
     def tensors(self):
-        named = {**self.state.weights, **self.state.statistics}
-        # Copied: on the CPU an array could share the memory that the next step writes.
-        return {name: np.array(value.addressable_data(0)) for name, value in named.items()}
+        return on_host({**self.state.weights, **self.state.statistics})
+
+    def momenta(self):
+        return on_host(self.state.momenta)
+
+    def rest(self):
+        return on_host({"scale": self.state.scale, "good_steps": self.state.good_steps})
 
     def clock(self):
         return self.losses
@@ -284,6 +297,17 @@ class Training:
     def close(self):
         if self.opt.world_size > 1:
             jax.distributed.shutdown()
+
+
+def first_scale(opt):
+    if opt.precision != "amp":
+        return 1.0
+    return FIRST_SCALE if opt.loss_scale == "dynamic" else opt.loss_scale
+
+
+def on_host(named):
+    # Copied: on the CPU an array could share the memory that the next step writes.
+    return {name: np.array(value.addressable_data(0)) for name, value in named.items()}
 
 
 def begin(opt):
@@ -336,6 +360,8 @@ def check(opt):
         raise options.Refusal("JAX compiles the whole step in any case; leave compile out.")
     if opt.cuda_graph:
         raise options.Refusal("XLA itself chooses what it captures in CUDA graphs; leave cuda_graph out.")
+    if opt.loader != "host":
+        raise options.Refusal("JAX has no loader of its own, and DALI feeds PyTorch only; use loader host.")
 
 
 def facts():

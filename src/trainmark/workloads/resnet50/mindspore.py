@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in MindSpore: the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in MindSpore: the model, the data, the step, main."""
 
 import itertools
 import os
@@ -16,13 +16,17 @@ if platform.machine() == "x86_64":
 import mindspore as ms
 import numpy as np
 from mindspore import amp, communication, nn, ops
-from mindspore.common.initializer import HeNormal
 from mindspore.device_context.cpu import op_tuning
 from mindspore.device_context.gpu import device as gpu
 from mindspore.device_context.gpu import op_precision
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic, tensors
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.mindspore import ResNet50, named_tensors
+from trainmark.workloads.resnet50.shared import loop, options, placed, synthetic, tensors
+
+# On the CPU MindSpore adds only float32 over ranks: numbers go as digits of this base, and none is rounded.
+PLACES = 4096.0 ** np.arange(-2, 4)
 
 # Ends of itself once every rank has left. Its input ends with rank 0; the others then have half a minute.
 SCHEDULER = """
@@ -35,62 +39,6 @@ kill -9 $!
 # The model
 
 
-class Bottleneck(nn.Cell):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        outputs = width * recipe.EXPANSION
-        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
-        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
-        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
-        self.relu = nn.ReLU()
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.SequentialCell(conv(inputs, outputs, 1, stride), batch_norm(outputs))
-
-    def construct(self, x):
-        y = self.relu(self.bn1(self.conv1(x)))
-        y = self.relu(self.bn2(self.conv2(y)))
-        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
-
-
-class ResNet50(nn.Cell):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.SequentialCell(
-            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(), nn.MaxPool2d(3, stride=2, pad_mode="pad", padding=1)
-        )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.SequentialCell(*blocks)
-        self.classifier = nn.Dense(
-            channels, recipe.CLASSES, weight_init=HeNormal(nonlinearity="linear"), bias_init="zeros"
-        )
-
-    def construct(self, x):
-        x = self.blocks(self.stem(x))
-        return self.classifier(x.mean((2, 3)))
-
-
-def conv(inputs, outputs, kernel, stride=1):
-    return nn.Conv2d(
-        inputs,
-        outputs,
-        kernel,
-        stride,
-        pad_mode="pad",
-        padding=kernel // 2,
-        weight_init=HeNormal(nonlinearity="relu"),
-    )
-
-
-def batch_norm(channels):
-    # Here momentum is the share that the running statistics keep.
-    return nn.BatchNorm2d(channels, recipe.BATCH_NORM_EPSILON, momentum=1 - recipe.BATCH_NORM_MOMENTUM)
-
-
 def build_model(opt):
     ms.set_seed(opt.seed)  # the same weights on every rank
     model = ResNet50().set_train()
@@ -99,20 +47,6 @@ def build_model(opt):
             if isinstance(cell, (nn.Conv2d, nn.Dense)):
                 cell.to_float(ms.float16)  # the weights stay in float32
     return model
-
-
-def named_tensors(model):
-    """Every tensor by its canonical name; cells come in the order of the canonical layers."""
-    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Dense)
-    found = {}
-    cells = (cell for _, cell in model.cells_and_names() if isinstance(cell, kinds))
-    for layer, cell in zip(tensors.layers(), cells):
-        if layer.kind == "norm":
-            parts = cell.gamma, cell.beta, cell.moving_mean, cell.moving_variance
-        else:
-            parts = cell.get_parameters()
-        found.update(zip(tensors.names(layer), parts))
-    return found
 
 
 # The data
@@ -131,6 +65,17 @@ def place(images, labels):
     return ms.from_numpy(images), ms.from_numpy(labels.astype(np.int32))
 
 
+def normalised(loaded):
+    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+    mean, deviation = (
+        ms.Tensor(part, ms.float32).view(3, 1, 1) for part in (augment.MEAN, augment.DEVIATION)
+    )
+    for pixels, labels in loaded:
+        # Copied: MindSpore would share the memory that the loader soon writes anew.
+        images, labels = place(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)), labels)
+        yield (images.astype(ms.float32) - mean) / deviation, labels
+
+
 # The step
 
 
@@ -140,16 +85,18 @@ class Step(nn.Cell):
     def __init__(self, opt, model):
         super().__init__()
         self.model = model
-        self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
+        self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
+        self.is_mixed, self.is_lars = bool(opt.recipe.mixup), opt.recipe.optimizer == "lars"
+        self.trust, self.decay = opt.recipe.trust, opt.recipe.weight_decay
         norms, others = [], []
         for _, cell in model.cells_and_names():
             kind = norms if isinstance(cell, nn.BatchNorm2d) else others
             kind.extend(filter(is_trained, cell.get_parameters(expand=False)))
         self.optimizer = nn.Momentum(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
-            learning_rate=0.0,
-            momentum=recipe.MOMENTUM,
-            weight_decay=recipe.WEIGHT_DECAY,
+            learning_rate=1.0 if self.is_lars else 0.0,
+            momentum=opt.recipe.momentum,
+            weight_decay=0.0 if self.is_lars else opt.recipe.weight_decay,
         )
         trained = self.optimizer.parameters
         self.backward = ms.value_and_grad(self.forward, None, trained, has_aux=True)
@@ -158,23 +105,62 @@ class Step(nn.Cell):
             self.average = nn.DistributedGradReducer(trained, mean=True, degree=opt.world_size)
         self.scaler = loss_scaler(opt)
 
-    def forward(self, images, labels):
-        loss = self.criterion(self.model(images).astype(ms.float32), labels)
+    def forward(self, images, labels, kept):
+        loss = self.mixed_loss(images, labels, kept) if self.is_mixed else self.loss(images, labels)
         return loss if self.scaler is None else self.scaler.scale(loss), loss
 
-    def construct(self, images, labels, rate):
-        ops.assign(self.optimizer.learning_rate, rate)
-        (_, loss), gradients = self.backward(images, labels)
+    def loss(self, images, labels):
+        return self.criterion(self.model(images).astype(ms.float32), labels)
+
+    def mixed_loss(self, images, labels, kept):
+        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+        logits = self.model(kept * images + (1 - kept) * images.flip((0,))).astype(ms.float32)
+        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip((0,)))
+        return kept * own + (1 - kept) * other
+
+    def construct(self, images, labels, rate, kept):
+        if not self.is_lars:
+            ops.assign(self.optimizer.learning_rate, rate)
+        (_, loss), gradients = self.backward(images, labels, kept)
         gradients = self.average(gradients)
         if self.scaler is None:
-            self.optimizer(gradients)
+            self.take(gradients, rate)
         else:
             gradients = self.scaler.unscale(gradients)
             finite = amp.all_finite(gradients)
             if finite:
-                self.optimizer(gradients)
+                self.take(gradients, rate)
             self.scaler.adjust(finite)
         return loss
+
+    def take(self, gradients, rate):
+        self.optimizer(self.layers_own_steps(gradients, rate) if self.is_lars else gradients)
+
+    def layers_own_steps(self, gradients, rate):
+        """Of gradients, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+        steps = ()
+        for parameter, gradient in zip(self.optimizer.parameters, gradients):
+            if parameter.ndim == 1:  # batch norm and bias
+                steps += (rate * gradient,)
+            else:
+                weights, length = ops.norm(parameter), ops.norm(gradient)
+                trust = self.trust * weights / (length + self.decay * weights)
+                trust = ops.where(ops.logical_and(weights > 0, length > 0), trust, ops.ones_like(trust))
+                steps += (rate * trust * (gradient + self.decay * parameter),)
+        return steps
+
+
+class Evaluation(nn.Cell):
+    """How many of a batch are right, and right within five, compiled into one graph."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def construct(self, images, labels):
+        best = ops.topk(self.model(images), 5)[1]
+        right = (best == labels.expand_dims(1)).astype(ms.int32)
+        return ops.stack([right[:, 0].sum(), right.sum()])
 
 
 def is_trained(parameter):
@@ -199,7 +185,8 @@ class Training:
         self.opt = opt
         begin(opt)
         self.scheduler = join_ranks(opt) if opt.world_size > 1 else None  # held: its input closes with us
-        self.update = Step(opt, build_model(opt))
+        model = build_model(opt)
+        self.update, self.evaluation = Step(opt, model), Evaluation(model)
 
     def batches(self):
         return batches(self.opt)
@@ -207,8 +194,29 @@ class Training:
     def place(self, images, labels):
         return place(images, labels)
 
-    def step(self, images, labels, rate):
-        return self.update(images, labels, ms.Tensor(rate, ms.float32))  # a plain number would be compiled in
+    def feed(self, loaded):
+        return normalised(loaded)
+
+    def own_images(self):
+        from trainmark.workloads.images.own import mindspore
+
+        return placed.Placed(mindspore.Images(self.opt), place)
+
+    def step(self, images, labels, rate, kept=1.0):
+        # Plain numbers would be compiled in.
+        return self.update(images, labels, ms.Tensor(rate, ms.float32), ms.Tensor(kept, ms.float32))
+
+    def evaluate(self, images, labels):
+        self.evaluation.set_train(False)
+        counts = self.evaluation(images, labels)
+        self.evaluation.set_train(True)
+        return lambda: counts.asnumpy().tolist()
+
+    def total(self, numbers):
+        digits = np.floor(np.array(numbers)[:, None] / PLACES) % 4096
+        if self.opt.world_size > 1:
+            digits = ops.AllReduce()(ms.Tensor(digits, ms.float32)).asnumpy()
+        return (digits * PLACES).sum(axis=1).tolist()
 
     def read(self, loss):
         return loss.item
@@ -216,16 +224,35 @@ class Training:
     def parameters(self):
         return sum(parameter.size for parameter in self.update.model.trainable_params())
 
-    def load(self, values):
+    def load(self, values, momenta=None, rest=None):
+        # Assigned: set_data is not seen inside a condition.
         for name, parameter in named_tensors(self.update.model).items():
             ops.assign(parameter, ms.Tensor(values[name]))
-        for moment in self.update.optimizer.moments:
-            ops.assign(moment, ops.zeros_like(moment))  # set_data is not seen inside a condition
+        for name, moment in self.moments():
+            ops.assign(moment, ms.Tensor(momenta[name]) if momenta else ops.zeros_like(moment))
+        for name, state in self.scaler_state() if rest else ():
+            ops.assign(state, ms.Tensor(rest[name], state.dtype))
 
     def tensors(self):
-        named = named_tensors(self.update.model)
-        # Copied: on the CPU an array would share the memory that the next step writes.
-        return {name: parameter.asnumpy().copy() for name, parameter in named.items()}
+        return on_host(named_tensors(self.update.model).items())
+
+    def momenta(self):
+        return on_host(self.moments())
+
+    def moments(self):
+        optimizer = self.update.optimizer
+        known = {parameter.name: moment for parameter, moment in zip(optimizer.parameters, optimizer.moments)}
+        for name, parameter in named_tensors(self.update.model).items():
+            if not tensors.is_statistic(name):
+                yield name, known[parameter.name]
+
+    def rest(self):
+        return {name: float(state.asnumpy()) for name, state in self.scaler_state()}
+
+    def scaler_state(self):
+        scaler = self.update.scaler
+        dynamic = isinstance(scaler, amp.DynamicLossScaler)
+        return [("scale", scaler.scale_value), ("counter", scaler.counter)] if dynamic else []
 
     def clock(self):
         return None  # MindSpore waits for the device at the end of a graph
@@ -249,6 +276,11 @@ class Training:
             # A barrier, of which there is none on the CPU: no rank may leave long after rank 0.
             ops.AllReduce()(ms.Tensor([0.0], ms.float32)).asnumpy()
             communication.release()
+
+
+def on_host(named):
+    # Copied: on the CPU an array would share the memory that the next step writes.
+    return {name: parameter.asnumpy().copy() for name, parameter in named}
 
 
 def begin(opt):
@@ -301,6 +333,8 @@ def check(opt):
         raise options.Refusal("MindSpore compiles every step as one graph already; leave compile out.")
     if opt.cuda_graph:
         raise options.Refusal("MindSpore has no CUDA graphs; leave cuda_graph out.")
+    if opt.loader.startswith("dali"):
+        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
 
 
 def facts():

@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in MXNet (Gluon): the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in MXNet (Gluon): the model, the data, the step, main."""
 
 import functools
 import itertools
@@ -11,7 +11,10 @@ from mxnet.contrib import amp
 from mxnet.gluon import nn
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import loop, mpi_ranks, options, recipe, synthetic, tensors
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.mxnet import ResNet50, named_parameters
+from trainmark.workloads.resnet50.shared import loop, mpi_ranks, options, synthetic, tensors
+from trainmark.workloads.resnet50.shared.placed import Placed
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # as MXNet calls it, for numpy has none
 BUCKET = 40  # tensors that are averaged and updated together; more than 60 crash the fused update
@@ -19,97 +22,11 @@ BUCKET = 40  # tensors that are averaged and updated together; more than 60 cras
 # The model
 
 
-class Bottleneck(nn.HybridBlock):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        outputs = width * recipe.EXPANSION
-        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
-        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
-        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
-        self.relu = nn.Activation("relu")
-        self.shortcut = nn.HybridSequential()
-        if stride != 1 or inputs != outputs:
-            self.shortcut.add(conv(inputs, outputs, 1, stride), batch_norm(outputs))
-
-    def hybrid_forward(self, F, x):  # noqa: N803 - Gluon passes the array or the symbol namespace as F
-        y = self.relu(self.bn1(self.conv1(x)))
-        y = self.relu(self.bn2(self.conv2(y)))
-        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
-
-
-class ResNet50(nn.HybridBlock):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.HybridSequential()
-        self.stem.add(
-            conv(3, 64, 7, 2), batch_norm(64), nn.Activation("relu"), nn.MaxPool2D(3, strides=2, padding=1)
-        )
-        self.blocks, channels = nn.HybridSequential(), 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                self.blocks.add(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.pool = nn.GlobalAvgPool2D()
-        normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=1)
-        self.classifier = nn.Dense(recipe.CLASSES, in_units=channels, weight_initializer=normal)
-
-    def hybrid_forward(self, F, x):  # noqa: N803
-        return self.classifier(self.pool(self.blocks(self.stem(x))))
-
-
-class Objective(nn.HybridBlock):
-    """The model and its loss in one graph: cross entropy with smoothed labels, the mean of the batch."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def hybrid_forward(self, F, images, labels):  # noqa: N803
-        log_p = F.log_softmax(self.model(images))
-        right, all_alike = F.pick(log_p, labels), F.mean(log_p, axis=1)
-        smoothed = (1 - recipe.LABEL_SMOOTHING) * right + recipe.LABEL_SMOOTHING * all_alike
-        return -F.mean(smoothed)
-
-
-def conv(inputs, outputs, kernel, stride=1):
-    he_normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=2)
-    return nn.Conv2D(
-        outputs,
-        kernel,
-        stride,
-        padding=kernel // 2,
-        use_bias=False,
-        in_channels=inputs,
-        weight_initializer=he_normal,
-    )
-
-
-def batch_norm(channels):
-    # MXNet's momentum is the share of the old statistics.
-    kept = 1 - recipe.BATCH_NORM_MOMENTUM
-    return nn.BatchNorm(momentum=kept, epsilon=recipe.BATCH_NORM_EPSILON, in_channels=channels)
-
-
 def build_model(opt):
     mx.random.seed(opt.seed)  # the same weights on every rank
     model = ResNet50()
     model.initialize()
     return model
-
-
-def named_parameters(model):
-    """Every parameter by its canonical name; blocks come in the order of the canonical layers."""
-    blocks = []
-    model.apply(blocks.append)  # children first, in the order in which they were set
-    kinds = (nn.Conv2D, nn.BatchNorm, nn.Dense)
-    found = {}
-    for layer, block in zip(tensors.layers(), (b for b in blocks if isinstance(b, kinds))):
-        if layer.kind == "norm":
-            parts = block.gamma, block.beta, block.running_mean, block.running_var
-        else:
-            parts = block.weight, block.bias
-        found.update(zip(tensors.names(layer), parts))
-    return found
 
 
 # The data
@@ -126,48 +43,100 @@ def place(images, labels):
     return mx.nd.array(images), mx.nd.array(labels, dtype=np.float32)
 
 
+def normalised(loaded):
+    """A loader's batches as NCHW; here, and not before, pixels become numbers of four bytes."""
+    mean, deviation = (mx.nd.array(part).reshape((1, 3, 1, 1)) for part in (augment.MEAN, augment.DEVIATION))
+    for pixels, labels in loaded:
+        images, labels = place(pixels.transpose(0, 3, 1, 2), labels)
+        yield (images - mean) / deviation, labels
+
+
+def unpinned(*batch):
+    """MXNet's own loader gives memory that a GPU likes; a graph takes none of it beside other memory."""
+    return tuple(part.as_in_context(mx.cpu()) for part in batch)
+
+
 # The step
 
 
 class Step:
     """Forward, backward and update of one batch; `ranks` is None where there is but one."""
 
-    def __init__(self, model, ranks):
-        self.ranks = ranks
+    def __init__(self, opt, model, ranks):
+        self.ranks, self.recipe = ranks, opt.recipe
         self.share = 1 / ranks.size if ranks is not None else 1.0
-        self.objective = Objective(model)
+        self.is_lars = opt.recipe.optimizer == "lars"
+        self.objective = (MixedObjective if opt.recipe.mixup else Objective)(
+            model, opt.recipe.label_smoothing
+        )
         self.objective.hybridize(static_alloc=True, static_shape=True)
         named = named_parameters(model)
         trained = [(name, named[name]) for name in named if not tensors.is_statistic(name)]
         trained.reverse()  # as the backward pass comes to them
         parts = [trained[first : first + BUCKET] for first in range(0, len(trained), BUCKET)]
-        self.buckets = [Bucket(*zip(*part)) for part in parts]
+        decay = 0.0 if self.is_lars else opt.recipe.weight_decay
+        self.buckets = [Bucket(*zip(*part), decay) for part in parts]
         self.last_rate = 0.0
 
-    def __call__(self, images, labels, rate):
+    def __call__(self, images, labels, rate, kept):
+        mixed = (mx.nd.array([kept]),) if self.recipe.mixup else ()
         with autograd.record():
-            loss = self.objective(images, labels)
+            loss = self.objective(images, labels, *mixed)
         loss.backward()
-        # MXNet's velocity is rate x buffer, at the rate of the step before: this brings it to the new one.
-        momentum = recipe.MOMENTUM * rate / self.last_rate if self.last_rate else 0.0
-        self.last_rate = rate
         for bucket in self.buckets:
             if self.ranks is not None:
                 bucket.sum_over(self.ranks)
-            bucket.update(rate, momentum, self.share)
+            if self.is_lars:
+                bucket.take_layers_own_rates(self.recipe, rate, self.share)
+                bucket.update(1.0, self.recipe.momentum, 1.0)
+            else:
+                bucket.update(rate, self.momentum(rate), self.share)
+        self.last_rate = rate
         mx.nd.waitall()  # the engine runs behind the host, and cannot be asked when it has passed a step
         return loss
+
+    def momentum(self, rate):
+        """MXNet's velocity is rate x buffer, at the rate of the step before; this makes it the new one's."""
+        return self.recipe.momentum * rate / self.last_rate if self.last_rate else 0.0
+
+
+class Objective(nn.HybridBlock):
+    """The model and its loss in one graph: cross entropy with smoothed labels, the mean of the batch."""
+
+    def __init__(self, model, smoothing):
+        super().__init__()
+        self.model, self.smoothing = model, smoothing
+
+    def hybrid_forward(self, F, images, labels):  # noqa: N803 - Gluon's name of the operations
+        return self.loss(F, F.log_softmax(self.model(images)), labels)
+
+    def loss(self, F, log_p, labels):  # noqa: N803
+        right, all_alike = F.pick(log_p, labels), F.mean(log_p, axis=1)
+        smoothed = (1 - self.smoothing) * right + self.smoothing * all_alike
+        return -F.mean(smoothed)
+
+
+class MixedObjective(Objective):
+    """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+
+    def hybrid_forward(self, F, images, labels, kept):  # noqa: N803
+        each = F.reshape(kept, shape=(1, 1, 1, 1))
+        images = F.broadcast_mul(images, each) + F.broadcast_mul(F.flip(images, axis=0), 1 - each)
+        log_p = F.log_softmax(self.model(images))
+        own, other = self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0))
+        return kept * own + (1 - kept) * other
 
 
 class Bucket:
     """Some parameters, their velocities, and their gradients side by side in one buffer."""
 
-    def __init__(self, names, parameters):
+    def __init__(self, names, parameters, decay):
+        self.names = names
         for parameter in parameters:
             parameter.grad_req = "null"  # gives the gradient array of its own back
         self.weights = [parameter.data() for parameter in parameters]
         self.velocities = [mx.nd.zeros_like(weight) for weight in self.weights]
-        self.decays = [recipe.WEIGHT_DECAY * tensors.is_decayed(name) for name in names]
+        self.decays = [decay * tensors.is_decayed(name) for name in names]
         memory = np.zeros(sum(weight.size for weight in self.weights), np.float32)
         self.buffer = memory[:]  # MXNet makes the array that it is given read-only, not this view of it
         self.flat = mx.nd.from_numpy(memory)
@@ -193,9 +162,18 @@ class Bucket:
             rescale_grad=share,
         )
 
-    def forget(self):
-        for velocity in self.velocities:
-            velocity[:] = 0
+    def take_layers_own_rates(self, recipe, rate, share):
+        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+        self.flat *= share
+        for weight, gradient in zip(self.weights, self.gradients):
+            if weight.ndim == 1:  # batch norm and bias
+                gradient *= rate
+                continue
+            decay, weights, length = recipe.weight_decay, weight.norm(), gradient.norm()
+            trust = recipe.trust * weights / (length + decay * weights)
+            trust = mx.nd.where((weights > 0) * (length > 0), trust, mx.nd.ones_like(trust))
+            gradient += decay * weight
+            gradient *= rate * trust.reshape((1,) * weight.ndim)
 
 
 # Main
@@ -209,7 +187,7 @@ class Training:
         self.ranks = begin(opt)
         self.model = build_model(opt)
         self.trained = [p for p in self.model.collect_params().values() if p.grad_req != "null"]
-        self.step = Step(self.model, self.ranks)
+        self.update = Step(opt, self.model, self.ranks)
 
     def batches(self):
         return batches(self.opt)
@@ -217,21 +195,54 @@ class Training:
     def place(self, images, labels):
         return place(images, labels)
 
+    def feed(self, loaded):
+        return normalised(loaded)
+
+    def own_images(self):
+        from trainmark.workloads.images.own import mxnet
+
+        return Placed(mxnet.Images(self.opt), unpinned)
+
+    def step(self, images, labels, rate, kept=1.0):
+        return self.update(images, labels, rate, kept)
+
+    def evaluate(self, images, labels):
+        best = mx.nd.topk(self.model(images), k=5)
+        right = mx.nd.broadcast_equal(best, labels.reshape((-1, 1)))
+        return mx.nd.concat(right[:, 0].sum(), right.sum(), dim=0).asnumpy
+
+    def total(self, numbers):
+        added = np.array(numbers, np.float64)
+        if self.ranks is not None:
+            self.ranks.Allreduce(mpi_ranks.mpi().IN_PLACE, added)
+        return added.tolist()
+
     def read(self, loss):
         return loss.asscalar
 
     def parameters(self):
         return sum(parameter.data().size for parameter in self.trained)
 
-    def load(self, values):
+    def load(self, values, momenta=None, rest=None):
         for name, parameter in named_parameters(self.model).items():
             parameter.set_data(mx.nd.array(values[name]))
-        for bucket in self.step.buckets:
-            bucket.forget()
+        for name, velocity in self.velocities():
+            velocity[:] = mx.nd.array(momenta[name]) if momenta else 0
+        self.update.last_rate = rest["last_rate"] if rest else 0.0
 
     def tensors(self):
         named = named_parameters(self.model)
         return {name: parameter.data().asnumpy() for name, parameter in named.items()}
+
+    def momenta(self):
+        return {name: velocity.asnumpy() for name, velocity in self.velocities()}
+
+    def velocities(self):
+        for bucket in self.update.buckets:
+            yield from zip(bucket.names, bucket.velocities)
+
+    def rest(self):
+        return {"last_rate": self.update.last_rate}
 
     def clock(self):
         return None  # a step waits for its end
@@ -277,6 +288,8 @@ def check(opt):
         raise options.Refusal("MXNet's convolutions take only NCHW on the CPU; use NCHW.")
     if opt.compile:
         raise options.Refusal("MXNet runs the whole step as a static graph anyway; leave compile out.")
+    if opt.loader.startswith("dali"):
+        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
     if opt.world_size > 1:
         mpi_ranks.check()
 

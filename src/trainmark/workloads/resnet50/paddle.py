@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
 
 import contextlib
 import functools
@@ -15,9 +15,12 @@ import paddle
 import paddle.distributed as dist
 from paddle import nn
 from paddle.base import core
+from paddle.static import default_main_program
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.paddle import ResNet50, named_tensors, turned
+from trainmark.workloads.resnet50.shared import clocks, loop, options, synthetic, tensors
 
 HALF = {"amp": "float16", "bf16": "bfloat16"}
 CUDNN = {
@@ -29,93 +32,11 @@ CUDNN = {
 # The model
 
 
-class Bottleneck(nn.Layer):
-    def __init__(self, inputs, width, stride, layout):
-        super().__init__()
-        outputs = width * recipe.EXPANSION
-        self.conv1, self.bn1 = conv(inputs, width, 1, 1, layout), batch_norm(width, layout)
-        # v1.5: the stride is here.
-        self.conv2, self.bn2 = conv(width, width, 3, stride, layout), batch_norm(width, layout)
-        self.conv3, self.bn3 = conv(width, outputs, 1, 1, layout), batch_norm(outputs, layout)
-        self.relu = nn.ReLU()
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(
-                conv(inputs, outputs, 1, stride, layout), batch_norm(outputs, layout)
-            )
-
-    def forward(self, x):
-        y = self.relu(self.bn1(self.conv1(x)))
-        y = self.relu(self.bn2(self.conv2(y)))
-        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
-
-
-class ResNet50(nn.Layer):
-    def __init__(self, layout):
-        super().__init__()
-        self.pixels = (2, 3) if layout == "NCHW" else (1, 2)
-        self.stem = nn.Sequential(
-            conv(3, 64, 7, 2, layout),
-            batch_norm(64, layout),
-            nn.ReLU(),
-            nn.MaxPool2D(3, stride=2, padding=1, data_format=layout),
-        )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                stride = 2 if block == 0 and stage > 0 else 1
-                blocks.append(Bottleneck(channels, width, stride, layout))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(
-            channels,
-            recipe.CLASSES,
-            weight_attr=nn.initializer.KaimingNormal(nonlinearity="linear"),
-            bias_attr=nn.initializer.Constant(0.0),
-        )
-
-    def forward(self, x):
-        x = self.blocks(self.stem(x))
-        return self.classifier(x.mean(axis=self.pixels))
-
-
-def conv(inputs, outputs, kernel, stride, layout):
-    return nn.Conv2D(
-        inputs,
-        outputs,
-        kernel,
-        stride,
-        padding=kernel // 2,
-        weight_attr=nn.initializer.KaimingNormal(nonlinearity="relu"),
-        bias_attr=False,
-        data_format=layout,
-    )
-
-
-def batch_norm(channels, layout):
-    kept = 1 - recipe.BATCH_NORM_MOMENTUM  # Paddle's momentum is the share of the old statistics
-    return nn.BatchNorm2D(channels, kept, recipe.BATCH_NORM_EPSILON, data_format=layout)
-
-
 def build_model(opt):
     paddle.seed(opt.seed)  # the same weights on every rank
     model = paddle.jit.to_static(ResNet50(opt.layout), backend="CINN" if opt.compile else None)
     # It averages gradients only; batch-norm statistics stay each rank's own.
     return paddle.DataParallel(model) if opt.world_size > 1 else model
-
-
-def named_tensors(model):
-    """Every tensor by its canonical name; layers come in the canonical order, running statistics last."""
-    kinds = (nn.Conv2D, nn.BatchNorm2D, nn.Linear)
-    found = {}
-    for layer, module in zip(tensors.layers(), (m for m in model.sublayers() if isinstance(m, kinds))):
-        found.update(zip(tensors.names(layer), module.parameters()))
-    return found
-
-
-def turned(name, value):
-    """The classifier's weight is (features, classes) here; turning it twice gives it back."""
-    return value.T if name == "classifier.weight" else value
 
 
 # The data
@@ -128,9 +49,7 @@ def batches(opt):
     pool = synthetic.batches(opt, synthetic.BATCHES)
     if opt.device == "cpu":
         return itertools.cycle([place(opt, *batch) for batch in pool])
-    # The loader copies on a thread and a stream of its own while the batch before is in use.
-    pinned = [place(opt, *batch, paddle.CUDAPinnedPlace()) for batch in pool]
-    return iter(paddle.io.DataLoader(Pool(pinned), batch_size=None, use_buffer_reader=True))
+    return iter(sent(itertools.cycle([place(opt, *batch, paddle.CUDAPinnedPlace()) for batch in pool])))
 
 
 def place(opt, images, labels, device=None):
@@ -140,13 +59,30 @@ def place(opt, images, labels, device=None):
     return paddle.to_tensor(images, place=device), paddle.to_tensor(labels, place=device)
 
 
-class Pool(paddle.io.IterableDataset):
-    def __init__(self, pool):
+def normalised(opt, loaded):
+    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+    to_nchw = opt.layout == "NCHW"
+    spread = augment.MEAN, augment.DEVIATION
+    mean, deviation = (paddle.to_tensor(part).reshape([3, 1, 1] if to_nchw else [3]) for part in spread)
+    on_host = paddle.CUDAPinnedPlace() if opt.device == "cuda" else None
+    loaded = (tuple(paddle.to_tensor(part, place=on_host) for part in batch) for batch in loaded)
+    for images, labels in sent(loaded) if opt.device == "cuda" else loaded:
+        images = images.transpose([0, 3, 1, 2]) if to_nchw else images
+        yield (images.astype("float32") - mean) / deviation, labels
+
+
+def sent(source):
+    """Batches in pinned memory, each copied on a stream of its own while the one before is in use."""
+    return paddle.io.DataLoader(Stream(source), batch_size=None, use_buffer_reader=True)
+
+
+class Stream(paddle.io.IterableDataset):
+    def __init__(self, source):
         super().__init__()
-        self.pool = pool
+        self.source = source
 
     def __iter__(self):
-        return itertools.cycle(self.pool)
+        return iter(self.source)
 
 
 # The step
@@ -157,18 +93,23 @@ class Step:
 
     def __init__(self, opt, model):
         self.model = model
-        self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
+        self.recipe = opt.recipe
+        self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
+        self.rate, self.kept = 0.0, paddle.ones([])
+        self.is_lars = opt.recipe.optimizer == "lars"
         norms, others = [], []
         for layer in model.sublayers():
             kind = norms if isinstance(layer, nn.BatchNorm2D) else others
             kind.extend(filter(is_trained, layer.parameters(include_sublayers=False)))
         self.optimizer = paddle.optimizer.Momentum(
-            learning_rate=0.0,
-            momentum=recipe.MOMENTUM,
+            learning_rate=1.0 if self.is_lars else self.rate,
+            momentum=opt.recipe.momentum,
             parameters=[{"params": norms, "weight_decay": 0.0}, {"params": others}],
-            weight_decay=recipe.WEIGHT_DECAY,
+            weight_decay=0.0 if self.is_lars else opt.recipe.weight_decay,
             use_multi_tensor=True,  # all of a group in one call
         )
+        # Left to itself the optimiser has no velocities before the first step, and none could be loaded.
+        self.optimizer._create_accumulators(default_main_program().global_block(), norms + others)
         half = HALF.get(opt.precision)
         self.autocast = contextlib.nullcontext
         if half is not None:
@@ -184,11 +125,45 @@ class Step:
     def __call__(self, images, labels):
         self.optimizer.clear_grad(set_to_zero=False)
         with self.autocast():
-            loss = self.criterion(self.model(images), labels)
+            loss = self.mixed_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
         self.scaler.scale(loss).backward()
+        if self.is_lars:
+            self.scaler.unscale_(self.optimizer)
+            self.take_layers_own_rates()
+        else:
+            self.optimizer.set_lr(self.rate)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss.detach()
+
+    def loss(self, images, labels):
+        return self.criterion(self.model(images), labels)
+
+    def mixed_loss(self, images, labels):
+        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+        logits = self.model(self.kept * images + (1 - self.kept) * images.flip(0))
+        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip(0))
+        return self.kept * own + (1 - self.kept) * other
+
+    @paddle.no_grad()
+    def take_layers_own_rates(self):
+        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+        for parameter in filter(is_trained, self.model.parameters()):
+            gradient, decay = parameter.grad, self.recipe.weight_decay
+            if parameter.ndim == 1:  # batch norm and bias
+                gradient.scale_(self.rate)
+                continue
+            weights, length = parameter.norm(), gradient.norm()
+            trust = self.recipe.trust * weights / (length + decay * weights)
+            trust = paddle.where((weights > 0) & (length > 0), trust, paddle.ones_like(trust))
+            gradient.add_(decay * parameter).multiply_(self.rate * trust)
+
+    def velocities(self):
+        """Of every trained tensor by its canonical name."""
+        known = self.optimizer._accumulators["velocity"]
+        for name, tensor in named_tensors(self.model).items():
+            if not tensors.is_statistic(name):
+                yield name, known[tensor.name]
 
 
 def is_trained(parameter):
@@ -204,7 +179,11 @@ class Training:
     def __init__(self, opt):
         self.opt = opt
         begin(opt)
-        self.update = Step(opt, build_model(opt))
+        model = build_model(opt)
+        self.plain = next(
+            layer for layer in model.sublayers(include_self=True) if isinstance(layer, ResNet50)
+        )
+        self.update = Step(opt, model)
 
     def batches(self):
         return batches(self.opt)
@@ -212,9 +191,33 @@ class Training:
     def place(self, images, labels):
         return place(self.opt, images, labels)
 
-    def step(self, images, labels, rate):
-        self.update.optimizer.set_lr(rate)
+    def feed(self, loaded):
+        return normalised(self.opt, loaded)
+
+    def own_images(self):
+        from trainmark.workloads.images.own import paddle
+
+        return paddle.Images(self.opt)
+
+    def step(self, images, labels, rate, kept=1.0):
+        self.update.rate = rate
+        self.update.kept.fill_(kept)
         return self.update(images, labels)
+
+    @paddle.no_grad()
+    def evaluate(self, images, labels):
+        self.plain.eval()
+        with self.update.autocast():
+            best = self.plain(images).topk(5)[1]
+        self.plain.train()
+        right = (best == labels.unsqueeze(1)).astype("int64")
+        return paddle.stack([right[:, 0].sum(), right.sum()]).tolist
+
+    def total(self, numbers):
+        added = paddle.to_tensor(numbers, dtype="float64")
+        if self.opt.world_size > 1:
+            dist.all_reduce(added)
+        return added.tolist()
 
     def read(self, loss):
         if self.opt.device == "cuda":
@@ -224,15 +227,31 @@ class Training:
     def parameters(self):
         return sum(parameter.size for parameter in self.update.model.parameters() if is_trained(parameter))
 
-    def load(self, values):
-        for name, tensor in named_tensors(self.update.model).items():
+    def load(self, values, momenta=None, rest=None):
+        for name, tensor in named_tensors(self.plain).items():
             tensor.set_value(np.ascontiguousarray(turned(name, values[name])))
-        for velocity in self.update.optimizer.state_dict().values():
-            velocity.zero_()
+        for name, velocity in self.update.velocities():
+            velocity.set_value(
+                np.ascontiguousarray(turned(name, momenta[name]))
+            ) if momenta else velocity.zero_()
+        if rest:
+            counts = {name: int(rest[name]) for name in ("incr_count", "decr_count")}
+            state = dict(self.update.scaler.state_dict(), scale=[rest["scale"]], **counts)
+            self.update.scaler.load_state_dict(state)
 
     def tensors(self):
-        named = named_tensors(self.update.model)
-        return {name: turned(name, tensor.numpy()) for name, tensor in named.items()}
+        return on_host(named_tensors(self.plain).items())
+
+    def momenta(self):
+        return on_host(self.update.velocities())
+
+    def rest(self):
+        state = self.update.scaler.state_dict()
+        return {
+            name: float(np.squeeze(state[name]))
+            for name in ("scale", "incr_count", "decr_count")
+            if name in state
+        }
 
     def clock(self):
         timed = functools.partial(paddle.device.Event, enable_timing=True)
@@ -256,6 +275,10 @@ class Training:
         if self.opt.world_size > 1:
             dist.barrier()  # rank 0 keeps the store that the others still talk to
             dist.destroy_process_group()
+
+
+def on_host(named):
+    return {name: turned(name, tensor.numpy()) for name, tensor in named}
 
 
 def begin(opt):
@@ -297,6 +320,8 @@ def check(opt):
         )
     if opt.cuda_graph:
         raise options.Refusal("the whole-step CUDA graph is not built for Paddle; leave cuda_graph out.")
+    if opt.loader.startswith("dali"):
+        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
 
 
 def facts():

@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
 
 import contextlib
 import functools
@@ -6,18 +6,20 @@ import inspect
 import itertools
 import shutil
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors
 from trainmark.workloads.resnet50.shared import (
     clocks,
     gradient_clock,
     loop,
     options,
-    recipe,
     synthetic,
     tensors,
     torch_ranks,
@@ -27,55 +29,6 @@ HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
 timed_event = functools.partial(torch.cuda.Event, enable_timing=True)
 
 # The model
-
-
-class Bottleneck(nn.Module):
-    def __init__(self, inputs, width, stride):
-        super().__init__()
-        outputs = width * recipe.EXPANSION
-        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
-        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
-        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
-        self.relu = nn.ReLU(inplace=True)
-        self.shortcut = nn.Identity()
-        if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
-
-    def forward(self, x):
-        y = self.relu(self.bn1(self.conv1(x)))
-        y = self.relu(self.bn2(self.conv2(y)))
-        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
-
-
-class ResNet50(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Sequential(
-            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
-        )
-        blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
-                channels = width * recipe.EXPANSION
-        self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(channels, recipe.CLASSES)
-        nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
-        nn.init.zeros_(self.classifier.bias)
-
-    def forward(self, x):
-        x = self.blocks(self.stem(x))
-        return self.classifier(x.mean(dim=(2, 3)))
-
-
-def conv(inputs, outputs, kernel, stride=1):
-    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
-    nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
-    return layer
-
-
-def batch_norm(channels):
-    return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
 
 
 def build_model(opt, device):
@@ -90,19 +43,6 @@ def build_model(opt, device):
     return torch.compile(model) if opt.compile else model
 
 
-def named_tensors(model):
-    """Every tensor by its canonical name; modules come in the order of the canonical layers."""
-    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
-    found = {}
-    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
-        if layer.kind == "norm":
-            parts = module.weight, module.bias, module.running_mean, module.running_var
-            found.update(zip(tensors.names(layer), parts))
-        else:
-            found.update(zip(tensors.names(layer), module.parameters()))
-    return found
-
-
 def memory_format(opt):
     return torch.channels_last if opt.layout == "NHWC" else torch.contiguous_format
 
@@ -115,7 +55,9 @@ def batches(opt, device):
     if opt.data == "synthetic":
         return itertools.repeat(synthetic_batch(opt, device))
     pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
-    return copied(pool, device) if device.type == "cuda" else itertools.cycle(pool)
+    if device.type == "cpu":
+        return itertools.cycle(pool)
+    return sent(itertools.cycle([tuple(part.pin_memory() for part in batch) for batch in pool]), device)
 
 
 def synthetic_batch(opt, device):
@@ -128,22 +70,38 @@ def place(opt, device, images, labels):
     return images, torch.from_numpy(labels).to(device)
 
 
-def copied(pool, device):
-    """The batches of the pool in turn, each copied on a stream of its own while the one before is in use."""
-    pool = [(images.pin_memory(), labels.pin_memory()) for images, labels in pool]
-    buffers = [tuple(torch.empty_like(tensor, device=device) for tensor in pool[0]) for _ in range(2)]
+def normalised(opt, device, loaded):
+    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+    spread = augment.MEAN, augment.DEVIATION
+    mean, deviation = (torch.tensor(part, device=device).view(3, 1, 1) for part in spread)
+    loaded = (tuple(map(torch.from_numpy, batch)) for batch in loaded)
+    for images, labels in sent(loaded, device) if device.type == "cuda" else loaded:
+        images = (images.permute(0, 3, 1, 2) - mean) / deviation
+        yield images.contiguous(memory_format=memory_format(opt)), labels.to(device, copy=True)
+
+
+def sent(source, device):
+    """Batches in pinned memory, each copied on a stream of its own while the one before is in use."""
     compute, copying = torch.cuda.current_stream(device), torch.cuda.Stream(device)
-    arriving = None
-    for index in itertools.count():
-        images, labels = buffers[index % 2]
+    buffers, arriving, before = None, None, None
+    for index, batch in enumerate(source):
+        if buffers is None:
+            buffers = [tuple(torch.empty_like(part, device=device) for part in batch) for _ in range(2)]
+        here = buffers[index % 2]
         compute.wait_stream(copying)  # for the batch handed out below
         copying.wait_stream(compute)  # for the step that has used this buffer
         with torch.cuda.stream(copying):
-            images.copy_(pool[index % len(pool)][0], non_blocking=True)
-            labels.copy_(pool[index % len(pool)][1], non_blocking=True)
+            for part, host in zip(here, batch):
+                part.copy_(host, non_blocking=True)
+            copied = copying.record_event()
         if arriving is not None:
             yield arriving
-        arriving = images, labels
+        if before is not None:
+            before.synchronize()  # the source writes a batch anew when two more are asked for
+        arriving, before = here, copied
+    if arriving is not None:
+        compute.wait_stream(copying)
+        yield arriving
 
 
 # The step
@@ -155,17 +113,19 @@ class Step:
     def __init__(self, opt, model, device):
         self.model = model
         self.gradient_clock = watched(opt, model, device)
-        self.criterion = nn.CrossEntropyLoss(label_smoothing=recipe.LABEL_SMOOTHING)
-        self.rate = torch.zeros((), device=device)
+        self.recipe = opt.recipe
+        self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
+        self.rate, self.kept = torch.zeros((), device=device), torch.ones((), device=device)
+        self.is_lars = opt.recipe.optimizer == "lars"
         norms, others = [], []
         for module in model.modules():
             kind = norms if isinstance(module, nn.BatchNorm2d) else others
             kind.extend(module.parameters(recurse=False))
         self.optimizer = torch.optim.SGD(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
-            lr=self.rate,
-            momentum=recipe.MOMENTUM,
-            weight_decay=recipe.WEIGHT_DECAY,
+            lr=torch.ones((), device=device) if self.is_lars else self.rate,
+            momentum=opt.recipe.momentum,
+            weight_decay=0.0 if self.is_lars else opt.recipe.weight_decay,
             fused=True,  # reads loss scale and rate on the device: no wait, and a graph can capture it
         )
         for parameter in norms + others:
@@ -183,12 +143,37 @@ class Step:
     def __call__(self, images, labels):
         self.optimizer.zero_grad(set_to_none=True)
         with self.autocast():
-            loss = self.criterion(self.model(images), labels)
+            loss = self.mixed_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
         with self.gradient_clock:
             self.scaler.scale(loss).backward()
+        if self.is_lars:
+            self.scaler.unscale_(self.optimizer)
+            self.take_layers_own_rates()
         self.scaler.step(self.optimizer)
         self.scaler.update(self.static_scale)  # set anew, a static scale neither grows nor backs off
         return loss.detach()
+
+    def loss(self, images, labels):
+        return self.criterion(self.model(images), labels)
+
+    def mixed_loss(self, images, labels):
+        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+        logits = self.model(self.kept * images + (1 - self.kept) * images.flip(0))
+        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip(0))
+        return self.kept * own + (1 - self.kept) * other
+
+    @torch.no_grad()
+    def take_layers_own_rates(self):
+        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+        for parameter in self.model.parameters():
+            gradient, decay = parameter.grad, self.recipe.weight_decay
+            if parameter.ndim == 1:  # batch norm and bias
+                gradient.mul_(self.rate)
+                continue
+            weights, length = parameter.norm(), gradient.norm()
+            trust = self.recipe.trust * weights / (length + decay * weights)
+            trust = torch.where((weights > 0) & (length > 0), trust, 1.0)
+            gradient.add_(parameter, alpha=decay).mul_(self.rate * trust)
 
 
 def watched(opt, model, device):
@@ -231,7 +216,9 @@ class Training:
     def __init__(self, opt):
         self.opt = opt
         self.device = begin(opt)
-        self.update = Step(opt, build_model(opt, self.device), self.device)
+        model = build_model(opt, self.device)
+        self.plain = next(module for module in model.modules() if isinstance(module, ResNet50))
+        self.update = Step(opt, model, self.device)
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *next(self.batches()))
         self.take = captured or self.update
@@ -244,24 +231,65 @@ class Training:
     def place(self, images, labels):
         return place(self.opt, self.device, images, labels)
 
-    def step(self, images, labels, rate):
+    def feed(self, loaded):
+        return normalised(self.opt, self.device, loaded)
+
+    def allocate(self, shape, dtype):
+        kind = torch.from_numpy(np.empty(0, dtype)).dtype
+        return torch.empty(shape, dtype=kind, pin_memory=self.device.type == "cuda").numpy()
+
+    def own_images(self):
+        from trainmark.workloads.images.own import dali, pytorch
+
+        return (dali if self.opt.loader.startswith("dali") else pytorch).Images(self.opt)
+
+    def step(self, images, labels, rate, kept=1.0):
         self.update.rate.fill_(rate)
+        self.update.kept.fill_(kept)
         return self.take(images, labels)
+
+    @torch.no_grad()
+    def evaluate(self, images, labels):
+        self.plain.eval()
+        with self.update.autocast():
+            best = self.plain(images).topk(5).indices
+        self.plain.train()
+        right = best == labels[:, None]
+        return torch.stack([right[:, 0].sum(), right.sum()]).tolist
+
+    def total(self, numbers):
+        added = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        if self.opt.world_size > 1:
+            dist.all_reduce(added)
+        return added.tolist()
 
     def parameters(self):
         return sum(parameter.numel() for parameter in self.update.model.parameters())
 
     @torch.no_grad()
-    def load(self, values):
-        for name, tensor in named_tensors(self.update.model).items():
+    def load(self, values, momenta=None, rest=None):
+        for name, tensor in named_tensors(self.plain).items():
             tensor.copy_(torch.from_numpy(values[name]))
-        for state in self.update.optimizer.state.values():
-            state["momentum_buffer"].zero_()
+        for name, momentum in self.momentum_buffers():
+            momentum.copy_(torch.from_numpy(momenta[name])) if momenta else momentum.zero_()
+        if rest:
+            self.update.scaler.load_state_dict(dict(self.update.scaler.state_dict(), **rest))
 
     def tensors(self):
-        named = named_tensors(self.update.model)
-        # Copied: on the CPU an array would share the memory that the next step writes.
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named.items()}
+        return on_host(named_tensors(self.plain).items())
+
+    def momenta(self):
+        return on_host(self.momentum_buffers())
+
+    def momentum_buffers(self):
+        state = self.update.optimizer.state
+        for name, tensor in named_tensors(self.plain).items():
+            if not tensors.is_statistic(name):
+                yield name, state[tensor]["momentum_buffer"]
+
+    def rest(self):
+        state = self.update.scaler.state_dict()
+        return {name: state[name] for name in ("scale", "_growth_tracker") if name in state}
 
     def clock(self):
         return clocks.EventClock(timed_event) if self.device.type == "cuda" else None
@@ -283,6 +311,11 @@ class Training:
     def close(self):
         if self.opt.world_size > 1:
             dist.destroy_process_group()
+
+
+def on_host(named):
+    # Copied: on the CPU an array would share the memory that the next step writes.
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named}
 
 
 def begin(opt):

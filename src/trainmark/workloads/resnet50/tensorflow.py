@@ -1,10 +1,9 @@
-"""ResNet-50 v1.5 in TensorFlow: the model, the data, the step, main."""
+"""Training ResNet-50 v1.5 in TensorFlow: the model, the data, the step, main."""
 
 import itertools
 import json
 import os
 import signal
-from typing import NamedTuple
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read by the import; below it, pages of start-up notes
 os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kernels does not wait for others
@@ -12,6 +11,15 @@ os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kerne
 import tensorflow as tf
 
 from trainmark import probe
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.tensorflow import (
+    Layout,
+    ResNet50,
+    canonical,
+    dialect,
+    named_variables,
+    own,
+)
 from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
 
 details = tf.config.experimental.get_device_details
@@ -24,171 +32,9 @@ BYTES_PER_PACK = 32 * 2**20  # gradients travel in packs, the first while the la
 # The model
 
 
-class Bottleneck(tf.Module):
-    def __init__(self, inputs, width, stride, layout):
-        super().__init__()
-        outputs = width * recipe.EXPANSION
-        self.conv1, self.bn1 = Conv(inputs, width, 1, 1, layout), BatchNorm(width, layout)
-        # v1.5: the stride is in the second.
-        self.conv2, self.bn2 = Conv(width, width, 3, stride, layout), BatchNorm(width, layout)
-        self.conv3, self.bn3 = Conv(width, outputs, 1, 1, layout), BatchNorm(outputs, layout)
-        self.shortcut = []
-        if stride != 1 or inputs != outputs:
-            self.shortcut = [Conv(inputs, outputs, 1, stride, layout), BatchNorm(outputs, layout)]
-
-    def __call__(self, x):
-        y = tf.nn.relu(self.bn1(self.conv1(x)))
-        y = tf.nn.relu(self.bn2(self.conv2(y)))
-        y = self.bn3(self.conv3(y))
-        for layer in self.shortcut:
-            x = layer(x)
-        return tf.nn.relu(y + x)
-
-
-class ResNet50(tf.Module):
-    def __init__(self, layout):
-        super().__init__()
-        self.stem = [Conv(3, 64, 7, 2, layout), BatchNorm(64, layout), tf.nn.relu, MaxPool(layout)]
-        self.blocks, channels = [], 64
-        for stage, (depth, width) in enumerate(recipe.STAGES):
-            for block in range(depth):
-                stride = 2 if block == 0 and stage > 0 else 1
-                self.blocks.append(Bottleneck(channels, width, stride, layout))
-                channels = width * recipe.EXPANSION
-        self.classifier = Linear(channels, recipe.CLASSES)
-        self.layout = layout
-
-    def __call__(self, x):
-        for layer in itertools.chain(self.stem, self.blocks):
-            x = layer(x)
-        return self.classifier(tf.reduce_mean(x, self.layout.pixels()))
-
-
-class Conv(tf.Module):
-    def __init__(self, inputs, outputs, kernel, stride, layout):
-        super().__init__()
-        self.weight = normal((kernel, kernel, inputs, outputs), variance=2 / (kernel**2 * inputs))
-        self.kernel, self.stride, self.layout = kernel, stride, layout
-
-    def __call__(self, x):
-        padding = "SAME"
-        if self.kernel > 1 and self.stride > 1:
-            x, padding = bordered(x, self.kernel // 2, 0.0, self.layout)
-        weight = tf.cast(self.weight, x.dtype)
-        return tf.nn.conv2d(x, weight, self.stride, padding, data_format=self.layout.name)
-
-
-class BatchNorm(tf.Module):
-    def __init__(self, channels, layout):
-        super().__init__()
-        self.scale, self.bias = tf.Variable(tf.ones(channels)), tf.Variable(tf.zeros(channels))
-        self.mean, self.variance = own(tf.zeros(channels)), own(tf.ones(channels))
-        self.layout = layout
-
-    def __call__(self, x):
-        # The bare operation: tf.nn's would raise epsilon, and leave the running statistics to further ones.
-        normed = tf.raw_ops.FusedBatchNormV3(
-            x=x,
-            scale=self.scale,
-            offset=self.bias,
-            mean=self.mean,
-            variance=self.variance,
-            epsilon=recipe.BATCH_NORM_EPSILON,
-            exponential_avg_factor=recipe.BATCH_NORM_MOMENTUM,
-            data_format=self.layout.name,
-        )
-        self.mean.assign(normed.batch_mean)
-        self.variance.assign(normed.batch_variance)
-        return normed.y
-
-
-class MaxPool(tf.Module):
-    def __init__(self, layout):
-        super().__init__()
-        self.layout = layout
-
-    def __call__(self, x):
-        x, padding = bordered(x, 1, float("-inf"), self.layout)
-        return tf.nn.max_pool2d(x, 3, 2, padding, data_format=self.layout.name)
-
-
-class Linear(tf.Module):
-    def __init__(self, inputs, outputs):
-        super().__init__()
-        self.weight = normal((inputs, outputs), variance=1 / inputs)
-        self.bias = tf.Variable(tf.zeros(outputs))
-
-    def __call__(self, x):
-        return x @ tf.cast(self.weight, x.dtype) + tf.cast(self.bias, x.dtype)
-
-
-def normal(shape, variance):
-    return tf.Variable(tf.random.normal(shape, stddev=variance**0.5))
-
-
-def own(value):
-    """A variable that each rank keeps to itself: left to itself, a strategy would average them."""
-    return tf.Variable(
-        value,
-        trainable=False,
-        synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-    )
-
-
-class Layout(NamedTuple):
-    """NCHW or NHWC, and whether an operation pads by itself or finds the padding on its input.
-
-    Where convolutions pad by themselves, their gradients on the CPU go without oneDNN and take up to forty
-    times as long. In XLA a pooling cannot.
-    """
-
-    name: str
-    explicit_padding: bool
-
-    def pixels(self):
-        """The axes of rows and columns."""
-        return [self.name.index("H"), self.name.index("W")]
-
-
-def bordered(x, width, value, layout):
-    """Input and padding of an operation with a stride, where "SAME" would pad one side more."""
-    border = [[width, width] if axis in layout.pixels() else [0, 0] for axis in range(4)]
-    return (x, border) if layout.explicit_padding else (tf.pad(x, border, constant_values=value), "VALID")
-
-
-def layers(module):
-    """All layers with weights in the order in which they were made; tf.Module would sort them by name."""
-    for part in vars(module).values():
-        for each in part if isinstance(part, list) else [part]:
-            if isinstance(each, (Conv, BatchNorm, Linear)):
-                yield each
-            elif isinstance(each, tf.Module):
-                yield from layers(each)
-
-
 def build_model(opt):
     tf.random.set_seed(opt.seed)  # the same weights on every rank
     return ResNet50(Layout(opt.layout, explicit_padding=opt.device == "cuda" and not opt.compile))
-
-
-def named_variables(model):
-    """Every variable by its canonical name."""
-    found = {}
-    for layer, module in zip(tensors.layers(), layers(model)):
-        parts = (getattr(module, part) for part in tensors.PARTS[layer.kind])
-        found.update(zip(tensors.names(layer), parts))
-    return found
-
-
-def canonical(value):
-    """An array in the canonical layout: outputs first, where TensorFlow has them last."""
-    return value.transpose({1: (0,), 2: (1, 0), 4: (3, 2, 0, 1)}[value.ndim])
-
-
-def dialect(value):
-    """The reverse."""
-    return value.transpose({1: (0,), 2: (1, 0), 4: (2, 3, 1, 0)}[value.ndim])
 
 
 # The data
@@ -204,7 +50,7 @@ def batches(opt):
             return itertools.cycle(pool)
         images, labels = (tf.stack(part) for part in zip(*pool))
         dataset = tf.data.Dataset.from_tensor_slices((images, labels)).repeat()
-    return iter(dataset.apply(tf.data.experimental.prefetch_to_device("GPU:0", buffer_size=2)))
+    return ahead(dataset)
 
 
 def place(opt, images, labels):
@@ -214,6 +60,28 @@ def place(opt, images, labels):
     return tf.identity(images), tf.identity(labels)
 
 
+def normalised(opt, loaded):
+    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+    for pixels, labels in sent(opt, loaded) if opt.device == "cuda" else loaded:
+        images = (tf.cast(pixels, tf.float32) - augment.MEAN) / augment.DEVIATION
+        yield images if opt.layout == "NHWC" else tf.transpose(images, (0, 3, 1, 2)), tf.identity(labels)
+
+
+def sent(opt, loaded):
+    """The batches on the device, each copied while those before are in use."""
+    side = opt.image_size
+    kinds = tf.TensorSpec((opt.batch, side, side, 3), tf.uint8), tf.TensorSpec((opt.batch,), tf.int64)
+    # Copied: TensorFlow would share the memory that the loader soon writes anew.
+    dataset = tf.data.Dataset.from_generator(
+        lambda: (tuple(part.copy() for part in batch) for batch in loaded), output_signature=kinds
+    )
+    return ahead(dataset)
+
+
+def ahead(dataset):
+    return iter(dataset.apply(tf.data.experimental.prefetch_to_device("GPU:0", buffer_size=2)))
+
+
 # The step
 
 
@@ -221,7 +89,8 @@ class Step:
     """Forward, backward and update of one batch on one rank."""
 
     def __init__(self, opt, model):
-        self.world_size, self.model = opt.world_size, model
+        self.world_size, self.model, self.recipe = opt.world_size, model, opt.recipe
+        self.is_lars = opt.recipe.optimizer == "lars"
         self.dtype = HALF.get(opt.precision, tf.float32)
         named = named_variables(model)
         self.trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
@@ -230,31 +99,47 @@ class Step:
         if opt.compile:  # both sides of the exchange between the ranks, which XLA leaves to TensorFlow
             self.differentiate = tf.function(self.differentiate, jit_compile=True)
             self.apply = tf.function(self.apply, jit_compile=True)
+            self.count = tf.function(self.count, jit_compile=True)
 
-    def __call__(self, images, labels, rate):
-        loss, gradients = self.differentiate(images, labels)
+    def __call__(self, images, labels, rate, kept):
+        loss, gradients = self.differentiate(images, labels, kept)
         if self.world_size > 1:
             replica = tf.distribute.get_replica_context()
             gradients = replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
         self.apply(gradients, rate)
         return loss
 
-    def differentiate(self, images, labels):
+    def differentiate(self, images, labels, kept):
         with tf.GradientTape() as tape:
-            logits = self.model(tf.cast(images, self.dtype))
-            loss = smoothed_cross_entropy(tf.cast(logits, tf.float32), labels)
+            loss = self.mixed_loss(images, labels, kept) if self.recipe.mixup else self.loss(images, labels)
             scaled = loss if self.scale is None else loss * self.scale.value
         return loss, tape.gradient(scaled, list(self.trained.values()))
 
+    def loss(self, images, labels):
+        return smoothed_cross_entropy(self.logits(images), labels, self.recipe.label_smoothing)
+
+    def mixed_loss(self, images, labels, kept):
+        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+        logits = self.logits(kept * images + (1 - kept) * tf.reverse(images, [0]))
+        both = labels, tf.reverse(labels, [0])
+        own, other = (smoothed_cross_entropy(logits, each, self.recipe.label_smoothing) for each in both)
+        return kept * own + (1 - kept) * other
+
+    def logits(self, images, training=True):
+        return tf.cast(self.model(tf.cast(images, self.dtype), training), tf.float32)
+
     def apply(self, gradients, rate):
-        momentum = tf.constant(recipe.MOMENTUM)
+        momentum = tf.constant(self.recipe.momentum)
         if self.scale is not None:
             gradients, finite = self.scale.remove(gradients)
+        if self.is_lars:
+            gradients, rate = list(self.layers_own_rates(gradients, rate)), tf.constant(1.0)
+        if self.scale is not None:
             # A step that overflowed leaves all as it was; a branch would make the host wait for the answer.
             rate, momentum = tf.where(finite, rate, 0.0), tf.where(finite, momentum, 1.0)
         for (name, variable), gradient in zip(self.trained.items(), gradients):
-            if tensors.is_decayed(name):
-                gradient += recipe.WEIGHT_DECAY * variable
+            if tensors.is_decayed(name) and not self.is_lars:
+                gradient += self.recipe.weight_decay * variable
             if self.scale is not None:
                 gradient = tf.where(finite, gradient, 0.0)
             # The optimisers of Keras fold the rate into the buffer, which is another thing when it changes.
@@ -266,13 +151,32 @@ class Step:
                 momentum=momentum,
             )
 
+    def layers_own_rates(self, gradients, rate):
+        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+        decay = self.recipe.weight_decay
+        for variable, gradient in zip(self.trained.values(), gradients):
+            if variable.shape.rank == 1:  # batch norm and bias
+                yield rate * gradient
+                continue
+            weights, length = tf.norm(variable), tf.norm(gradient)
+            trust = self.recipe.trust * weights / (length + decay * weights)
+            trust = tf.where((weights > 0) & (length > 0), trust, 1.0)
+            yield rate * trust * (gradient + decay * variable)
+
+    def count(self, images, labels):
+        """How many are right, and right within five, by the running statistics."""
+        best = tf.math.top_k(self.logits(images, training=False), 5).indices
+        right = tf.cast(best, labels.dtype) == labels[:, None]
+        return tf.stack([tf.math.count_nonzero(right[:, 0]), tf.math.count_nonzero(right)])
+
 
 class LossScale:
     """Static, or halved after a step that overflows and doubled after so many that do not."""
 
     def __init__(self, scale):
         self.dynamic = scale == "dynamic"
-        self.value, self.good_steps = own(FIRST_SCALE if self.dynamic else scale), own(0)
+        self.first = FIRST_SCALE if self.dynamic else scale
+        self.value, self.good_steps = own(self.first), own(0)
 
     def remove(self, gradients):
         """The gradients of the loss itself, and whether all are finite."""
@@ -285,11 +189,18 @@ class LossScale:
             self.good_steps.assign(tf.where(finite & ~due, good_steps, 0))
         return unscaled, finite
 
+    def load(self, rest):
+        self.value.assign(rest.get("scale", self.first))
+        self.good_steps.assign(int(rest.get("good_steps", 0)))
 
-def smoothed_cross_entropy(logits, labels):
+    def rest(self):
+        return {"scale": float(self.value.numpy()), "good_steps": int(self.good_steps.numpy())}
+
+
+def smoothed_cross_entropy(logits, labels, smoothing):
     """Mean over the batch; the target is the label, mixed with the uniform distribution over all classes."""
-    rest = recipe.LABEL_SMOOTHING / recipe.CLASSES
-    target = tf.one_hot(labels, recipe.CLASSES, 1 - recipe.LABEL_SMOOTHING + rest, rest)
+    rest = smoothing / recipe.CLASSES
+    target = tf.one_hot(labels, recipe.CLASSES, 1 - smoothing + rest, rest)
     return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(target, logits))
 
 
@@ -305,6 +216,7 @@ class Training:
         with self.strategy.scope():
             self.update = Step(opt, build_model(opt))
         self.take = tf.function(lambda *batch: self.strategy.run(self.update, batch))
+        self.count = tf.function(lambda *batch: self.strategy.run(self.update.count, batch))
         # TensorFlow has no events, and reads of losses do not queue: each has a thread.
         self.losses = clocks.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
 
@@ -314,10 +226,27 @@ class Training:
     def place(self, images, labels):
         return place(self.opt, images, labels)
 
-    def step(self, images, labels, rate):
-        with tf.device("CPU:0"):  # put on a GPU at once, it would wait for all that the GPU has to do
-            rate = tf.constant(rate, tf.float32)
-        return self.take(images, labels, rate)
+    def feed(self, loaded):
+        return normalised(self.opt, loaded)
+
+    def own_images(self):
+        from trainmark.workloads.images.own import tensorflow
+
+        return tensorflow.Images(self.opt)
+
+    def step(self, images, labels, rate, kept=1.0):
+        with tf.device("CPU:0"):  # put on a GPU at once, they would wait for all that the GPU has to do
+            rate, kept = tf.constant(rate, tf.float32), tf.constant(kept, tf.float32)
+        return self.take(images, labels, rate, kept)
+
+    def evaluate(self, images, labels):
+        return self.count(images, labels).numpy
+
+    def total(self, numbers):
+        added = tf.constant(numbers, tf.float64)
+        if self.opt.world_size > 1:
+            added = self.strategy.reduce(tf.distribute.ReduceOp.SUM, added, axis=None)
+        return added.numpy().tolist()
 
     def read(self, loss):
         return self.losses.read(loss) if self.opt.device == "cuda" else loss.numpy
@@ -325,15 +254,22 @@ class Training:
     def parameters(self):
         return sum(variable.shape.num_elements() for variable in self.update.model.trainable_variables)
 
-    def load(self, values):
+    def load(self, values, momenta=None, rest=None):
         for name, variable in named_variables(self.update.model).items():
             variable.assign(dialect(values[name]))
-        for momentum in self.update.momenta.values():
-            momentum.assign(tf.zeros_like(momentum))
+        for name, momentum in self.update.momenta.items():
+            momentum.assign(dialect(momenta[name]) if momenta else tf.zeros_like(momentum))
+        if self.update.scale is not None:
+            self.update.scale.load(rest or {})
 
     def tensors(self):
-        named = named_variables(self.update.model)
-        return {name: canonical(variable.numpy()) for name, variable in named.items()}
+        return on_host(named_variables(self.update.model))
+
+    def momenta(self):
+        return on_host(self.update.momenta)
+
+    def rest(self):
+        return {} if self.update.scale is None else self.update.scale.rest()
 
     def clock(self):
         return self.losses if self.opt.device == "cuda" else None
@@ -359,6 +295,10 @@ class Training:
         if self.opt.world_size > 1:
             # Whoever left early would be taken for dead by the others.
             self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.zeros(()), axis=None).numpy()
+
+
+def on_host(named):
+    return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
 
 def begin(opt):
@@ -398,6 +338,8 @@ def check(opt):
     options.check_hardware(opt, capability)
     if opt.cuda_graph:
         raise options.Refusal("TensorFlow captures no whole step as a CUDA graph; leave cuda_graph out.")
+    if opt.loader.startswith("dali"):
+        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
     if opt.precision == "amp" and opt.device == "cpu":
         raise options.Refusal("TensorFlow has no fast float16 convolutions on the CPU; use bf16 or fp32.")
     if opt.layout == "NCHW" and opt.device == "cpu" and not opt.compile:

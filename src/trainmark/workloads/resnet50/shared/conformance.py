@@ -35,7 +35,7 @@ def observe(opt, training) -> Dict[str, Any]:
     training.load(start)
     reads = []
     for step in range(opt.steps):
-        rate = recipe.learning_rate(step, opt.global_batch, opt.training_images)
+        rate = recipe.STANDARD.learning_rate(step, opt.global_batch, opt.training_images)
         reads.append(training.read(training.step(*batch, rate)))
     last = training.tensors()  # the device has passed every step: the losses can be read
     shown = summary(loaded, probed, last, [float(read()) for read in reads])
@@ -62,7 +62,11 @@ def summary(loaded, probed, last, losses: List[float]) -> Dict[str, Any]:
 def gradient(name: str, before, after) -> np.ndarray:
     """What the loss gave, without the weight decay that the recipe asks for."""
     applied = difference(before, after) / PROBE_RATE
-    return applied - recipe.WEIGHT_DECAY * before.astype(np.float64) if tensors.is_decayed(name) else applied
+    return (
+        applied - recipe.STANDARD.weight_decay * before.astype(np.float64)
+        if tensors.is_decayed(name)
+        else applied
+    )
 
 
 def difference(one, other) -> np.ndarray:

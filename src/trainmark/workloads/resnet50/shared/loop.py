@@ -3,19 +3,32 @@
 A framework's file gives `Training`, whose methods are its dialect of the same few verbs:
 
     Training(opt)                  builds model, optimiser and ranks on the device
-    .batches()                     an endless stream of what `step` takes
+    .batches()                     an endless stream of synthetic ones that `step` takes
     .place(images, labels)         such a batch from host arrays: float32 as (images, 3, rows, columns), int64
-    .step(images, labels, rate)    forward, backward and update; gives the rank's own loss, waits for nothing
+    .feed(batches)                 such batches from a loader's: uint8 as (images, rows, columns, 3), int64
+    .own_images()                  the framework's own loader, see `workloads/images/own/`
+    .step(images, labels, rate, kept=1.0)
+                                   forward, backward and update; gives the rank's own loss, waits for nothing.
+                                   Where the recipe has mixup, an image keeps this share of itself and takes
+                                   the rest from the one that stands as far from the other end of the batch
     .read(loss)                    a function that gives the loss as a number, once the device has passed it
+    .evaluate(images, labels)      a function that gives how many are right, and right within five, by the
+                                   running statistics; a label of -1 is no image
+    .total(numbers)                a few floats added up over all ranks; waits for all of them
     .clock()                       a clock for the probe, None where a step is over when its call returns
     .memory()                      the most bytes that were in use so far
     .device_name()                 as the framework calls it
     .peak_flops()                  FLOP/s of a large matrix product in the step's precision
     .parameters()                  how many numbers are trained, as the framework counts them
-    .load(tensors)                 sets every tensor by its canonical name, and the momenta to zero
+    .load(tensors, momenta=None, rest=None)
+                                   sets every tensor by its canonical name; without the others the momenta are
+                                   zero and the rest as at the start
     .tensors()                     every tensor by its canonical name, as arrays on the host
+    .momenta()                     the optimiser's memory of every trained tensor, likewise
+    .rest()                        what else the next step depends on (the loss scale, …), as plain numbers
     .close()                       leaves the other ranks in order
     .gradient_clock                optional: tells computing from waiting for other ranks
+    .allocate(shape, dtype)        optional: host memory that the device likes to read, for the loader
 
 Runs inside every framework's interpreter: standard library only, Python 3.7+; numpy where it compares.
 """
@@ -25,7 +38,8 @@ import sys
 import time
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import gradient_clock, options, recipe
+from trainmark.workloads.resnet50.shared import finish, gradient_clock, memory_cap, options, recipe
+from trainmark.workloads.resnet50.shared.feed import Feed
 from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
 
 
@@ -37,22 +51,28 @@ def main(framework, training, check, facts):
         _answer(program, check, facts)
         return
     try:
+        options.check_asked(opt)
         check(opt)
     except options.Refusal as refusal:
         sys.stderr.write("refused: {}\n".format(refusal))
         sys.exit(options.REFUSED)
+    memory_cap.on_host(opt)
+    memory_cap.on_card(opt)
     probe.show_stacks_on_request()  # also of a rank that waits for another which never came
     with Doorkeeper():
         begun = training(opt)
     if opt.conform:
         _conform(opt, begun, facts)
+    elif opt.by_epochs:
+        finish.train(opt, begun, framework, facts)
     else:
         _train(opt, begun, framework, facts)
     begun.close()
 
 
 def _train(opt, training, framework, facts):
-    stream = training.batches()
+    feed = Feed(opt).open(training) if opt.data == "images" else None
+    stream = feed.endless() if feed else training.batches()
     waiting = getattr(training, "gradient_clock", gradient_clock.Untimed())
     run = probe.start(
         unit="images",
@@ -67,9 +87,9 @@ def _train(opt, training, framework, facts):
         asked = time.monotonic()
         images, labels = next(stream)
         waited = time.monotonic() - asked
-        rate = recipe.learning_rate(index, opt.global_batch, opt.training_images)
+        rate = opt.recipe.learning_rate(index, opt.global_batch, opt.training_images)
         waiting.begin()
-        loss = training.step(images, labels, rate)
+        loss = training.step(images, labels, rate, finish.kept_share(opt, index))
         run.step(
             opt.batch,
             loss=training.read(loss),
@@ -78,7 +98,11 @@ def _train(opt, training, framework, facts):
             memory=training.memory(),
             **waiting.times(),
         )
-    run.end(peak_flops=training.peak_flops(), **(waiting.facts() if opt.rank == 0 else {}))
+    if feed:
+        feed.close()
+    # Under a cap, memory is what is measured; the product would take its own.
+    peak = None if opt.memory_cap else training.peak_flops()
+    run.end(peak_flops=peak, **(waiting.facts() if opt.rank == 0 else {}))
 
 
 def _conform(opt, training, facts):
@@ -93,9 +117,9 @@ def _answer(program, check, facts):
     print(json.dumps(facts()), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        opt = options.parse(asked["arguments"], program)
-        opt.world_size = asked["world_size"]
+        opt = options.settled(options.parse(asked["arguments"], program), asked["world_size"])
         try:
+            options.check_asked(opt)
             check(opt)
             print("null", flush=True)
         except options.Refusal as refusal:

@@ -7,17 +7,14 @@ import argparse
 import os
 import resource
 
-from trainmark.workloads.resnet50.shared import recipe
+from trainmark.workloads.resnet50.shared import feed, recipe
+from trainmark.workloads.resnet50.shared.refusal import Refusal
 
 REFUSED = 3  # exit code of a workload that cannot do what was asked on this device
 
 
-class Refusal(Exception):  # noqa: N818 - it is an answer, not a fault
-    """What was asked cannot be had here; the message is one sentence that says why and what to use."""
-
-
 def parse(arguments, program):
-    parser = argparse.ArgumentParser(prog=program, description="Train ResNet-50 v1.5 on synthetic images.")
+    parser = argparse.ArgumentParser(prog=program, description="Train ResNet-50 v1.5.")
     add = parser.add_argument
     add("--batch", type=int, default=32, help="images per device and step")
     add("--precision", choices=["fp32", "tf32", "amp", "bf16"], default="fp32")
@@ -25,10 +22,26 @@ def parse(arguments, program):
     add("--layout", choices=["NCHW", "NHWC"], default="NCHW")
     add("--compile", action="store_true", help="the framework's compiler")
     add("--cuda-graph", action="store_true", help="capture the whole step and replay it")
-    add("--data", choices=["synthetic", "synthetic-host"], default="synthetic")
+    add("--data", choices=["synthetic", "synthetic-host", "images"], default="synthetic")
+    add("--dataset", metavar="FOLDER", help="where the images are, for --data images")
+    add("--loader", choices=["host", "own", "dali-cpu", "dali-gpu"], default="host")
+    add("--on-bad", choices=["stop", "skip"], default="stop", help="when an image cannot be read")
+    add("--workers", type=int, default=0, help="threads of the loader; 0: as many as this rank has cores")
     add("--device", choices=["cuda", "cpu"], default="cpu")
     add("--image-size", type=int, default=224)
     add("--steps", type=int, default=120, help="steps to run, warm-up included")
+    add(
+        "--recipe",
+        dest="recipe_name",
+        default="ngc-90",
+        help="one of {}, or a path".format(", ".join(recipe.names())),
+    )
+    add("--epochs", type=int, help="train by epochs, with an evaluation after each, and this many at most")
+    add("--until", type=finish_line, action="append", metavar="top1=0.761", help="stop when this is reached")
+    add("--checkpoints", metavar="FOLDER", help="keep what a killed training can go on from")
+    add("--checkpoint-steps", type=int, default=0, metavar="N", help="also within an epoch, every N steps")
+    add("--checkpoints-kept", type=int, default=2, metavar="N")
+    add("--memory-cap", type=int, metavar="BYTES", help="use no more memory than this")
     add("--seed", type=int, default=0)
     add(
         "--training-images", type=int, default=recipe.TRAINING_IMAGES, help="images of an epoch, for the rate"
@@ -36,11 +49,39 @@ def parse(arguments, program):
     add("--conform", metavar="FILE", help="train from the weights of all frameworks, write what came of it")
     add("--check", action="store_true", help="read command lines on standard input, say which can run here")
     options = parser.parse_args(arguments)
+    options.until = dict(options.until or ())
     options.rank = int(os.environ.get("RANK", "0"))
     options.local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    options.world_size = int(os.environ.get("WORLD_SIZE", "1"))
-    options.global_batch = options.batch * options.world_size
+    return settled(options, int(os.environ.get("WORLD_SIZE", "1")))
+
+
+def settled(options, world_size):
+    """With what follows from the number of ranks: the global batch, and the recipe at it."""
+    options.world_size = world_size
+    options.global_batch = options.batch * world_size
+    options.by_epochs = bool(options.epochs or options.until)
+    options.recipe, options.unfit = None, None
+    try:
+        found = recipe.find(options.recipe_name, options.global_batch)
+        options.recipe = found.over(options.epochs) if options.epochs else found
+    except recipe.RecipeError as error:
+        options.unfit = str(error)
     return options
+
+
+def departures(options):
+    """What this training does otherwise than its recipe, each in a few words."""
+    whole = recipe.find(options.recipe_name, options.global_batch)
+    scale = options.loss_scale if options.precision == "amp" else None
+    return whole.departures(options.recipe.epochs, options.batch, options.global_batch, scale)
+
+
+def finish_line(text):
+    """`top1=0.761` as ("top1", 0.761)."""
+    name, _, share = text.partition("=")
+    if name not in ("top1", "top5") or not 0 < float(share) <= 1:
+        raise ValueError(text)
+    return name, float(share)
 
 
 def loss_scale(text):
@@ -51,6 +92,16 @@ def loss_scale(text):
     if not 0 < scale < float("inf"):
         raise ValueError(text)
     return scale
+
+
+def check_asked(options):
+    """Refuses what can be had in no framework and on no device."""
+    if options.unfit:
+        raise Refusal(options.unfit)
+    if options.by_epochs and options.data != "images":
+        raise Refusal("epochs and finish lines are for images; use data: images and a dataset.")
+    if options.data == "images":
+        feed.check(options)
 
 
 def check_hardware(options, capability):

@@ -1,0 +1,239 @@
+"""`trainmark data bench`: how many images a second each loader gives, and at what cost."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.options import json_option
+from trainmark.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from trainmark.measure.figure import Interval
+    from trainmark.runner.loader_bench import Loader, Settings, Standing
+
+FAILED = 1
+
+
+@click.command("bench")
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--loader", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
+@click.option("--image-size", type=click.IntRange(8, 4096), default=224, show_default=True)
+@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="Images in a batch.")
+@click.option("--workers", type=click.IntRange(1), help="Threads or processes of a loader; else all cores.")
+@click.option(
+    "--seconds", type=click.FloatRange(0.1, 600), default=5.0, show_default=True, help="Of a round."
+)
+@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True)
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--convert", "converts", is_flag=True, help="Make the missing formats in a temporary folder.")
+@click.option(
+    "--python", "pythons", multiple=True, metavar="LOADER=PYTHON", help="The interpreter that has a loader."
+)
+@json_option
+def bench_command(
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    image_size: int,
+    batch: int,
+    workers: int | None,
+    seconds: float,
+    rounds: int,
+    device: str,
+    converts: bool,
+    pythons: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Time every loader that is installed on the same files, side by side.
+
+    PATH is a set, or several of the same images in other formats. Each loader runs in a fresh process of its
+    own environment, one after another, and so again for every round. Images a second for each core are by
+    processor time, so that hidden threads count. Exit code 1: a loader failed.
+
+    \b
+    Examples:
+      trainmark data bench pictures
+      trainmark data bench pictures pictures-rec --loader host --loader mxnet
+      trainmark data bench pictures --convert --workers 2 --json
+    """
+    from trainmark.runner.loader_bench import Settings, bench
+
+    chosen = _chosen(names)
+    settings = Settings(
+        image_size, batch, workers or _cores(), seconds, rounds, device, _interpreters(pythons, chosen)
+    )
+    roots = _roots(paths)
+    with ExitStack() as stack:
+        if converts:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=paths[0].parent))
+            _convert(chosen, roots, Path(folder))
+        standings = bench(chosen, roots, settings, lambda line: click.echo(line, err=True))
+    if as_json:
+        click.echo(json.dumps(to_json(standings, settings), indent=2, ensure_ascii=False))
+    else:
+        click.echo("\n".join(lines(standings, settings)))
+    return FAILED if any(each.failed for each in standings) else 0
+
+
+def _chosen(names: Sequence[str]) -> list[Loader]:
+    from trainmark.runner.loader_bench import LOADERS
+
+    known = [loader.name for loader in LOADERS]
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"there is no loader '{name}'{nearest(name, known)}; there are {', '.join(known)}."
+            )
+    return [loader for loader in LOADERS if not names or loader.name in names]
+
+
+def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str, str]:
+    found = {}
+    for text in pythons:
+        name, _, path = text.partition("=")
+        if not path:
+            raise UserError(f"--python {text}: say LOADER=PYTHON, as in dali=venv/bin/python.")
+        if not Path(path).is_file():
+            raise UserError(f"--python {text}: there is no interpreter {path}.")
+        found[name] = str(Path(path).absolute())
+    return found
+
+
+def _roots(paths: Sequence[Path]) -> dict[str, Path]:
+    from trainmark.data.index import read_dataset
+
+    return {read_dataset(path).format: path.absolute() for path in paths}
+
+
+def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> None:
+    """What a loader needs and no set has, from the first set."""
+    from trainmark.data.convert import convert
+    from trainmark.data.request import Request
+
+    source = next(iter(roots.values()))
+    for loader in chosen:
+        if not any(name in roots for name in loader.formats):
+            wanted = loader.formats[0]
+            click.echo(f"converting to {wanted}", err=True)
+            convert(Request(source, folder / wanted, wanted))
+            roots[wanted] = (folder / wanted).absolute()
+
+
+def _cores() -> int:
+    from trainmark.system.available import usable_cores
+
+    return max(1, int(usable_cores()))
+
+
+def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
+    measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
+    head = ["loader", "gives", "format", "img/s", "", "img/s a core", "", ""]
+    rows = [
+        [
+            each.loader.name,
+            each.loader.gives,
+            each.format or "",
+            f"{each.rate:,.1f}",
+            _range(each.rate_interval),
+            f"{each.per_core:,.1f}",
+            _range(each.per_core_interval),
+            each.loader.about,
+        ]
+        for each in measured
+    ]
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    right = {3, 5}
+    told = [
+        f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
+        f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
+        "",
+    ]
+    for row in [head, *rows] if rows else []:
+        cells = (
+            cell.rjust(width) if column in right else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        told.append("  ".join(cells).rstrip())
+    if verdict := _verdict(measured, standings):
+        told += ["", verdict]
+    told += [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]
+    return told
+
+
+def _range(interval: Interval | None) -> str:
+    return f"[{interval.low:,.1f}, {interval.high:,.1f}]" if interval else ""
+
+
+def _verdict(measured: Sequence[Standing], standings: Sequence[Standing]) -> str | None:
+    """Who is first for each core, and where that is not ours, what is known of the reason."""
+    others = [each for each in measured if not each.loader.ours]
+    ours = [each for each in measured if each.loader.ours]
+    if not ours or not others:
+        return None
+    # What gives float32 does more: ours is compared as it gives the same.
+    same = [each for each in ours if each.loader.gives == others[0].loader.gives] or ours
+    ratio = same[0].per_core / others[0].per_core
+    told = (
+        f"{same[0].loader.name} against {others[0].loader.name}, the next best: ×{ratio:.2f} for each core."
+    )
+    if ratio >= 1:
+        return told
+    absent = [each.reason for each in standings if each.loader.name == "host" and each.reason]
+    if absent:
+        return f"{told} Ours is behind: its native decoder is not there ({absent[0]})."
+    if others[0].loader.gpu:
+        return f"{told} Ours is behind: that one decodes on the GPU."
+    mine, theirs = same[0].per_core_interval, others[0].per_core_interval
+    if mine and theirs and mine.high >= theirs.low:
+        return f"{told} The ranges overlap: more --rounds would tell."
+    return f"{told} Ours is behind on these images: `--image-size`, their size and their quality decide."
+
+
+def to_json(standings: Sequence[Standing], settings: Settings) -> dict[str, Any]:
+    measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
+    return {
+        "settings": {
+            "image_size": settings.image_size,
+            "batch": settings.batch,
+            "workers": settings.workers,
+            "seconds": settings.seconds,
+            "rounds": settings.rounds,
+            "device": settings.device,
+        },
+        "loaders": [_one_json(each) for each in standings],
+        "fastest": max(measured, key=lambda each: each.rate).loader.name if measured else None,
+        "fastest_per_core": measured[0].loader.name if measured else None,
+        "verdict": _verdict(measured, standings),
+    }
+
+
+def _one_json(each: Standing) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "loader": each.loader.name,
+        "about": each.loader.about,
+        "gives": each.loader.gives,
+        "format": each.format,
+        "reason": each.reason,
+        "failed": each.failed,
+        "rounds": [
+            {"images": one.images, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
+            for one in each.rounds
+        ],
+    }
+    if each.rounds:
+        told["images_per_second"] = _figure(each.rate, each.rate_interval)
+        told["images_per_second_per_core"] = _figure(each.per_core, each.per_core_interval)
+    return told
+
+
+def _figure(value: float, interval: Interval | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"median": value, "low": None, "high": None, "confidence": None}
+    if interval:
+        told |= {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
+    return told

@@ -1,0 +1,181 @@
+"""`trainmark data convert`: a set in the format that a framework reads."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.options import json_option
+from trainmark.errors import UserError
+
+if TYPE_CHECKING:
+    from trainmark.cli.data_live import Lines
+    from trainmark.data.convert import Outcome
+
+SECONDS_BETWEEN_LOOKS = 0.25
+#: So many are named in the text; `--json` and dataset.json name all.
+NAMED = 20
+
+
+@click.command("convert")
+@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
+@click.argument("target", metavar="DST", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    required=True,
+    metavar="FORMAT",
+    help="rec, tfrecord, ofrecord, mindrecord, beton, webdataset, list or folder.",
+)
+@click.option("--shards", type=click.IntRange(1), help="Files a split.  [default: in proportion to ImageNet]")
+@click.option("--records-per-shard", type=click.IntRange(1), help="Instead: pictures a file.")
+@click.option(
+    "--shuffle",
+    "seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Another order of the training pictures.",
+)
+@click.option("--in-order", is_flag=True, help="Keep the order of SRC.")
+@click.option(
+    "--on-bad",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="What a bad picture does.",
+)
+@click.option(
+    "--keep",
+    metavar="KINDS",
+    help="Kinds of odd pictures that are kept, or none.  [default: cmyk,mislabelled,not-jpeg]",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
+@json_option
+def convert_command(
+    source: Path,
+    target: Path,
+    to: str,
+    shards: int | None,
+    records_per_shard: int | None,
+    seed: int,
+    in_order: bool,
+    on_bad: str,
+    keep: str | None,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Write the pictures of SRC into DST in another format; their bytes stay as they are.
+
+    SRC is a set of any format, or class folders. Every bad picture is named. Started again, it goes on.
+
+    \b
+    Examples:
+      trainmark data convert pictures pictures-rec --to rec
+      trainmark data convert pictures pictures-tfrecord --to tfrecord --shards 16
+      trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
+    """
+    from trainmark.cli.data_live import data_display
+    from trainmark.data.convert import convert
+    from trainmark.data.request import Request
+    from trainmark.data.workers import available
+
+    if shards and records_per_shard:
+        raise UserError("give --shards or --records-per-shard, not both.")
+    request = Request(
+        source,
+        target,
+        to,
+        seed=None if in_order else seed,
+        shards=shards,
+        records_per_shard=records_per_shard,
+        on_bad=on_bad,
+        keep=_kinds(keep),
+        workers=workers or available(),
+    )
+    began = time.monotonic()
+    with data_display(f"converting {source}") as display, _watched(display) as begun:
+        outcome = convert(request, begun)
+    record = _record(request.target, to, outcome, time.monotonic() - began)
+    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else _text(record))
+    return 0
+
+
+def _kinds(words: str | None) -> frozenset[str]:
+    from trainmark.data.trouble import KEEPABLE, KEPT
+    from trainmark.errors import nearest
+
+    if words is None:
+        return KEPT
+    kinds = frozenset(word for word in words.replace(" ", "").split(",") if word and word != "none")
+    for kind in sorted(kinds - KEEPABLE):
+        raise UserError(f"--keep: there is no kind '{kind}' that can be kept{nearest(kind, KEEPABLE)}")
+    return kinds
+
+
+@contextmanager
+def _watched(display: Lines) -> Iterator[Any]:
+    """A function that begins to show the progress which the processes leave in the journal."""
+    from trainmark.data.progress import so_far
+
+    over = threading.Event()
+
+    def watch(journal: Path, total: int) -> None:
+        while not over.wait(SECONDS_BETWEEN_LOOKS):
+            display.progress(so_far(journal), total)
+
+    def begun(journal: Path, total: int) -> None:
+        threading.Thread(target=watch, args=(journal, total), daemon=True).start()
+
+    try:
+        yield begun
+    finally:
+        over.set()
+
+
+def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    from trainmark.data.trouble import counted
+
+    return {
+        "path": str(target),
+        "format": to,
+        "complete_already": outcome.already,
+        "found": outcome.found,
+        "written": outcome.written,
+        "skipped": outcome.skipped,
+        "files": outcome.files,
+        "bytes": outcome.bytes,
+        "seconds": round(seconds, 3),
+        "problems": counted(outcome.troubles),
+        "pictures": [
+            {
+                "name": trouble.name,
+                "problems": list(trouble.codes),
+                "kept": trouble.kept,
+                "note": trouble.note,
+                "says": str(trouble),
+            }
+            for trouble in outcome.troubles
+        ],
+    }
+
+
+def _text(record: dict[str, Any]) -> str:
+    splits = " and ".join(f"{count:,} {split}" for split, count in record["written"].items())
+    if record["complete_already"]:
+        return f"{record['path']} is complete already: {splits} pictures as {record['format']}."
+    speed = f"{record['bytes'] / 1e6:,.1f} MB in {record['seconds']:.1f} s"
+    lines = [
+        f"{record['path']}: {splits} pictures as {record['format']}, {speed}; {record['skipped']:,} skipped."
+    ]
+    named = record["pictures"]
+    lines += [f"  {'kept' if one['kept'] else 'skipped'}: {one['says']}" for one in named[:NAMED]]
+    if len(named) > NAMED:
+        lines.append(f"  and {len(named) - NAMED:,} more, named in {record['path']}/dataset.json")
+    return "\n".join(lines)

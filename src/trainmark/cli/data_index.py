@@ -1,0 +1,48 @@
+"""`trainmark data index`: a set that somebody else made becomes one of ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from trainmark.cli.options import json_option
+
+
+@click.command("index")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--labels-from",
+    type=click.IntRange(0, 1),
+    help="What the labels in the records count from.  [default: 1 in tfrecord, 0 elsewhere]",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
+@json_option
+def index_command(path: Path, labels_from: int | None, workers: int | None, as_json: bool) -> int:
+    """Find the records of a set that somebody else made, and write its index and checksums beside it.
+
+    PATH holds RecordIO, TFRecord, OFRecord or tar files, class folders, or lists of pictures; those of a
+    split lie in train/ and val/, or have names that begin so. Nothing that is there is changed.
+
+    \b
+    Examples:
+      trainmark data index /data/imagenet-tfrecord
+      trainmark data index /data/records --labels-from 0
+    """
+    from trainmark.cli.data_live import data_display
+    from trainmark.data.indexing import index_set
+    from trainmark.data.workers import available
+
+    with data_display(f"indexing {path}") as display:
+        dataset = index_set(path, workers or available(), labels_from, display.progress)
+    record = {
+        "path": str(path),
+        "format": dataset.format,
+        "classes": len(dataset.classes),
+        "splits": dict(dataset.splits),
+    }
+    splits = " and ".join(f"{count:,} {split}" for split, count in dataset.splits.items())
+    text = f"{path}: {splits} pictures of {len(dataset.classes):,} classes as {dataset.format}."
+    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else text)
+    return 0

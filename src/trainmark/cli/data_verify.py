@@ -1,0 +1,66 @@
+"""`trainmark data verify`: whether a set is as it was made."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmark.cli.options import json_option
+
+if TYPE_CHECKING:
+    from trainmark.data.verify import Verdict
+
+SOUND, DAMAGED = 0, 1
+
+
+@click.command("verify")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--decode", is_flag=True, help="Decode every picture too (slow).")
+@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
+@json_option
+def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool) -> int:
+    """Compare every file of the set in PATH with its checksum, and name the damaged records.
+
+    A set without checksums is held against the rules of its format. Exits with 1 where something is wrong.
+
+    \b
+    Examples:
+      trainmark data verify pictures-rec
+      trainmark data verify /data/imagenet --decode --json
+    """
+    from trainmark.cli.data_live import data_display
+    from trainmark.data.verify import verify
+    from trainmark.data.workers import available
+
+    with data_display(f"verifying {path}") as display:
+        verdict = verify(path, workers or available(), decode, display.progress)
+    click.echo(_json(path, verdict) if as_json else _text(path, verdict))
+    return SOUND if verdict.sound else DAMAGED
+
+
+def _text(path: Path, verdict: Verdict) -> str:
+    if verdict.sound:
+        return f"{path} is sound: {verdict.files:,} files with {verdict.records:,} records, by {verdict.by}."
+    count = len(verdict.findings)
+    findings = "1 finding" if count == 1 else f"{count:,} findings"
+    lines = [f"{path}: {findings} in {verdict.files:,} files, by {verdict.by}"]
+    return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
+
+
+def _json(path: Path, verdict: Verdict) -> str:
+    record = {
+        "path": str(path),
+        "sound": verdict.sound,
+        "by": verdict.by,
+        "files": verdict.files,
+        "records": verdict.records,
+        "damaged_records": [name for finding in verdict.findings for name in finding.records],
+        "findings": [
+            {"file": found.file, "kind": found.kind, "says": str(found), "records": list(found.records)}
+            for found in verdict.findings
+        ],
+    }
+    return json.dumps(record, indent=2, ensure_ascii=False)

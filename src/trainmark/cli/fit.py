@@ -1,0 +1,177 @@
+"""`trainmark fit`: the largest batch per device that trains."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmark.cli.options import json_option
+from trainmark.errors import UserError, nearest
+
+if TYPE_CHECKING:
+    from trainmark.runner.fit import Answer
+    from trainmark.runner.fit_try import Setting
+    from trainmark.system.available import Inventory
+
+FAILED, INTERRUPTED = 1, 130
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
+# As on the box of a card or of a memory module: 16 GB are 16 GiB.
+UNITS = {"M": 2**20, "G": 2**30}
+PRECISIONS = ("fp32", "tf32", "amp", "bf16")
+
+
+@click.command("fit")
+@click.option("--framework", default="pytorch", show_default=True, help="One, or several as in a,b.")
+@click.option("--precision", default="fp32", show_default=True, help="One, or several as in fp32,amp.")
+@click.option(
+    "--layout", type=click.Choice(["NCHW", "NHWC"]), help="The framework's faster one if not given."
+)
+@click.option("--compile", is_flag=True, help="Train with the framework's compiler.")
+@click.option("--image-size", type=click.IntRange(32, 4096), default=224, show_default=True)
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--step", type=int, default=32, show_default=True, help="Try only multiples of this batch.")
+@click.option("--most", type=int, help="Try no larger batch than this.")
+@click.option("--cap", help="Stand in for a device of this memory: 16GB, or several as in 16GB,32GB.")
+@click.option("--python", help="Try this interpreter's framework instead of Trainmark's environment.")
+@click.option("--again", is_flag=True, help="Forget what is remembered and measure anew.")
+@json_option
+def fit_command(
+    framework: str,
+    precision: str,
+    layout: str | None,
+    compile: bool,
+    image_size: int,
+    device: str,
+    step: int,
+    most: int | None,
+    cap: str | None,
+    python: str | None,
+    again: bool,
+    as_json: bool,
+) -> int:
+    """Find the largest batch per device that trains, and the memory that an image takes.
+
+    The batch is doubled until one does not fit, then halved in between; each try is a fresh process that
+    trains a few steps. What was found is remembered. Exit code 1: not even the smallest batch fits, or a try
+    failed for another reason than memory.
+
+    \b
+    Examples:
+      trainmark fit --precision fp32,amp
+      trainmark fit --cap 16GB,32GB --precision fp32,amp --json
+      trainmark fit --device cpu --image-size 32 --step 8 --cap 1.5GB
+    """
+    from trainmark.cli.fit_text import text, tree
+    from trainmark.runner import fit
+    from trainmark.system.available import local_devices
+
+    check_steps(step, most)
+    here = local_devices()
+    on = here.kind if device == "auto" else device
+    caps = caps_of(cap, on, here)
+    asked: list[Setting] = []
+    for name in _names(framework):
+        interpreter = _interpreter(name, python)
+        asked += fit.settings(
+            fit.Wanted(name, interpreter, precisions_of(precision), layout, compile, image_size, on, caps),
+            here,
+        )
+    answers, code = _searched(asked, step, most, again)
+    if as_json:
+        click.echo(json.dumps({"fits": [tree(answer) for answer in answers]}, indent=2, ensure_ascii=False))
+    elif answers:
+        click.echo("\n".join(text(answers)))
+    return code
+
+
+def _searched(asked: Sequence[Setting], step: int, most: int | None, again: bool) -> tuple[list[Answer], int]:
+    """One after the other, until something goes wrong; the answers until then, and the exit code."""
+    from trainmark.cli.fit_progress import progress
+    from trainmark.runner import fit_record
+    from trainmark.runner.fit import fit
+    from trainmark.runner.fit_try import FitError, StoppedError
+    from trainmark.runner.interrupts import Interrupts
+
+    answers: list[Answer] = []
+    code = 0
+    with progress() as watcher, Interrupts(watcher.note) as interrupts:
+        for setting in asked:
+            if again:
+                fit_record.forget(setting)
+            try:
+                answers.append(fit(setting, step, most, watcher, interrupts))
+            except FitError as error:
+                watcher.note(f"trainmark: {error}")
+                return answers, INTERRUPTED if isinstance(error, StoppedError) else FAILED
+            if answers[-1].largest is None:
+                watcher.note(f"trainmark: {setting}: not even batch {step} fits.")
+                code = FAILED
+    return answers, code
+
+
+def check_steps(step: int, most: int | None) -> None:
+    if step < 1:
+        raise UserError(f"--step {step} leads nowhere; give 1 or more.")
+    if most is not None and most < step:
+        raise UserError(f"--most {most} is less than one --step of {step}; raise it or lower --step.")
+
+
+def caps_of(written: str | None, device: str, here: Inventory) -> list[int | None]:
+    """In bytes; None stands for the whole device."""
+    if written is None and device == "cpu":
+        raise UserError(
+            "on the CPU the search needs a limit, or it would end in the kernel's killing of programs: "
+            "add --cap 4GB, say."
+        )
+    if written is None:
+        return [None]
+    memory = here.cuda[0].memory_bytes if device == "cuda" and here.cuda else here.memory_bytes
+    caps = [_bytes(word.strip()) for word in written.split(",")]
+    for cap, word in zip(caps, written.split(","), strict=True):
+        if memory is not None and cap >= memory:
+            raise UserError(
+                f"--cap {word.strip()} is no less than the {memory / 2**30:.1f} GiB that are here; give less."
+            )
+    return list(dict.fromkeys(caps))
+
+
+def _bytes(word: str) -> int:
+    found = SIZE.fullmatch(word)
+    if found is None or not float(found[1]):
+        raise UserError(f"--cap '{word}' is no amount of memory; write 16GB or 1500MB.")
+    return int(float(found[1]) * UNITS[found[2].upper()])
+
+
+def precisions_of(written: str) -> list[str]:
+    words = list(dict.fromkeys(word.strip() for word in written.split(",")))
+    for word in words:
+        if word not in PRECISIONS:
+            raise UserError(f"there is no precision '{word}'{nearest(word, PRECISIONS)}")
+    return words
+
+
+def _names(written: str) -> list[str]:
+    from trainmark.runner.fit_try import WORKLOAD
+    from trainmark.suite.workloads import frameworks
+
+    names = list(dict.fromkeys(word.strip() for word in written.split(",")))
+    for name in names:
+        if name not in frameworks(WORKLOAD):
+            raise UserError(f"there is no framework '{name}'{nearest(name, frameworks(WORKLOAD))}")
+    return names
+
+
+def _interpreter(framework: str, python: str | None) -> str:
+    from trainmark.environments.pythons import named
+    from trainmark.runner.frameworks import interpreter_of
+
+    found = named(python)[0] if python else interpreter_of(framework)
+    if found is None:
+        raise UserError(
+            f"{framework} is not installed; `trainmark frameworks install {framework}` installs it."
+        )
+    return found

@@ -1,0 +1,62 @@
+"""What published reports say fits a card of some size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainmark.ledger import load
+
+WORKLOAD = "resnet50"
+IMAGE_SIZE = 224
+CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Published:
+    """The largest batch that a source has run; `largest` where it says that no larger one fits."""
+
+    title: str
+    page: str
+    framework: str
+    device: str
+    precision: str
+    batch: int
+    largest: bool
+    memory_mb: float | None
+
+
+def published(framework: str, precision: str, image_size: int, gigabytes: int) -> list[Published]:
+    """Of the same framework, and whoever else says what is the most, or how much memory it took."""
+    found: dict[tuple[str, str], Published] = {}
+    for entry in load():
+        row = entry.row
+        card = CARD.search(row.device or "")
+        if (
+            row.workload != WORKLOAD
+            or row.precision != precision
+            or (row.image_size or IMAGE_SIZE) != image_size
+        ):
+            continue
+        if not card or int(card[1]) != gigabytes or row.batch_per_device is None:
+            continue
+        if row.framework != framework and row.max_batch is None and row.memory_mb is None:
+            continue
+        said = Published(
+            title=entry.origin.title,
+            page=entry.origin.page,
+            framework=row.framework,
+            device=str(row.device),
+            precision=precision,
+            batch=row.batch_per_device,
+            largest=row.max_batch == row.batch_per_device,
+            memory_mb=row.memory_mb,
+        )
+        source = (entry.source, row.framework)
+        if source not in found or _rank(found[source]) < _rank(said):
+            found[source] = said
+    return sorted(found.values(), key=lambda each: (each.framework != framework, -each.largest, each.title))
+
+
+def _rank(one: Published) -> tuple[int, float]:
+    return one.batch, one.memory_mb or 0.0

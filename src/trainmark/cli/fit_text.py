@@ -1,0 +1,135 @@
+"""The answers of `trainmark fit`, as lines for people and as records for scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from trainmark.cli.fit_published import Published, published
+from trainmark.measure.fit import first_failure, memory_line, prediction
+from trainmark.report.text import aligned
+from trainmark.runner.fit import Answer
+
+GIB, MIB = 2**30, 2**20
+HEADER = (
+    "framework",
+    "precision",
+    "layout",
+    "image",
+    "memory",
+    "largest",
+    "peak",
+    "fixed",
+    "an image",
+    "off by",
+)
+TRY_HEADER = ("  batch", "outcome", "peak", "seconds", "")
+NUMBERS = frozenset(range(4, len(HEADER)))
+
+
+def text(answers: Sequence[Answer]) -> Iterator[str]:
+    """One table over all of them, then what each rests on."""
+    yield from aligned([HEADER, *map(_cells, answers)], NUMBERS)
+    for answer in answers:
+        yield ""
+        yield from _details(answer)
+
+
+def tree(answer: Answer) -> dict[str, Any]:
+    line, foretold = memory_line(answer.tries), prediction(answer.tries)
+    return {
+        **asdict(answer.setting),
+        "step": answer.step,
+        "most": answer.most,
+        "largest": answer.largest,
+        "does_not_fit": first_failure(answer.tries, answer.step),
+        "peak": _peak(answer),
+        "fixed": line.fixed if line else None,
+        "per_image": line.per_image if line else None,
+        "residual": line.residual if line else None,
+        "prediction": {**asdict(foretold), "error": foretold.error} if foretold else None,
+        "tries": [asdict(each) for each in answer.tries],
+        "measured": answer.measured,
+        "remembered": answer.remembered,
+        "published": [asdict(each) for each in _published(answer)],
+    }
+
+
+def _cells(answer: Answer) -> tuple[str, ...]:
+    setting, line = answer.setting, memory_line(answer.tries)
+    return (
+        " ".join(filter(None, [setting.framework, setting.version])),
+        setting.precision,
+        setting.layout + (" compile" if setting.compile else ""),
+        f"{setting.image_size}²",
+        _gib(setting.cap or setting.memory),
+        str(answer.largest or "none"),
+        _gib(_peak(answer)),
+        _gib(line.fixed if line else None),
+        f"{line.per_image / MIB:.2f} MiB" if line else "n/a",
+        _gib(line.residual if line else None),
+    )
+
+
+def _details(answer: Answer) -> Iterator[str]:
+    setting = answer.setting
+    cap = f", capped at {_gib(setting.cap)}" if setting.cap else ""
+    yield f"{setting} on {setting.device_name}{cap}"
+    rows = [
+        (
+            f"  {each.batch}",
+            "fits" if each.fits else "oom",
+            _gib(each.peak),
+            f"{each.seconds:.0f}",
+            each.detail,
+        )
+        for each in answer.tries
+    ]
+    yield from (_short(line) for line in aligned([TRY_HEADER, *rows], frozenset({0, 2, 3})))
+    yield from (f"  {sentence}" for sentence in _sentences(answer))
+
+
+def _sentences(answer: Answer) -> Iterator[str]:
+    line, failed = memory_line(answer.tries), first_failure(answer.tries, answer.step)
+    if failed is not None and line is not None:
+        yield f"By the line through the peaks, {failed} would take {_gib(line.at(failed))}."
+    elif failed is None:
+        yield f"No larger batch was tried: --most is {answer.most}."
+    if foretold := prediction(answer.tries):
+        yield (
+            f"The smaller batches foretell {_gib(foretold.predicted)} at {foretold.batch}: "
+            f"off by {100 * foretold.error:+.1f} %."
+        )
+    if answer.remembered:
+        yield f"Remembered from {answer.measured}; --again measures anew."
+    for each in _published(answer):
+        yield f"Published: {_said(each)}"
+
+
+def _said(one: Published) -> str:
+    most = ", the most that fits" if one.largest else ""
+    memory = f", {one.memory_mb:,.0f} MiB in use" if one.memory_mb else ""
+    return f"{one.batch} in {one.framework} on {one.device}{most}{memory} ({one.title}, {one.page})"
+
+
+def _published(answer: Answer) -> list[Published]:
+    """By the size of the card: the cap's, or the device's own rounded up to what is on its box."""
+    setting = answer.setting
+    memory = setting.cap or setting.memory
+    if setting.device != "cuda" or memory is None:
+        return []
+    return published(setting.framework, setting.precision, setting.image_size, math.ceil(memory / GIB))
+
+
+def _peak(answer: Answer) -> int | None:
+    return next((each.peak for each in answer.tries if each.fits and each.batch == answer.largest), None)
+
+
+def _gib(value: float | None) -> str:
+    return "n/a" if value is None else f"{value / GIB:.2f} GiB"
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= 110 else line[:109] + "…"

@@ -1,0 +1,1 @@
+"""Image sets on disk: made, unpacked, converted from format to format, and checked."""

@@ -1,0 +1,1 @@
+"""ImageNet (ILSVRC2012) from its two tars to class folders."""

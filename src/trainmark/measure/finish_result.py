@@ -1,0 +1,110 @@
+"""Finishes over repeats: how many seeds crossed the line, and how long the middle one took."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf, isfinite, sqrt
+
+from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.figure import Finish, FinishResult, Interval, Ratio
+from trainmark.measure.intervals import median_interval, ratio_interval
+
+# Seeds of one recipe end within some tenths of a point; and over so many images an accuracy says no more
+# than four of its standard errors.
+WIDE_SPREAD = 0.01
+STANDARD_ERRORS = 4.0
+
+
+def finish_result(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> FinishResult | None:
+    """`baseline` holds the finishes on one device, the same ones where this is it."""
+    if not finishes:
+        return None
+    times = sorted(_times(finishes))
+    median = statistics.median(times) if times else inf
+    interval = median_interval(times)
+    best = max(finishes, key=lambda finish: _known(finish.best_top1))
+    tops = [finish.best_top1 for finish in finishes if finish.best_top1 is not None]
+    return FinishResult(
+        target=finishes[0].target,
+        reached=sum(finish.reached is True for finish in finishes),
+        decided=sum(finish.reached is not None for finish in finishes),
+        time2train=median if isfinite(median) else None,
+        interval=interval if interval and isfinite(interval.high) else None,
+        times=tuple(time for time in times if isfinite(time)),
+        airank_seconds=_airank(finishes),
+        epochs_to_target=_middle_count(finish.epochs_to_target for finish in finishes),
+        best_top1=best.best_top1,
+        best_top5=best.best_top5,
+        best_epoch=best.best_epoch,
+        lowest_top1=min(tops, default=None),
+        train_rate=_median(finish.train_rate or finish.first_epoch_rate for finish in finishes),
+        whole_rate=_median(finish.whole_rate for finish in finishes),
+        airank_rate=_median(finish.airank_rate for finish in finishes),
+        evaluation_seconds=statistics.median(finish.evaluation_seconds for finish in finishes),
+        checkpoint_seconds=statistics.median(finish.checkpoint_seconds for finish in finishes),
+        resumed=sum(finish.resumed > 0 for finish in finishes),
+        time_speedup=_speedup(finishes, baseline),
+    )
+
+
+def finish_doubts(finishes: Sequence[Finish]) -> Iterator[Doubt]:
+    decided = [finish for finish in finishes if finish.reached is not None]
+    if missed := sum(finish.reached is False for finish in decided):
+        best = max((finish.best_top1 for finish in decided if finish.best_top1 is not None), default=None)
+        yield Doubt(
+            DoubtCode.TARGET_NOT_REACHED,
+            f"{missed} of {len(decided)} trials did not reach {decided[0].target}"
+            + (f" (best top-1 {best:.2%})" if best is not None else "")
+            + " and count as longer than any that did: train more epochs, or check the recipe.",
+        )
+    tops = [finish.best_top1 for finish in finishes if finish.best_top1 is not None]
+    if len(tops) > 1 and max(tops) - min(tops) > _usual_spread(tops, finishes):
+        yield Doubt(
+            DoubtCode.ACCURACY_SPREAD,
+            f"The best top-1 of {len(tops)} seeds lies between {min(tops):.2%} and {max(tops):.2%}: "
+            "train more seeds, and do not rank by one of them.",
+        )
+
+
+def _usual_spread(tops: Sequence[float], finishes: Sequence[Finish]) -> float:
+    images = [found.images for finish in finishes for found in finish.evaluations if found.images]
+    if not images:
+        return WIDE_SPREAD
+    share = min(1.0, max(0.0, statistics.median(tops)))
+    return max(WIDE_SPREAD, STANDARD_ERRORS * sqrt(share * (1 - share) / min(images)))
+
+
+def _times(finishes: Sequence[Finish]) -> list[float]:
+    """A trial that missed the target took longer than any that did not; one cut short says nothing."""
+    return [inf if f.time2train is None else f.time2train for f in finishes if f.reached is not None]
+
+
+def _speedup(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Ratio | None:
+    own, one = _times(finishes), _times(baseline)
+    if not own or not one or not all(map(isfinite, (statistics.median(own), statistics.median(one)))):
+        return None
+    if finishes is baseline:
+        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
+    bounds = ratio_interval(one, own) if all(map(isfinite, (*one, *own))) else None
+    return Ratio(statistics.median(one) / statistics.median(own), bounds)
+
+
+def _airank(finishes: Sequence[Finish]) -> float | None:
+    told = [inf if f.airank_seconds is None else f.airank_seconds for f in finishes if f.reached is not None]
+    median = statistics.median(told) if told else inf
+    return median if isfinite(median) else None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _middle_count(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return statistics.median_low(known) if known else None
+
+
+def _known(value: float | None) -> float:
+    return -inf if value is None else value

@@ -1,0 +1,134 @@
+"""NVIDIA DALI: decodes on the CPU or, as "mixed", on the GPU; reads a set of any format.
+
+The order and the crops are ours, handed to its decoder as slices, so that a run can go on where it stopped:
+DALI's own random crops follow from a state that cannot be set.
+"""
+
+import numpy as np
+from nvidia.dali import fn, pipeline_def, types
+
+from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images.host import PADDING
+from trainmark.workloads.images.own import header, samples
+
+FORMATS = ("folder", "list", "rec", "tfrecord", "ofrecord", "mindrecord", "beton", "webdataset")
+REPEATABLE = True
+
+
+class Images:
+    """`opt.loader` ends in `gpu` for the mixed decoder, whose batches lie on the device."""
+
+    def __init__(self, opt):
+        self.opt = opt
+        self.gpu = opt.loader.endswith("gpu")
+        if self.gpu and opt.device != "cuda":
+            raise dataset.Unfit("the loader dali-gpu needs a GPU: use dali-cpu.")
+        self.train = dataset.open_split(opt.dataset, "train")
+        self.val = dataset.open_split(opt.dataset, "val")
+        self._pipes = {}
+
+    def training(self, epoch, first=0):
+        opt = self.opt
+        places = order.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
+        images = order.epoch_order(self.train.count, opt.seed, epoch)[places]
+
+        def window(index, width, height):
+            return augment.training_window(width, height, opt.seed, epoch, index)
+
+        return self._pass("train", Feed(self.train, images, window))
+
+    def evaluation(self):
+        def window(_, width, height):
+            return augment.evaluation_window(width, height, self.opt.image_size)
+
+        images = samples.evaluation_images(self.opt, self.val.count)
+        return self._pass("val", Feed(self.val, images, window))
+
+    def _pass(self, name, feed):
+        if name not in self._pipes:
+            self._pipes[name] = self._built()
+        pipe, source = self._pipes[name]
+        source.feed = feed
+        pipe.reset()
+        for _ in range(feed.steps):
+            images, labels = pipe.run()
+            yield (images.as_tensor() if self.gpu else images.as_array()), labels.as_array()
+
+    def _built(self):
+        opt = self.opt
+        source = Source()
+        pipe = _pipeline(
+            source,
+            self.gpu,
+            opt.image_size,
+            opt.layout,
+            batch_size=opt.batch,
+            num_threads=max(1, opt.workers),
+            device_id=opt.local_rank if opt.device == "cuda" else None,
+            prefetch_queue_depth=2,
+        )
+        pipe.build()
+        return pipe, source
+
+
+class Source:
+    """What DALI calls for a batch; the feed behind it changes with the pass."""
+
+    feed = None
+
+    def __call__(self):
+        return self.feed.batch()
+
+
+class Feed:
+    """The encoded images of one pass, each with the slice to decode."""
+
+    def __init__(self, split, images, window):
+        self.split, self.images, self.window = split, images, window
+        self.steps, self._next = len(images), 0
+
+    def batch(self):
+        if self._next == self.steps:
+            raise StopIteration
+        rows = [self._row(int(index)) for index in self.images[self._next]]
+        self._next += 1
+        return tuple(list(column) for column in zip(*rows))
+
+    def _row(self, index):
+        label = self.split.labels[index] if index != PADDING else PADDING
+        index = max(index, 0)  # where there is none, the first stands in, with the label that does not count
+        data = self.split.read(index)
+        try:
+            width, height = header.size(data)
+        except ValueError as error:
+            raise dataset.BadImage(self.split, index, str(error)) from error
+        window = self.window(index, width, height)
+        start = np.array([window.top, window.left], np.float32)
+        extent = np.array([window.height, window.width], np.float32)
+        return np.frombuffer(data, np.uint8), start, extent, np.int32(window.flip), np.int64(label)
+
+
+@pipeline_def
+def _pipeline(source, gpu, size, layout):
+    data, start, extent, flip, label = fn.external_source(source, num_outputs=5, batch=True)
+    images = fn.decoders.image_slice(
+        data,
+        start,
+        extent,
+        axis_names="HW",
+        normalized_anchor=False,
+        normalized_shape=False,
+        device="mixed" if gpu else "cpu",
+        output_type=types.RGB,
+        adjust_orientation=False,
+    )
+    images = fn.resize(images, size=[size, size], interp_type=types.INTERP_LINEAR, antialias=True)
+    images = fn.crop_mirror_normalize(
+        images,
+        dtype=types.FLOAT,
+        output_layout="CHW" if layout == "NCHW" else "HWC",
+        mean=list(augment.MEAN),
+        std=list(augment.DEVIATION),
+        mirror=flip,
+    )
+    return images, label

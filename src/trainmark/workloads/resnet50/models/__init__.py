@@ -1,0 +1,1 @@
+"""The model, once in each framework's words."""

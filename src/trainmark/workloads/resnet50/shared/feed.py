@@ -1,0 +1,113 @@
+"""Images from a dataset on disk, as batches that a step takes.
+
+Runs inside every framework's interpreter: standard library and numpy only, Python 3.7+.
+"""
+
+import itertools
+import os
+import zlib
+
+from trainmark.workloads.resnet50.shared.refusal import Refusal
+
+
+class Feed:
+    """`training(epoch, first)` and `evaluation()` give placed batches, from the loader that was asked for."""
+
+    def __init__(self, opt):
+        from trainmark.workloads.images import dataset, order
+
+        self.opt = opt
+        self.training_images = dataset.open_split(opt.dataset, "train").count
+        self.validation_images = dataset.open_split(opt.dataset, "val").count if opt.by_epochs else 0
+        self.steps_per_epoch = order.steps_per_epoch(self.training_images, opt.batch, opt.world_size)
+        self.name = os.path.basename(os.path.abspath(opt.dataset))
+        self.checksum = checksum(os.path.join(opt.dataset, "train", "index.npy"))
+        self.source = None
+
+    def open(self, training):
+        """Touches the data; a clock that counts from there starts before."""
+        self.source = Host(self.opt, training) if self.opt.loader == "host" else training.own_images()
+        self.training, self.evaluation = self.source.training, self.source.evaluation
+        return self
+
+    def endless(self):
+        """Epoch after epoch: for measuring the rate alone."""
+        return itertools.chain.from_iterable(self.training(epoch) for epoch in itertools.count())
+
+    def bad(self):
+        """The images that could not be read and were left out, by name."""
+        return self.source.bad() if hasattr(self.source, "bad") else []
+
+    def close(self):
+        if hasattr(self.source, "close"):
+            self.source.close()
+
+
+class Host:
+    """Our own loader: the same pixels in the same order in every framework."""
+
+    def __init__(self, opt, training):
+        from trainmark.workloads.images import dataset, host
+
+        self.feed = training.feed
+        self.loaders = {
+            split: host.HostLoader(
+                dataset.open_split(opt.dataset, split),
+                batch=opt.batch,
+                size=opt.image_size,
+                rank=opt.rank,
+                world_size=opt.world_size,
+                seed=opt.seed,
+                workers=opt.workers or cores(),
+                allocate=getattr(training, "allocate", None),
+                on_bad=opt.on_bad,
+            )
+            for split in (("train", "val") if opt.by_epochs else ("train",))
+        }
+
+    def training(self, epoch, first=0):
+        return self.feed(self.loaders["train"].training(epoch, first))
+
+    def evaluation(self):
+        return self.feed(self.loaders["val"].evaluation())
+
+    def bad(self):
+        return sorted({name for loader in self.loaders.values() for name in loader.bad_names})
+
+    def close(self):
+        for loader in self.loaders.values():
+            loader.close()
+
+
+def checksum(path):
+    """Of the index, which has one of every image: the same set has the same, wherever it lies."""
+    with open(path, "rb") as file:
+        return "crc32:{:08x}".format(zlib.crc32(file.read()))
+
+
+def cores():
+    """That this rank may use: what it was allotted, else its share of the machine."""
+    allotted = os.environ.get("OMP_NUM_THREADS")
+    if allotted:
+        return int(allotted)
+    return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def check(opt):
+    """Refuses a dataset that is not there, not whole, or too small."""
+    from trainmark.workloads.images import dataset
+
+    if not opt.dataset:
+        raise Refusal("data: images needs a dataset; name its folder.")
+    try:
+        images = dataset.open_split(opt.dataset, "train").count
+        if opt.by_epochs:
+            dataset.open_split(opt.dataset, "val")
+    except dataset.Unfit as error:
+        raise Refusal(str(error)) from error
+    if images < opt.global_batch:
+        raise Refusal(
+            "the training set has {} images and a step takes {}; use a smaller batch.".format(
+                images, opt.global_batch
+            )
+        )

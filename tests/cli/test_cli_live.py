@@ -1,0 +1,117 @@
+"""What a training shows while it runs, from a stream that grows."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from trainmark.cli.live import Lines, Moving, course
+from trainmark.events import Mark, Step, stream
+from trainmark.runner.follow import Follower
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
+
+from finish_streams import killed, training
+
+
+@pytest.fixture
+def follower(tmp_path):
+    return Follower(tmp_path / "rank0.jsonl", world_size=2)
+
+
+def grow(follower, tmp_path, events):
+    with (tmp_path / "rank0.jsonl").open("a") as file:
+        file.writelines(stream.encode(event) + "\n" for event in events)
+    follower.look()
+
+
+def upto(events, kind, epoch, state):
+    """The events up to one mark, that one included."""
+    wanted = {"epoch": epoch, "state": state}
+    marks = (event for event in events if isinstance(event, Mark) and event.kind == kind)
+    last = next(mark for mark in marks if wanted.items() <= mark.facts.items())
+    return events[: events.index(last) + 1]
+
+
+def test_a_throughput_trial_shows_no_epochs(follower, tmp_path):
+    grow(follower, tmp_path, [event for event in training()[1:] if isinstance(event, Step)])
+    assert follower.training is None
+    assert follower.rate == pytest.approx(2 * 32 / 0.5)
+
+
+def test_the_line_has_epoch_step_loss_and_last_accuracy(follower, tmp_path):
+    events = training(target=None)
+    steps = [event for event in events if isinstance(event, Step)]
+    grow(follower, tmp_path, events[: events.index(steps[24]) + 1])
+    assert course(follower.steps, follower.training) == [
+        "epoch 3/3",
+        "step 25/30",
+        "loss 2.059",
+        "top-1 40.00 %",
+    ]
+
+
+def test_the_rate_is_that_of_training_also_after_an_evaluation(follower, tmp_path):
+    events = training(target=None)
+    steps = [event for event in events if isinstance(event, Step)]
+    grow(follower, tmp_path, events[: events.index(steps[12]) + 1])
+    assert follower.rate == pytest.approx(2 * 32 / 0.5)
+
+
+def test_while_it_evaluates_it_says_so(follower, tmp_path):
+    grow(follower, tmp_path, upto(training(), "eval", 0, "begin"))
+    assert "evaluating" in course(follower.steps, follower.training)
+
+
+def test_the_time_left_counts_the_steps_and_the_evaluations_still_to_come(follower, tmp_path):
+    grow(follower, tmp_path, upto(training(target=None), "eval", 1, "end"))
+    # One epoch of ten steps of 0.5 s, and an evaluation of 3 s.
+    assert follower.training.left == pytest.approx(5 + 3)
+
+
+def test_each_epoch_is_told_once_and_in_order(follower, tmp_path, capsys):
+    lines = Lines()
+    lines.trial_began(None, 1, 2, None)
+    events = training(target=None)
+    for event in events:
+        grow(follower, tmp_path, [event])
+        lines.progress(follower.steps, follower.rate, follower.training)
+    told = capsys.readouterr().err.splitlines()
+    assert told[1] == (
+        "[  1/2] epoch 2/3  step 20  loss 2.414  top-1 40.00 %  top-5 70.00 %  128.0/s  0:21 elapsed"
+        "  at most 0:08 left"
+    )
+    assert len(told) == 3
+
+
+def test_an_epoch_that_is_not_evaluated_is_told_when_the_next_begins(follower, tmp_path, capsys):
+    lines = Lines()
+    lines.trial_began(None, 1, 1, None)
+    events = [event for event in training(target=None) if getattr(event, "kind", "") != "eval"]
+    grow(follower, tmp_path, events)
+    lines.progress(follower.steps, follower.rate, follower.training)
+    told = capsys.readouterr().err.splitlines()
+    assert [re.search(r"epoch (\d)", line)[1] for line in told] == ["1", "2", "3"]
+    assert "top-1" not in told[0]
+
+
+def test_a_resumed_training_goes_on_counting_where_it_was_taken_up(follower, tmp_path):
+    events = killed(stop=17, resumed=12)
+    start = next(place for place, event in enumerate(events) if place and hasattr(event, "world_size"))
+    grow(follower, tmp_path, events[: start + 1])
+    assert follower.steps == 12
+
+
+def test_the_moving_line_shows_a_training(follower, tmp_path):
+    moving = Moving()
+    trial = SimpleNamespace(id="pytorch/01", case=SimpleNamespace(rules=SimpleNamespace(steps=1)))
+    moving.trial_began(trial, 1, 1, None)
+    grow(follower, tmp_path, upto(training(target=None), "epoch", 2, "begin"))
+    moving.progress(follower.steps, follower.rate, follower.training)
+    shown = str(moving._status.status)
+    assert "epoch 3/3  step 20/30" in shown
+    assert "at most 0:08 left" in shown

@@ -1,0 +1,66 @@
+"""`trainmark data bench`: what is measured, what is absent and how to get it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from coordinate_set import make
+
+from trainmark.workloads.images import jpeg
+
+QUICK = ("--seconds", "0.2", "--rounds", "2", "--workers", "1", "--batch", "8", "--image-size", "32")
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    return make(tmp_path_factory.mktemp("bench") / "pictures", 64, 8)
+
+
+def test_loaders_are_timed_side_by_side_and_the_absent_say_how_to_get_them(trainmark, pictures):
+    said = trainmark(
+        "data", "bench", str(pictures), *QUICK, "--loader", "host-pillow", "--loader", "mxnet", "--json"
+    )
+    assert said.code == 0
+    told = json.loads(said.out)
+    pillow, mxnet = told["loaders"]
+    assert len(pillow["rounds"]) == 2
+    rate = pillow["images_per_second_per_core"]
+    assert 0 < rate["low"] <= rate["median"] <= rate["high"]
+    assert "--convert" in mxnet["reason"]
+    assert told["fastest"] == "host-pillow"
+
+
+def test_the_table_names_loader_rate_and_rate_for_each_core(trainmark, pictures):
+    try:
+        jpeg.codec("native")
+    except jpeg.Absent as error:
+        pytest.skip(str(error))
+    said = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "pytorch")
+    assert said.code == 0
+    assert "img/s a core" in said.out
+    assert "native decoder" in said.out
+    assert "trainmark frameworks install pytorch" in said.out
+
+
+def test_a_set_smaller_than_a_batch_is_said_and_no_loop(trainmark, pictures):
+    said = trainmark(
+        "data", "bench", str(pictures), "--batch", "100", "--rounds", "1", "--loader", "host-pillow"
+    )
+    assert "fewer training images than one batch of 100" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nowhere"], "has no dataset.json"),
+        (["{set}", "--loader", "hots"], "there is no loader 'hots'"),
+        (["{set}", "--python", "dali"], "LOADER=PYTHON"),
+        (["{set}", "--python", "dali=nothing"], "no interpreter nothing"),
+    ],
+)
+def test_bad_input_is_one_sentence(trainmark, pictures, words, sentence):
+    said = trainmark("data", "bench", *[word.format(set=pictures) for word in words])
+    assert said.code == 2
+    assert sentence in said.err
+    assert "Traceback" not in said.err

@@ -1,0 +1,94 @@
+"""Time to train in every layout."""
+
+import csv
+import io
+import json
+
+import pytest
+from sample_documents import h200
+from trained_documents import TARGET, trained
+
+from trainmark.report import csv_report, html, json_report, markdown, text
+from trainmark.report.plots import plots
+from trainmark.report.words import words
+
+
+@pytest.fixture(autouse=True)
+def without_the_library(monkeypatch):
+    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
+
+
+def training_plot(document):
+    return plots(document, words("en"))["training"]
+
+
+def test_a_run_without_a_training_has_no_word_of_it():
+    for page in (html.render(h200()), markdown.render(h200()), "\n".join(text.document_lines(h200()))):
+        assert "Time to train" not in page
+
+
+def test_every_seed_of_a_case_is_drawn_over_time_and_over_steps():
+    (one, four) = training_plot(trained()).figures
+    assert one.label.endswith("1n1g")
+    for view in ("Time", "Steps"):
+        names = {trace["name"] for trace in four.data if trace["view"] == view}
+        assert names == {f"seed {seed}" for seed in range(1, 6)}
+
+
+def test_the_views_are_the_two_axes():
+    figure = training_plot(trained()).figures[0]
+    assert {name: change["xaxis"]["title"]["text"] for name, change in figure.views.items()} == {
+        "Time": "minutes since the run started",
+        "Steps": "step",
+    }
+
+
+def test_the_target_is_a_line_and_each_crossing_a_ring_on_its_evaluation():
+    document = trained()
+    figure = training_plot(document).figures[0]
+    assert [shape["y0"] for shape in figure.layout["shapes"]] == [100 * TARGET]
+    rings = [trace for trace in figure.data if trace["mode"] == "markers" and trace["view"] == "Steps"]
+    crossings = [curve.crossing for curve in document.curves[:5]]
+    assert [ring["x"][0] for ring in rings] == [float(crossing.step) for crossing in crossings]
+
+
+def test_a_target_that_was_missed_has_its_line_and_no_ring():
+    figure = training_plot(trained(target=0.95)).figures[0]
+    assert figure.layout["shapes"]
+    assert not [trace for trace in figure.data if trace["mode"] == "markers"]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_the_pages_have_both_clocks_both_rates_and_both_speedups(lang):
+    t = words(lang)
+    for page in (html.render(trained(), lang), markdown.render(trained(), lang)):
+        for name in ("airank_clock", "best_top5", "speedup_time", "speedup_throughput", "of_synthetic"):
+            assert t[name] in page.replace("&#39;", "'")
+        assert t["rate_whole"].format(unit="images/s") in page
+
+
+def test_the_headline_of_a_training_is_its_time():
+    page = html.render(trained())
+    assert "to top-1 80 %</span></div>" in page
+
+
+def test_the_terminal_has_a_line_for_each_training():
+    lines = text.document_lines(trained())
+    begin = lines.index("Time to train (top1=0.8)")
+    assert lines[begin + 1].split()[:3] == ["case", "time2train", "reached"]
+    assert lines[begin + 2].startswith("pytorch amp/dynamic b256 1n1g")
+
+
+def test_a_training_that_misses_its_target_shows_no_time():
+    lines = "\n".join(text.document_lines(trained(target=0.95)))
+    assert "0/5" in lines
+    assert "! target-not-reached" in lines
+
+
+def test_json_and_csv_carry_the_same_time_and_speedup():
+    document = trained()
+    told = json.loads(json_report.render(document))["results"][1]["finish"]
+    row = list(csv.DictReader(io.StringIO(csv_report.render(document))))[1]
+    assert float(row["finish_time2train"]) == told["time2train"]
+    assert float(row["finish_speedup_value"]) == told["speedup"]["value"]
+    assert told["low"] <= told["time2train"] <= told["high"]

@@ -1,0 +1,278 @@
+"""Training by epochs, for real: evaluation, checkpoints, kill -9, and the finish line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import image_set
+import numpy as np
+import pytest
+from pytorch_workload import HANG_SECONDS, PROGRAM, asked, environment, run, steps_in, torch, workload
+
+from trainmark.events import Mark, RunEnd, RunStart
+from trainmark.events.stream import read
+from trainmark.workloads.resnet50.shared import checkpoint, feed, finish
+
+TRAIN, VAL, BATCH = 24, 7, 4
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory) -> Path:
+    return image_set.make(tmp_path_factory.mktemp("data") / "stripes", classes=3, train=TRAIN, val=VAL)
+
+
+@pytest.fixture(scope="module")
+def words(images) -> list[str]:
+    return [
+        *("--data", "images", "--dataset", str(images), "--image-size", "32", "--batch", str(BATCH)),
+        *("--epochs", "2", "--workers", "1", "--checkpoint-steps", "4"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory, words):
+    place = tmp_path_factory.mktemp("whole")
+    done = run(*words, "--checkpoints", str(place / "checkpoints"), TRAINMARK_EVENTS=str(place))
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def losses(place: Path, rank: int = 0) -> dict[int, set[float]]:
+    """Every loss that was ever reported of a step."""
+    found: dict[int, set[float]] = {}
+    for step in steps_in(list(read(place / f"rank{rank}.jsonl"))):
+        found.setdefault(step.step, set()).add(step.loss)
+    return found
+
+
+def evaluations(place: Path) -> list[dict]:
+    marks = [event for event in read(place / "rank0.jsonl") if isinstance(event, Mark)]
+    return [mark.facts for mark in marks if mark.kind == "eval" and mark.facts["state"] == "end"]
+
+
+def test_a_training_says_what_it_is_before_it_touches_the_data(uninterrupted):
+    start = next(iter(read(uninterrupted / "rank0.jsonl")))
+    assert isinstance(start, RunStart)
+    told = {
+        "epochs": 2,
+        "steps_per_epoch": TRAIN // BATCH,
+        "training_images": TRAIN,
+        "validation_images": VAL,
+    }
+    assert told.items() <= start.facts.items()
+    assert 0 < start.wall - start.facts["process_started"] < HANG_SECONDS
+
+
+def test_every_epoch_ends_in_an_evaluation_of_the_whole_set_counted_once(uninterrupted):
+    assert [facts["epoch"] for facts in evaluations(uninterrupted)] == [0, 1]
+    for facts in evaluations(uninterrupted):
+        assert facts["images"] == VAL
+        assert facts["top1"] == facts["correct1"] / VAL
+        assert 0 <= facts["correct1"] <= facts["correct5"] <= VAL
+
+
+def test_only_the_latest_checkpoints_are_kept(uninterrupted):
+    kept = sorted(path.name for path in (uninterrupted / "checkpoints").iterdir())
+    assert kept == ["step-00000006", "step-00000008"]
+
+
+@pytest.mark.parametrize("steps", [5, 7])
+def test_killed_at_any_step_it_goes_on_to_the_losses_of_a_training_that_was_not(
+    steps, words, uninterrupted, tmp_path
+):
+    words = [*words, "--checkpoints", str(tmp_path / "checkpoints")]
+    killed = subprocess.Popen(
+        [sys.executable, "-m", PROGRAM, *words], env=environment(TRAINMARK_EVENTS=str(tmp_path))
+    )
+    deadline = time.monotonic() + HANG_SECONDS
+    while len(losses(tmp_path) if (tmp_path / "rank0.jsonl").exists() else {}) < steps:
+        assert time.monotonic() < deadline and killed.poll() is None
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    done = run(*words, TRAINMARK_EVENTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    starts = [event for event in read(tmp_path / "rank0.jsonl") if isinstance(event, RunStart)]
+    assert starts[1].facts["resumed_step"] in (4, 6)
+    assert losses(tmp_path) == losses(uninterrupted)  # once or twice, and the same bits
+    assert evaluations(tmp_path)[-1] == evaluations(uninterrupted)[-1]
+
+
+def test_it_stops_when_the_line_is_crossed(words, tmp_path):
+    lines = ("--until", "top1=0.01", "--until", "top5=0.01", "--epochs", "3")
+    done = run(*words, *lines, TRAINMARK_EVENTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    *_, end = read(tmp_path / "rank0.jsonl")
+    assert isinstance(end, RunEnd)
+    assert end.facts["reached"] is True
+    assert len(evaluations(tmp_path)) < 3
+
+
+def test_two_ranks_count_every_image_once_and_go_on_together(words, tmp_path):
+    kept, whole, again = (tmp_path / name for name in ("checkpoints", "whole", "again"))
+    for folder in (whole, again):
+        folder.mkdir()
+    words = [*words, "--checkpoints", str(kept)]
+    together(words, whole)
+    assert [facts["images"] for facts in evaluations(whole)] == [VAL, VAL]
+    assert sorted(path.relative_to(kept).as_posix() for path in kept.rglob("*.npz")) == [
+        f"step-0000000{step}/rank{rank}.npz" for step in (3, 4) for rank in (0, 1)
+    ]
+    shutil.rmtree(kept / "step-00000004")
+    together(words, again)
+    for rank in (0, 1):
+        assert losses(again, rank) == {step: losses(whole, rank)[step] for step in (3, 4, 5)}
+    assert evaluations(again) == evaluations(whole)[1:]
+
+
+def together(words: list[str], events: Path) -> None:
+    """Two ranks on this machine."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", PROGRAM, *words],
+            env=environment(TRAINMARK_EVENTS=str(events), RANK=rank, LOCAL_RANK=rank, **meeting),
+        )
+        for rank in ("0", "1")
+    ]
+    assert [rank.wait(HANG_SECONDS) for rank in ranks] == [0, 0]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Room for one checkpoint of 205 MB and a half."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(tmp_path)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+
+
+def training(words, folder: Path, *more: str):
+    opt = asked(*words, "--checkpoints", str(folder), *more)
+    return opt, workload.Training(opt)
+
+
+def test_a_full_disk_leaves_the_last_good_checkpoint(words, small_disk):
+    opt, begun = training(words, small_disk)
+    kept = checkpoint.Checkpoints(opt, begun)
+    assert kept.save(checkpoint.Place(4, 0, 4)) > 0
+    assert kept.save(checkpoint.Place(8, 1, 2)) is None
+    assert [path.name for path in small_disk.iterdir()] == ["step-00000004"]
+    assert kept.restore() == checkpoint.Place(4, 0, 4)
+
+
+def test_a_damaged_checkpoint_and_one_of_another_training_are_refused_by_name(words, tmp_path):
+    opt, begun = training(words, tmp_path)
+    checkpoint.Checkpoints(opt, begun).save(checkpoint.Place(4, 0, 4))
+    other = asked(*words, "--checkpoints", str(tmp_path), "--seed", "7")
+    with pytest.raises(checkpoint.DamagedError, match="another training"):
+        checkpoint.Checkpoints(other, begun).restore()
+    file = tmp_path / "step-00000004" / "rank0.npz"
+    file.write_bytes(file.read_bytes()[:-100_000])
+    with pytest.raises(checkpoint.DamagedError, match=r"rank0\.npz cannot be read .*move its folder away"):
+        checkpoint.Checkpoints(opt, begun).restore()
+
+
+def test_evaluation_goes_by_the_running_statistics_and_leaves_all_as_it_was(words, tmp_path):
+    opt, begun = training(words, tmp_path)
+    before = begun.tensors()
+    fed = feed.Feed(opt).open(begun)
+    batches = [(images.clone(), labels) for images, labels in fed.evaluation()]
+    fed.close()
+    assert sum(int((labels >= 0).sum()) for _, labels in batches) == VAL
+    counts = np.sum([begun.evaluate(*batch)() for batch in batches], axis=0)
+    begun.plain.eval()
+    with torch.no_grad():
+        chosen = torch.cat([begun.plain(images).argmax(1) for images, _ in batches])
+    assert counts[0] == (chosen == torch.cat([labels for _, labels in batches])).sum()
+    assert all(np.array_equal(value, before[name]) for name, value in begun.tensors().items())
+
+
+def test_mixup_takes_the_rest_from_the_other_end_of_the_batch(words):
+    opt = asked("--recipe", "ngc-250")
+    step = workload.Step(opt, workload.build_model(opt, torch.device("cpu")), torch.device("cpu"))
+    images, labels = workload.synthetic_batch(opt, torch.device("cpu"))
+    step.kept.fill_(0.75)
+    mixed = step.mixed_loss(images, labels)
+    step.kept.fill_(0.25)
+    torch.testing.assert_close(step.mixed_loss(images.flip(0), labels.flip(0)), mixed)
+    step.kept.fill_(1.0)
+    torch.testing.assert_close(step.mixed_loss(images, labels), step.loss(images, labels))
+
+
+def test_the_share_of_a_step_follows_from_seed_and_step_alone():
+    opt = asked("--recipe", "ngc-250")
+    shares = [finish.kept_share(opt, step) for step in range(200)]
+    assert shares == [finish.kept_share(opt, step) for step in range(200)]
+    assert 0.3 < np.mean(shares) < 0.7
+    assert np.mean([0.1 < share < 0.9 for share in shares]) < 0.5  # beta(0.2, 0.2) keeps to the ends
+    assert finish.kept_share(asked(), 3) == 1.0
+
+
+def test_lars_steps_are_those_worked_out_by_hand(tmp_path):
+    opt = asked("--recipe", lars(tmp_path))
+    cpu = torch.device("cpu")
+    step = workload.Step(opt, workload.build_model(opt, cpu), cpu)
+    weights = [parameter.detach().double().clone() for parameter in step.model.parameters()]
+    momenta = [torch.zeros_like(each) for each in weights]
+    batch = workload.synthetic_batch(opt, cpu)
+    for rate in (0.5, 0.25):
+        step.rate.fill_(rate)
+        gradients = gradients_of(step, batch)
+        step(*batch)
+        for weight, momentum, gradient in zip(weights, momenta, gradients, strict=True):
+            if weight.ndim > 1:
+                length = gradient.norm() + 5e-5 * weight.norm()
+                gradient = 0.001 * weight.norm() / length * (gradient + 5e-5 * weight)
+            momentum.mul_(0.9).add_(rate * gradient)
+            weight.sub_(momentum)
+    for weight, parameter in zip(weights, step.model.parameters(), strict=True):
+        torch.testing.assert_close(parameter.detach(), weight.float(), rtol=1e-4, atol=1e-6)
+
+
+def gradients_of(step, batch):
+    """Of the loss alone, before anything is made of them; batch norm's memory is put back."""
+    kept = {name: value.clone() for name, value in step.model.named_buffers()}
+    found = torch.autograd.grad(step.loss(*batch), list(step.model.parameters()))
+    step.model.load_state_dict(kept, strict=False)
+    return [gradient.double() for gradient in found]
+
+
+def lars(folder: Path) -> str:
+    (folder / "lars.json").write_text(
+        '{"optimizer": "lars", "momentum": 0.9, "weight_decay": 5e-05, "label_smoothing": 0.1, "rate": 7.4,'
+        ' "schedule": "polynomial", "rate_batch": 2, "warmup_epochs": 2, "epochs": 37, "trust": 0.001}'
+    )
+    return str(folder / "lars.json")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (("--data", "synthetic", "--epochs", "2"), "epochs and finish lines are for images"),
+        (("--data", "images"), "needs a dataset"),
+        (("--data", "images", "--dataset", "/nowhere"), "has no dataset.json"),
+        (("--recipe", "mlperf"), "mlperf is defined at global batches"),
+        (("--recipe", "no-such"), "there is no recipe 'no-such'"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_before_anything_starts(more, why):
+    done = run(*more)
+    assert done.returncode == 3
+    assert why in done.stderr
+
+
+def test_a_batch_larger_than_the_set_is_refused(images):
+    done = run("--data", "images", "--dataset", str(images), "--batch", "32")
+    assert done.returncode == 3
+    assert "has 24 images and a step takes 32" in done.stderr
