@@ -82,6 +82,11 @@ class Run:
         self._emit(kind, time.monotonic(), facts=facts)
         self.flush()
 
+    def settle(self) -> None:
+        """Waits for the device to pass the last step, and has all steps on disk: before a checkpoint, say."""
+        self._drain(wait=True)
+        self.flush()
+
     def end(self, **facts: Any) -> None:
         """The run is over by its own will; without this the trial counts as cut short."""
         self._drain(wait=True)

@@ -204,3 +204,14 @@ def test_a_training_that_left_its_recipe_is_doubted_with_what_it_did_otherwise()
     assert doubt.code is DoubtCode.RECIPE_CHANGED
     assert "ai-rank was not kept (20 epochs, not 120; batch 64 a device, not 256)" in doubt.message
     assert list(trial_doubts.recipe_doubts({"recipe": "ai-rank", "departures": []})) == []
+
+
+def test_a_device_clock_ahead_of_the_hosts_does_not_count_an_epoch_twice():
+    events = [
+        replace(event, mono=event.mono + 1e-4, wall=event.wall + 1e-4) if isinstance(event, Step) else event
+        for event in training()
+    ]
+    ahead, plain = (finish_of(trace_of(each)) for each in (events, training()))
+    assert [epoch.seconds for epoch in ahead.epochs] == pytest.approx(
+        [epoch.seconds for epoch in plain.epochs], abs=1e-3
+    )

@@ -164,7 +164,7 @@ def training(words, folder: Path, *more: str):
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(words, small_disk):
     opt, begun = training(words, small_disk)
-    kept = checkpoint.Checkpoints(opt, begun)
+    kept = checkpoint.Checkpoints(opt, begun, "pytorch")
     assert kept.save(checkpoint.Place(4, 0, 4)) > 0
     assert kept.save(checkpoint.Place(8, 1, 2)) is None
     assert [path.name for path in small_disk.iterdir()] == ["step-00000004"]
@@ -173,14 +173,14 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(words, small_disk):
 
 def test_a_damaged_checkpoint_and_one_of_another_training_are_refused_by_name(words, tmp_path):
     opt, begun = training(words, tmp_path)
-    checkpoint.Checkpoints(opt, begun).save(checkpoint.Place(4, 0, 4))
+    checkpoint.Checkpoints(opt, begun, "pytorch").save(checkpoint.Place(4, 0, 4))
     other = asked(*words, "--checkpoints", str(tmp_path), "--seed", "7")
     with pytest.raises(checkpoint.DamagedError, match="another training"):
-        checkpoint.Checkpoints(other, begun).restore()
+        checkpoint.Checkpoints(other, begun, "pytorch").restore()
     file = tmp_path / "step-00000004" / "rank0.npz"
     file.write_bytes(file.read_bytes()[:-100_000])
     with pytest.raises(checkpoint.DamagedError, match=r"rank0\.npz cannot be read .*move its folder away"):
-        checkpoint.Checkpoints(opt, begun).restore()
+        checkpoint.Checkpoints(opt, begun, "pytorch").restore()
 
 
 def test_evaluation_goes_by_the_running_statistics_and_leaves_all_as_it_was(words, tmp_path):

@@ -106,13 +106,15 @@ def _epoch(trace: Trace, start: float, epoch: int, begun: Sequence[Moment], ende
     bounds = [begun[0].step, ended[0].step]
     first, stop = bounds if trace.numbers is None else np.searchsorted(trace.numbers, bounds)
     stood_still = [mark.at for mark in trace.marks if mark.ends_a_pause and mark.step == ended[0].step]
-    trained = [at for at in (begin, *stood_still, *trace.ends[max(first, stop - 1) : stop]) if at <= end]
+    # A device's clock may be some microseconds ahead of the host's, which took the mark after the last step.
+    last_step = [min(float(at), end) for at in trace.ends[max(first, stop - 1) : stop]]
+    trained = [at for at in (begin, *stood_still, *last_step) if at <= end]
     return Epoch(
         epoch=epoch,
         steps=int(stop - first),
         begin=begin - start,
         end=end - start,
-        seconds=float(trace.step_seconds[first:stop].sum()) + end - float(max(trained, default=end)),
+        seconds=float(trace.step_seconds[first:stop].sum()) + end - max(trained, default=end),
         images=float(trace.samples[first:stop].sum()),
     )
 

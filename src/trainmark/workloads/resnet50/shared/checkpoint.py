@@ -36,7 +36,7 @@ class DamagedError(RuntimeError):
 
 
 class Checkpoints:
-    def __init__(self, opt, training):
+    def __init__(self, opt, training, framework):
         self.folder, self.kept = opt.checkpoints, opt.checkpoints_kept
         self.rank, self.training = opt.rank, training
         # What must be the same for a training to be the same one.
@@ -44,6 +44,7 @@ class Checkpoints:
             name: getattr(opt, name)
             for name in ("seed", "batch", "world_size", "image_size", "precision", "loader", "recipe_name")
         }
+        self.about["framework"] = framework  # not all keep the same thing as a momentum
 
     def save(self, place):
         """Bytes written; None where some rank had no room, and the last good one stays."""

@@ -17,7 +17,7 @@ SILENCE_SECONDS = 20.0  # who says nothing for long is taken for hung
 
 
 def train(opt, training, framework, facts):
-    checkpoints = Checkpoints(opt, training) if opt.checkpoints else None
+    checkpoints = Checkpoints(opt, training, framework) if opt.checkpoints else None
     place = checkpoints.restore() if checkpoints else Place()
     feed = Feed(opt)
     # MLPerf's clock starts where data is first touched, and never pauses.
@@ -105,6 +105,7 @@ class Course:
     def save(self, place):
         if self.checkpoints is None:
             return
+        self.marks.settle()  # a kill while it is written must not lose what it holds
         began = time.monotonic()
         size = self.checkpoints.save(place)
         seconds = time.monotonic() - began
