@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-import image_set
 import numpy as np
 import pytest
 from pytorch_workload import HANG_SECONDS, PROGRAM, asked, environment, run, steps_in, torch, workload
 
+import image_set
 from trainmark.events import Mark, RunEnd, RunStart
 from trainmark.events.stream import read
 from trainmark.workloads.resnet50.shared import checkpoint, feed, finish
