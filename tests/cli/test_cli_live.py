@@ -112,6 +112,6 @@ def test_the_moving_line_shows_a_training(follower, tmp_path):
     moving.trial_began(trial, 1, 1, None)
     grow(follower, tmp_path, upto(training(target=None), "epoch", 2, "begin"))
     moving.progress(follower.steps, follower.rate, follower.training)
-    shown = str(moving._status.status)
+    shown = str(moving._shown.status)
     assert "epoch 3/3  step 20/30" in shown
     assert "at most 0:08 left" in shown

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from trainmark.cli.late import LateCommands
 
 COMMANDS = {
     "make": "trainmark.cli.data_make:make_command",
@@ -16,30 +16,7 @@ COMMANDS = {
 }
 
 
-class DataCommands(click.Group):
-    """Imports a command's file when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from trainmark.errors import nearest
-
-            raise click.UsageError(f"there is no command 'data {args[0]}'{nearest(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-
-@click.group("data", cls=DataCommands)
+@click.group("data", cls=LateCommands, files=COMMANDS)
 def data_command() -> None:
     """Make, unpack, convert and check image sets, and measure how fast they are read.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import click
+from trainmark.cli.screen import MovingLine, Screen
 
 if TYPE_CHECKING:
     from trainmark.measure.figure import Finish
@@ -17,20 +15,12 @@ if TYPE_CHECKING:
     from trainmark.suite.plan import Trial
 
 
-class Lines:
-    """For logs and pipes, on standard error: a line for each epoch of a training, and one for a trial."""
+class Lines(Screen):
+    """A line for each epoch of a training, and one for a trial."""
 
     def __init__(self) -> None:
         self._number, self._total = 0, 0
         self._epochs_told = 0
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
 
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
         self._number, self._total = number, total
@@ -45,33 +35,16 @@ class Lines:
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
         self.note(f"[{self._number:>3}/{self._total}] {ended(trial, record)}")
 
-    def note(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a terminal that is gone must not end the run
-            click.echo(text, err=True)
 
-
-class Moving(Lines):
-    """For a terminal: the trial, its step, the current rate and the time left, on one line that moves."""
+class Moving(MovingLine, Lines):
+    """The trial, its step, the current rate and the time left."""
 
     def __init__(self) -> None:
-        super().__init__()
-        from rich.console import Console
-        from rich.status import Status
-
-        self._console = Console(stderr=True, highlight=False)
-        self._status = Status("", console=self._console, spinner="dots")
+        Lines.__init__(self)
+        MovingLine.__init__(self)
         self._trial: Any = None
         self._began = 0.0
         self._left: float | None = None
-
-    def __enter__(self) -> Moving:
-        self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._status.stop()
 
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
         super().trial_began(trial, number, total, seconds_left)
@@ -79,8 +52,6 @@ class Moving(Lines):
         self.progress(0, None)
 
     def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
-        from rich.text import Text
-
         super().progress(steps, rate, training)
         parts = [f"[{self._number}/{self._total}] {self._trial.id}"]
         if training is None:
@@ -94,14 +65,7 @@ class Moving(Lines):
         elif self._left is not None:
             left = max(0.0, self._left - (time.monotonic() - self._began))
             parts.append(f"{clock(left)} left")
-        with contextlib.suppress(OSError):
-            self._status.update(Text("  ".join(parts)))
-
-    def note(self, text: str) -> None:
-        from rich.text import Text
-
-        with contextlib.suppress(OSError):
-            self._console.print(Text(text), soft_wrap=True)
+        self.show("  ".join(parts))
 
 
 def live_display() -> Lines:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from trainmark import __version__
+from trainmark.cli.late import LateCommands
 from trainmark.errors import UserError
 
 BAD_INPUT = 2
@@ -38,28 +38,7 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
-    """Imports a command's file when it is asked for: help stays quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from trainmark.errors import nearest
-
-            raise click.UsageError(f"there is no command '{args[0]}'{nearest(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
+class Commands(LateCommands):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -69,7 +48,11 @@ class Commands(click.Group):
             return 0
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=Commands,
+    files=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="trainmark")
 def trainmark() -> None:
     """Measure how fast deep-learning training really runs, and how far the figure can be believed.
