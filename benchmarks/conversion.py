@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.data.convert import convert
-from trainmark.data.request import Request
+from trainmark.data.convert.convert import convert
+from trainmark.data.convert.request import Request
 from trainmark.data.workers import available
 
 MEAN_BYTES = 110_000  # ImageNet's

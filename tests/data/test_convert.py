@@ -12,11 +12,11 @@ from pictures_by_hand import animated, deep_png, encoded
 from sets_by_hand import folder_set, jpeg
 
 from trainmark.data import formats
-from trainmark.data.convert import convert
-from trainmark.data.format import Sharded
+from trainmark.data.convert.convert import convert
+from trainmark.data.convert.request import Request
 from trainmark.data.index import read_dataset, read_index
-from trainmark.data.request import Request
-from trainmark.data.verify import verify
+from trainmark.data.records.format import Sharded
+from trainmark.data.verify.verify import verify
 from trainmark.errors import UserError
 
 ALL = formats.names()
@@ -101,7 +101,7 @@ def test_training_pictures_are_shuffled_by_the_seed_and_validation_is_not(folder
 
 
 def test_the_bytes_do_not_depend_on_the_number_of_workers(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("trainmark.data.convert.PICTURES_A_WORKER", 1)
+    monkeypatch.setattr("trainmark.data.convert.convert.PICTURES_A_WORKER", 1)
     for workers in (1, 2):
         convert(Request(folder, tmp_path / f"out{workers}", "tfrecord", shards=4, workers=workers))
     sums = [(tmp_path / f"out{workers}/checksums.txt").read_text() for workers in (1, 2)]

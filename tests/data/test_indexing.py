@@ -3,11 +3,11 @@ import json
 import pytest
 from sets_by_hand import folder_set
 
-from trainmark.data.convert import convert
+from trainmark.data.convert.convert import convert
+from trainmark.data.convert.request import Request
 from trainmark.data.index import read_dataset, read_index
-from trainmark.data.indexing import index_set
-from trainmark.data.request import Request
-from trainmark.data.verify import verify
+from trainmark.data.indexing.indexing import index_set
+from trainmark.data.verify.verify import verify
 from trainmark.errors import UserError
 
 OURS = ("dataset.json", "checksums.txt", "*/index.npy", "*/names.txt", "*/shards.txt")

@@ -5,11 +5,11 @@ import pytest
 from sets_by_hand import flip, folder_set, jpeg, positions
 
 from trainmark.data import formats
-from trainmark.data.convert import convert
-from trainmark.data.format import Sharded
+from trainmark.data.convert.convert import convert
+from trainmark.data.convert.request import Request
 from trainmark.data.index import read_index
-from trainmark.data.request import Request
-from trainmark.data.verify import verify
+from trainmark.data.records.format import Sharded
+from trainmark.data.verify.verify import verify
 
 ALL = formats.names()
 FLIPS, CUTS = 30, 12

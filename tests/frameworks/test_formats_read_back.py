@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainmark.data.convert import convert
+from trainmark.data.convert.convert import convert
+from trainmark.data.convert.request import Request
 from trainmark.data.index import read_index
 from trainmark.data.picture import look
-from trainmark.data.request import Request
 from trainmark.environments import standing
 from trainmark.runner import frameworks
 

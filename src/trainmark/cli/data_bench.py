@@ -113,8 +113,8 @@ def _roots(paths: Sequence[Path]) -> dict[str, Path]:
 
 def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> None:
     """What a loader needs and no set has, from the first set."""
-    from trainmark.data.convert import convert
-    from trainmark.data.request import Request
+    from trainmark.data.convert.convert import convert
+    from trainmark.data.convert.request import Request
 
     source = next(iter(roots.values()))
     for loader in chosen:

@@ -17,7 +17,7 @@ from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.cli.data_live import Lines
-    from trainmark.data.convert import Outcome
+    from trainmark.data.convert.convert import Outcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
 #: So many are named in the text; `--json` and dataset.json name all.
@@ -82,8 +82,8 @@ def convert_command(
       trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
     """
     from trainmark.cli.data_live import data_display
-    from trainmark.data.convert import convert
-    from trainmark.data.request import Request
+    from trainmark.data.convert.convert import convert
+    from trainmark.data.convert.request import Request
     from trainmark.data.workers import available
 
     if shards and records_per_shard:
@@ -122,7 +122,7 @@ def _kinds(words: str | None) -> frozenset[str]:
 @contextmanager
 def _watched(display: Lines) -> Iterator[Any]:
     """A function that begins to show the progress which the processes leave in the journal."""
-    from trainmark.data.progress import so_far
+    from trainmark.data.convert.progress import so_far
 
     over = threading.Event()
 

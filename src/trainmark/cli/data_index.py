@@ -31,7 +31,7 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/records --labels-from 0
     """
     from trainmark.cli.data_live import data_display
-    from trainmark.data.indexing import index_set
+    from trainmark.data.indexing.indexing import index_set
     from trainmark.data.workers import available
 
     with data_display(f"indexing {path}") as display:

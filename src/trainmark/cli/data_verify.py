@@ -11,7 +11,7 @@ import click
 from trainmark.cli.options import json_option
 
 if TYPE_CHECKING:
-    from trainmark.data.verify import Verdict
+    from trainmark.data.verify.verify import Verdict
 
 SOUND, DAMAGED = 0, 1
 
@@ -32,7 +32,7 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify /data/imagenet --decode --json
     """
     from trainmark.cli.data_live import data_display
-    from trainmark.data.verify import verify
+    from trainmark.data.verify.verify import verify
     from trainmark.data.workers import available
 
     with data_display(f"verifying {path}") as display:

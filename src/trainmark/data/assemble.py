@@ -12,10 +12,10 @@ import numpy as np
 
 from trainmark.data import checksums
 from trainmark.data.files import whole_file, write_whole
-from trainmark.data.format import Format, Loose
 from trainmark.data.index import CHECKSUMS, DATASET, INDEX, NAMES, RECORD, SHARDS, Dataset, dataset_bytes
 from trainmark.data.kept import BESIDE, WHOLE, Kept
-from trainmark.data.shard_file import ShardFile
+from trainmark.data.records.format import Format, Loose
+from trainmark.data.records.shard_file import ShardFile
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from trainmark.data import checksums
 from trainmark.data.files import write_whole
 from trainmark.data.index import RECORD
-from trainmark.data.shard_file import Place
+from trainmark.data.records.shard_file import Place
 from trainmark.data.trouble import Trouble
 
 ROW = struct.Struct("<IQIQIiI")

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from trainmark.data import formats
 from trainmark.data.files import is_part
-from trainmark.data.format import Loose, Sharded
 from trainmark.data.index import CHECKSUMS, DATASET, INDEX, NAMES, SHARDS, SPLITS, read_dataset, read_index
 from trainmark.data.journal import FOLDER as UNFINISHED
+from trainmark.data.records.format import Loose, Sharded
 from trainmark.data.trouble import EMPTY_CLASS, FOLDER, NO_LABEL, Trouble
 from trainmark.errors import UserError
 

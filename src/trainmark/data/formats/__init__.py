@@ -6,7 +6,7 @@ import functools
 import importlib
 import pkgutil
 
-from trainmark.data.format import Format
+from trainmark.data.records.format import Format
 from trainmark.errors import UserError, nearest
 
 

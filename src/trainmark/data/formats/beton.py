@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.data.format import DamageError, Found, Record, Shard, Sharded
 from trainmark.data.mapped import mapped
 from trainmark.data.picture import CMYK, NOT_JPEG
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 
 VERSION = 2
 PAGE = 8 << 20

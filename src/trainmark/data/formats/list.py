@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.data.format import Loose
+from trainmark.data.records.format import Loose
 
 
 class List(Loose):

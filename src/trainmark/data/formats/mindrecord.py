@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.data.format import Found, Record, Shard, Sharded
 from trainmark.data.mapped import mapped
-from trainmark.data.mindpages import FIELDS, HEADER, LENGTH, PAGE, PICTURES, packed, page_entry, rows
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import Found, Record, Shard, Sharded
+from trainmark.data.records.mindpages import FIELDS, HEADER, LENGTH, PAGE, PICTURES, packed, page_entry, rows
+from trainmark.data.records.shard_file import Place, ShardFile
 
 SCHEMA = {"data": {"type": "bytes"}, "file_name": {"type": "string"}, "label": {"type": "int64"}}
 INDEXES = (

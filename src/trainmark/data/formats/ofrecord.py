@@ -9,10 +9,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.data.example import decode, encode
-from trainmark.data.format import DamageError, Found, Record, Shard, Sharded
 from trainmark.data.mapped import mapped
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.example import decode, encode
+from trainmark.data.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 
 HEAD = struct.Struct("<q")
 INT32_LIST = 4

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.data.format import DamageError, Found, Record, Shard, Sharded
 from trainmark.data.mapped import mapped
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 
 MAGIC = struct.pack("<I", 0xCED7230A)
 HEAD = struct.Struct("<4sI")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
-from trainmark.data.format import DamageError, Found, Record, Shard, Sharded
 from trainmark.data.mapped import mapped
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 
 BLOCK, TAPE = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
 ENDINGS = {"jpeg": "jpg", "tiff": "tif"}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.data import formats, picture
-from trainmark.data.finding import PICTURE, STRUCTURE, UNREADABLE, Finding
-from trainmark.data.format import DamageError, Sharded
 from trainmark.data.reading import read_file
+from trainmark.data.records.format import DamageError, Sharded
 from trainmark.data.source import Picture, open_source
+from trainmark.data.verify.finding import PICTURE, STRUCTURE, UNREADABLE, Finding
 from trainmark.errors import UserError
 
 #: Index files that lie beside shards and have their name in them.

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from trainmark.data.protobuf import fields, head, message, read_varint, varint
+from trainmark.data.records.protobuf import fields, head, message, read_varint, varint
 
 MAP_ENTRY, KEY, VALUE = 1, 1, 2
 BYTES_LIST = 1

@@ -11,12 +11,12 @@ from trainmark.data import checksums, formats
 from trainmark.data.assemble import Assembly, SplitParts
 from trainmark.data.files import write_whole
 from trainmark.data.index import CHECKSUMS, DATASET, Dataset, dataset_bytes
-from trainmark.data.index_shard import Task, index_shard
+from trainmark.data.indexing.shard import Task, index_shard
 from trainmark.data.journal import FOLDER
 from trainmark.data.kept import Kept
 from trainmark.data.source import Picture, open_source
-from trainmark.data.structure import sharded, shards_in
 from trainmark.data.trouble import NO_LABEL, Trouble
+from trainmark.data.verify.structure import sharded, shards_in
 from trainmark.data.workers import in_parallel
 from trainmark.errors import UserError
 

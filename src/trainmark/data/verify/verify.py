@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.data import checksums
-from trainmark.data.decode import decode_all
-from trainmark.data.finding import DIFFERS, EXTRA, MISSING, UNFINISHED, Finding
 from trainmark.data.index import CHECKSUMS, DATASET, read_dataset
 from trainmark.data.journal import FOLDER as UNFINISHED_FOLDER
-from trainmark.data.structure import check_structure, shards_of
-from trainmark.data.verify_file import Task, batches, verify_files
+from trainmark.data.verify.decode import decode_all
+from trainmark.data.verify.file import Task, batches, verify_files
+from trainmark.data.verify.finding import DIFFERS, EXTRA, MISSING, UNFINISHED, Finding
+from trainmark.data.verify.structure import check_structure, shards_of
 from trainmark.data.workers import in_parallel
 from trainmark.errors import UserError
 

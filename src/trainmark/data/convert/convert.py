@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark.data import formats, listing, progress
+from trainmark.data import formats
 from trainmark.data.assemble import Assembly, SplitParts
-from trainmark.data.convert_shard import Task, convert_shard
-from trainmark.data.format import Loose
+from trainmark.data.convert import listing, progress
+from trainmark.data.convert.mislabelled import mislabelled
+from trainmark.data.convert.request import Request
+from trainmark.data.convert.shard import Task, convert_shard
 from trainmark.data.index import Dataset, read_dataset
 from trainmark.data.journal import Journal
-from trainmark.data.mislabelled import mislabelled
-from trainmark.data.request import Request
+from trainmark.data.records.format import Loose
 from trainmark.data.source import open_source
 from trainmark.data.trouble import EMPTY_CLASS, FOLDER, MISLABELLED, Trouble
 from trainmark.data.workers import in_parallel

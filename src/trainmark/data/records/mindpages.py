@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainmark.data.format import DamageError
+from trainmark.data.records.format import DamageError
 
 HEADER, PAGE = 16 << 20, 32 << 20
 LENGTH = struct.Struct("<Q")

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.data import checksums
-from trainmark.data.finding import DIFFERS, MISSING, SHORT, UNREADABLE, Finding
 from trainmark.data.index import INDEX, NAMES, RECORD, SHARDS
+from trainmark.data.verify.finding import DIFFERS, MISSING, SHORT, UNREADABLE, Finding
 
 
 @dataclass(frozen=True)

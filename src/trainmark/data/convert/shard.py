@@ -9,15 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.data import checksums, formats, listing, picture
+from trainmark.data import checksums, formats, picture
+from trainmark.data.convert import listing
+from trainmark.data.convert.progress import Counter
 from trainmark.data.files import part_of, write_whole
-from trainmark.data.format import Format, Record, Shard, Sharded
 from trainmark.data.headers.header import Header
 from trainmark.data.index import read_index
 from trainmark.data.kept import WHOLE, Keeping, Kept
-from trainmark.data.progress import Counter
 from trainmark.data.reading import NoFileError, Shards, read_file
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import Format, Record, Shard, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 from trainmark.data.source import Source
 from trainmark.data.trouble import MISLABELLED, NAME, NO_FILE, NO_LABEL, TOO_LARGE, UNREADABLE, Trouble
 from trainmark.errors import UserError

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from trainmark.data import formats
 from trainmark.data.files import whole_file
-from trainmark.data.format import DamageError, Sharded
 from trainmark.data.kept import WHOLE, Keeping, Kept
 from trainmark.data.mapped import mapped
 from trainmark.data.reading import read_file
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.format import DamageError, Sharded
+from trainmark.data.records.shard_file import Place, ShardFile
 from trainmark.data.trouble import NO_LABEL, UNREADABLE, Trouble
 from trainmark.errors import UserError
 

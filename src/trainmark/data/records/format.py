@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
-from trainmark.data.shard_file import Place, ShardFile
+from trainmark.data.records.shard_file import Place, ShardFile
 
 # ImageNet's pictures: a set of another size has shards in proportion.
 TRAIN, VAL = 1_281_167, 50_000

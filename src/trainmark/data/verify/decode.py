@@ -7,9 +7,9 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.data.finding import PICTURE, Finding
 from trainmark.data.index import Dataset, read_index
 from trainmark.data.reading import Shards
+from trainmark.data.verify.finding import PICTURE, Finding
 from trainmark.data.workers import in_parallel
 from trainmark.errors import UserError
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.data import formats
-from trainmark.data.convert_shard import Task
-from trainmark.data.format import Sharded
-from trainmark.data.listing import Summary
+from trainmark.data.convert.listing import Summary
+from trainmark.data.convert.shard import Task
+from trainmark.data.records.format import Sharded
 from trainmark.data.source import Source
 from trainmark.data.trouble import KEPT
 

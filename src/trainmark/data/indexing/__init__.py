@@ -1,0 +1,1 @@
+"""Sets that somebody else made."""

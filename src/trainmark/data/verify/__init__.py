@@ -1,0 +1,1 @@
+"""Whether a set is what it was."""
