@@ -17,6 +17,7 @@ MEASUREMENTS = {
     "sampler": "the device sampler at its two looks a second",
     "forecast": "a forecast up to 4,096 devices",
     "pictures": "generated pictures of ImageNet's size",
+    "loading": "a set read by the host loader, at growing sizes",
     "conversion": "a set converted, at growing sizes, beside a plain copy of its files",
 }
 

@@ -17,6 +17,7 @@ SMALL = {
     "sampler": {"repeats": 2, "seconds": 0.6},
     "forecast": {"nodes": 4, "repeats": 2},
     "pictures": {"images": 10, "doublings": 1},
+    "loading": {"images": 10, "doublings": 1, "repeats": 2},
     "conversion": {"images": 10, "doublings": 1, "repeats": 2},
 }
 
