@@ -110,7 +110,7 @@ def test_what_is_missing_after_a_stop_is_drawn_and_nothing_else(make, tmp_path):
     make()
     root, whole = tmp_path / "set", checksums(tmp_path / "set")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom trainmark.cli import data_make\n"
+        "import sys\nfrom pathlib import Path\nfrom trainmark.cli.data import make\n"
         "from trainmark.data.make import make as making\n"
         "draw = making.draw\n"
         "def slow(task):\n    sys.exit(9) if task.first >= 8 else None\n    return draw(task)\n"

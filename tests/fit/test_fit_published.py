@@ -1,6 +1,6 @@
 """What the published reports say fits a V100, as the ledger has it."""
 
-from trainmark.cli.fit_published import published
+from trainmark.cli.fit.published import published
 
 
 def said(framework, precision, size=224, gigabytes=16):

@@ -28,12 +28,12 @@ COMMANDS = {
     "export": "trainmark.cli.export:export_command",
     "frameworks": "trainmark.cli.frameworks:frameworks_command",
     "conform": "trainmark.cli.conform:conform_command",
-    "fit": "trainmark.cli.fit:fit_command",
+    "fit": "trainmark.cli.fit.command:fit_command",
     "doctor": "trainmark.cli.doctor:doctor_command",
     "fabric": "trainmark.cli.fabric:fabric_command",
     "forecast": "trainmark.cli.forecast:forecast_command",
     "launch-script": "trainmark.cli.launch_script:launch_script_command",
-    "data": "trainmark.cli.data:data_command",
+    "data": "trainmark.cli.data.command:data_command",
     "env": "trainmark.cli.env:env_command",
 }
 

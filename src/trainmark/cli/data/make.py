@@ -49,7 +49,7 @@ def make_command(
       trainmark data make pictures --classes 10 --images 2000
       trainmark data make tiny --classes 4 --images 64 --size 96x72 --difficulty easy
     """
-    from trainmark.cli.data_live import data_display
+    from trainmark.cli.data.live import data_display
     from trainmark.data.make.make import make
     from trainmark.data.make.plan import Plan, default_validation, difficulty_of, size_of
     from trainmark.data.workers import available

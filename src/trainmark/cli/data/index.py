@@ -30,7 +30,7 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/imagenet-tfrecord
       trainmark data index /data/records --labels-from 0
     """
-    from trainmark.cli.data_live import data_display
+    from trainmark.cli.data.live import data_display
     from trainmark.data.indexing.indexing import index_set
     from trainmark.data.workers import available
 

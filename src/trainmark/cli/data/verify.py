@@ -31,7 +31,7 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify pictures-rec
       trainmark data verify /data/imagenet --decode --json
     """
-    from trainmark.cli.data_live import data_display
+    from trainmark.cli.data.live import data_display
     from trainmark.data.verify.verify import verify
     from trainmark.data.workers import available
 

@@ -7,12 +7,12 @@ import click
 from trainmark.cli.late import LateCommands
 
 COMMANDS = {
-    "make": "trainmark.cli.data_make:make_command",
-    "imagenet": "trainmark.cli.data_imagenet:imagenet_command",
-    "convert": "trainmark.cli.data_convert:convert_command",
-    "verify": "trainmark.cli.data_verify:verify_command",
-    "index": "trainmark.cli.data_index:index_command",
-    "bench": "trainmark.cli.data_bench:bench_command",
+    "make": "trainmark.cli.data.make:make_command",
+    "imagenet": "trainmark.cli.data.imagenet:imagenet_command",
+    "convert": "trainmark.cli.data.convert:convert_command",
+    "verify": "trainmark.cli.data.verify:verify_command",
+    "index": "trainmark.cli.data.index:index_command",
+    "bench": "trainmark.cli.data.bench:bench_command",
 }
 
 

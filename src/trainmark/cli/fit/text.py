@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from trainmark.cli.fit_published import Published, published
+from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
 from trainmark.report.text import aligned
 from trainmark.runner.fit import Answer

@@ -60,7 +60,7 @@ def imagenet_command(
           --val-labels ILSVRC2012_devkit_t12.tar.gz
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
-    from trainmark.cli.data_live import data_display
+    from trainmark.cli.data.live import data_display
     from trainmark.data.imagenet.imagenet import unpack_imagenet
     from trainmark.data.imagenet.labels import read_labels
     from trainmark.data.workers import available

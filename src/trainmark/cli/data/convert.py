@@ -16,7 +16,7 @@ from trainmark.cli.options import json_option
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.cli.data_live import Lines
+    from trainmark.cli.data.live import Lines
     from trainmark.data.convert.convert import Outcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
@@ -81,7 +81,7 @@ def convert_command(
       trainmark data convert pictures pictures-tfrecord --to tfrecord --shards 16
       trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
     """
-    from trainmark.cli.data_live import data_display
+    from trainmark.cli.data.live import data_display
     from trainmark.data.convert.convert import convert
     from trainmark.data.convert.request import Request
     from trainmark.data.workers import available

@@ -65,7 +65,7 @@ def fit_command(
       trainmark fit --cap 16GB,32GB --precision fp32,amp --json
       trainmark fit --device cpu --image-size 32 --step 8 --cap 1.5GB
     """
-    from trainmark.cli.fit_text import text, tree
+    from trainmark.cli.fit.text import text, tree
     from trainmark.runner import fit
     from trainmark.system.available import local_devices
 
@@ -90,7 +90,7 @@ def fit_command(
 
 def _searched(asked: Sequence[Setting], step: int, most: int | None, again: bool) -> tuple[list[Answer], int]:
     """One after the other, until something goes wrong; the answers until then, and the exit code."""
-    from trainmark.cli.fit_progress import progress
+    from trainmark.cli.fit.progress import progress
     from trainmark.runner import fit_record
     from trainmark.runner.fit import fit
     from trainmark.runner.fit_try import FitError, StoppedError

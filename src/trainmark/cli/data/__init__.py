@@ -1,0 +1,1 @@
+"""`trainmark data`: one file a sub-command."""

@@ -1,0 +1,1 @@
+"""`trainmark fit`: the command, and how it is told."""
