@@ -8,10 +8,10 @@ from trainmark.workloads.resnet50.shared import loop
 
 
 class Sleepy(workload.Training):
-    def step(self, images, labels, rate):
+    def step(self, images, labels, rate, kept=1.0):
         if os.environ["RANK"] == os.environ["SLOW_RANK"]:
             time.sleep(float(os.environ["SLOW_SECONDS"]))
-        return super().step(images, labels, rate)
+        return super().step(images, labels, rate, kept)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def test_every_epoch_ends_in_an_evaluation_of_the_whole_set_counted_once(uninter
 
 def test_only_the_latest_checkpoints_are_kept(uninterrupted):
     kept = sorted(path.name for path in (uninterrupted / "checkpoints").iterdir())
-    assert kept == ["step-00000006", "step-00000008"]
+    assert kept == ["step-00000008", "step-00000012"]
 
 
 @pytest.mark.parametrize("steps", [5, 7])

@@ -118,4 +118,9 @@ def check_hardware(options, capability):
 
 def process_memory_peak():
     """Bytes that this process has held at most: what a step on the CPU reports as its memory."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    try:
+        with open("/proc/self/status", "rb") as file:
+            return int(file.read().partition(b"VmHWM:")[2].split()[0]) * 1024
+    except (OSError, ValueError, IndexError):
+        # Where there is no such file: this one also remembers the process that started us.
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
