@@ -168,7 +168,8 @@ def test_a_killed_ray_node_can_be_started_again(ray_cluster):
     ray_cluster.kill_node("node2")
     ray_cluster.start_node("node2")
     done = ray_cluster.run(SPREAD)
-    assert done.stdout.split() == ray_cluster.names, done.stderr
+    # Ray may print a word about the node that died, at any moment.
+    assert " ".join(ray_cluster.names) in done.stdout.splitlines(), done.stderr
 
 
 def test_nothing_is_left_of_a_bed_that_was_taken_down(hosts):
