@@ -104,8 +104,8 @@ class Sharded(Format):
         """The records of a shard in its order; raises DamageError where it is not whole."""
 
     def gather(self, path: Path, begin: int) -> bytes:
-        """The picture of a record that lies in pieces."""
-        raise NotImplementedError
+        """The picture of a record that lies in pieces, in a format that has such records."""
+        raise DamageError(begin, f"{self.name} has no pictures in pieces, and one")
 
     def side_names(self, shard_name: str) -> tuple[str, ...]:
         """Text files with a line a record that belong beside a shard."""
