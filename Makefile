@@ -17,10 +17,10 @@ test: lint
 	$(MAKE) --no-print-directory --jobs 2 test-here test-elsewhere
 
 test-here: $(VENV)/.test
-	$(BIN)/python -m pytest --durations 30 --ignore tests/frameworks --ignore tests/cluster
+	$(BIN)/python -m pytest --durations 60 --ignore tests/frameworks --ignore tests/cluster
 
 test-elsewhere: $(VENV)/.test frameworks ray
-	$(BIN)/python -m pytest --durations 30 tests/frameworks tests/cluster
+	$(BIN)/python -m pytest --durations 60 tests/frameworks tests/cluster
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

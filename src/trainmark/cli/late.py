@@ -32,6 +32,13 @@ class LateCommands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in self.files:
             from trainmark.errors import nearest
 
-            asked = " ".join([*ctx.command_path.split()[1:], args[0]])
+            asked = " ".join([*_below_the_program(ctx), args[0]])
             raise click.UsageError(f"there is no command '{asked}'{nearest(args[0], self.files)}")
         return super().resolve_command(ctx, args)
+
+
+def _below_the_program(ctx: click.Context) -> list[str]:
+    """The commands that led here. The program's own name is left out: `python -m trainmark` has several words."""
+    if ctx.parent is None:
+        return []
+    return [*_below_the_program(ctx.parent), ctx.info_name or ""]
