@@ -38,7 +38,7 @@ class LateCommands(click.Group):
 
 
 def _below_the_program(ctx: click.Context) -> list[str]:
-    """The commands that led here. The program's own name is left out: `python -m trainmark` has several words."""
+    """The commands that led here, without the program: `python -m trainmark` is one name of three words."""
     if ctx.parent is None:
         return []
     return [*_below_the_program(ctx.parent), ctx.info_name or ""]
