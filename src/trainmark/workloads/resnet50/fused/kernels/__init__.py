@@ -1,0 +1,46 @@
+"""The operations of the passes as kernels in Triton; what is not written here is PyTorch's, as in the twins."""
+
+from trainmark.workloads.resnet50.fused.kernels.channels import (
+    apply,
+    coefficients,
+    join,
+    rectified,
+    statistics,
+    sums,
+)
+from trainmark.workloads.resnet50.fused.kernels.head import head_back
+from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
+from trainmark.workloads.resnet50.fused.kernels.product import product
+from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
+from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
+from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
+from trainmark.workloads.resnet50.fused.twins import (
+    convolution,
+    convolution_back,
+    every_second,
+    fold_weight,
+    unfold_weight,
+)
+
+__all__ = [
+    "apply",
+    "coefficients",
+    "convolution",
+    "convolution_back",
+    "every_second",
+    "fold",
+    "fold_weight",
+    "head_back",
+    "join",
+    "pool",
+    "pool_back",
+    "product",
+    "product_back",
+    "rectified",
+    "statistics",
+    "stem",
+    "stem_weight_gradient",
+    "sums",
+    "unfold_weight",
+    "weight_gradient",
+]

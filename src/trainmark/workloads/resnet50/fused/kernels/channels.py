@@ -1,0 +1,249 @@
+"""What is done to a matrix channel by channel, where no product does it on its way."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import tuning
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope
+from trainmark.workloads.resnet50.fused.terms import Joined, Normed
+from trainmark.workloads.resnet50.shared import recipe
+
+ELEMENTS = 4096  # of a tile
+WIDEST = 128  # channels of a tile
+
+
+def tile(channels):
+    across = min(channels, WIDEST)
+    return ELEMENTS // across, across
+
+
+def strips(rows, tall, across, channels, device):
+    """How many programs share the rows, where each keeps its sums to the end."""
+    most = tuning.multiprocessors(device) * tuning.PROGRAMS // (channels // across)
+    return max(1, min(most, -(-rows // tall)))
+
+
+# Statistics
+
+
+@triton.jit
+def _moments(raw, totals, squares, rows, channels: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m = tl.arange(0, BM)
+    near = tl.load(raw + c).to(tl.float32)
+    total = tl.zeros([BM, BC], tl.float32)
+    square = tl.zeros([BM, BC], tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
+        start = tile * tl.full([], BM, tl.int64)
+        there = (start + m < rows)[:, None]
+        x = tl.load(raw + start * channels + m[:, None] * channels + c[None, :], mask=there, other=0.0)
+        away = tl.where(there, x.to(tl.float32) - near[None, :], 0.0)
+        total += away
+        square += away * away
+    tl.store(totals + tl.program_id(0) * channels + c, tl.sum(total, axis=0))
+    tl.store(squares + tl.program_id(0) * channels + c, tl.sum(square, axis=0))
+
+
+@triton.jit
+def _finish_statistics(
+    totals, squares, pivot, scale, bias, running_mean, running_variance, out, rows, count, momentum, epsilon,
+    channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    p = tl.arange(0, BP)
+    total = tl.zeros([BP, BC], tl.float32)
+    square = tl.zeros([BP, BC], tl.float32)
+    for start in range(0, count, BP):
+        place = (start + p)[:, None] * channels + c[None, :]
+        total += tl.load(totals + place, mask=(start + p < count)[:, None], other=0.0)
+        square += tl.load(squares + place, mask=(start + p < count)[:, None], other=0.0)
+    near = tl.load(pivot + c).to(tl.float32)
+    away = tl.sum(total, axis=0) / rows
+    mean = near + away
+    variance = tl.maximum(tl.sum(square, axis=0) / rows - away * away, 0.0)
+    deviation = tl.rsqrt(variance + epsilon)
+    factor = tl.load(scale + c) * deviation
+    tl.store(out + c, factor)
+    tl.store(out + channels + c, tl.load(bias + c) - mean * factor)
+    tl.store(out + 2 * channels + c, mean)
+    tl.store(out + 3 * channels + c, deviation)
+    before = tl.load(running_mean + c)
+    tl.store(running_mean + c, before + momentum * (mean - before))
+    before = tl.load(running_variance + c)
+    tl.store(running_variance + c, before + momentum * (variance * (rows / (rows - 1.0)) - before))
+
+
+def statistics(raw, norm):
+    rows, channels = raw.shape
+    tall, across = tile(channels)
+    count = strips(rows, tall, across, channels, raw.device)
+    partial = torch.empty(2, count, channels, device=raw.device, dtype=torch.float32)
+    _moments[(count, channels // across)](raw, partial[0], partial[1], rows, channels, tall, across)
+    return finish_statistics(raw, partial, norm, pivot=raw)  # sums around the first row: nothing cancels
+
+
+def finish_statistics(raw, partial, norm, pivot):
+    """From sums around the pivot, one row of them from each program."""
+    rows, channels = raw.shape
+    out = torch.empty(4, channels, device=raw.device, dtype=torch.float32)
+    _finish_statistics[(channels // 32,)](
+        partial[0], partial[1], pivot, norm.scale, norm.bias, norm.mean, norm.variance, out, rows,
+        partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON, channels, 32, 64,
+    )  # fmt: skip
+    return Normed(raw, *out)
+
+
+# Sums for the gradients of a norm
+
+
+@triton.jit
+def _sums(
+    upper, raw, mean, factor, offset, totals, againsts, rows,
+    channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m = tl.arange(0, BM)
+    middle = tl.load(mean + c)
+    total = tl.zeros([BM, BC], tl.float32)
+    against = tl.zeros([BM, BC], tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
+        start = tile * tl.full([], BM, tl.int64)
+        place = start * channels + m[:, None] * channels + c[None, :]
+        there = (start + m < rows)[:, None]
+        g = tl.load(upper + place, mask=there, other=0.0).to(tl.float32)
+        x = tl.load(raw + place, mask=there, other=0.0)
+        if rectify:
+            g = tl.where(normed(x, tl.load(factor + c), tl.load(offset + c)) > 0, g, 0.0)
+        total += g
+        against += g * (x.to(tl.float32) - middle[None, :])
+    tl.store(totals + tl.program_id(0) * channels + c, tl.sum(total, axis=0))
+    tl.store(againsts + tl.program_id(0) * channels + c, tl.sum(against, axis=0))
+
+
+@triton.jit
+def _finish_sums(
+    totals, againsts, scale, deviations, mean, scale_gradient, bias_gradient, out, rows, count,
+    channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    p = tl.arange(0, BP)
+    total = tl.zeros([BP, BC], tl.float32)
+    against = tl.zeros([BP, BC], tl.float32)
+    for start in range(0, count, BP):
+        place = (start + p)[:, None] * channels + c[None, :]
+        total += tl.load(totals + place, mask=(start + p < count)[:, None], other=0.0)
+        against += tl.load(againsts + place, mask=(start + p < count)[:, None], other=0.0)
+    t = tl.sum(total, axis=0)
+    a = tl.sum(against, axis=0)
+    deviation = tl.load(deviations + c)
+    by = tl.load(scale + c) * deviation
+    own = -by * deviation * deviation * a / rows
+    tl.store(bias_gradient + c, t)
+    tl.store(scale_gradient + c, a * deviation)
+    tl.store(out + c, by)
+    tl.store(out + channels + c, own)
+    tl.store(out + 2 * channels + c, -by * t / rows - own * tl.load(mean + c))
+
+
+def sums(upper, x, rectify=False):
+    rows, channels = upper.shape
+    tall, across = tile(channels)
+    count = strips(rows, tall, across, channels, upper.device)
+    partial = torch.empty(2, count, channels, device=upper.device, dtype=torch.float32)
+    _sums[(count, channels // across)](
+        upper, x.raw, x.mean, x.factor, x.offset, partial[0], partial[1], rows, channels, rectify, tall, across
+    )
+    return partial
+
+
+def coefficients(partial, norm, x, rows):
+    """Of a slope, from one row of sums from each program; both gradients of the norm are set."""
+    channels = x.mean.shape[0]
+    out = torch.empty(3, channels, device=x.raw.device, dtype=torch.float32)
+    _finish_sums[(channels // 32,)](
+        partial[0], partial[1], norm.scale, x.deviation, x.mean, norm.scale_gradient, norm.bias_gradient, out,
+        rows, partial.shape[1], channels, 32, 64,
+    )  # fmt: skip
+    return tuple(out)
+
+
+# One pass over a matrix
+
+
+@triton.jit
+def _apply(
+    upper, raw, out, by, own, rest, factor, offset, rows,
+    channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m = tl.arange(0, BM)
+    start = tl.program_id(0).to(tl.int64) * BM
+    place = start * channels + m[:, None] * channels + c[None, :]
+    there = (start + m < rows)[:, None]
+    g = tl.load(upper + place, mask=there, other=0.0)
+    x = tl.load(raw + place, mask=there, other=0.0)
+    f, o = tl.load(factor + c), tl.load(offset + c)
+    d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
+    tl.store(out + place, d.to(out.dtype.element_ty), mask=there)
+
+
+def apply(s):
+    """The gradient in front of a norm, stored over the one behind it."""
+    rows, channels = s.upper.shape
+    tall, across = tile(channels)
+    _apply[(-(-rows // tall), channels // across)](
+        s.upper, s.norm.raw, s.upper, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
+        channels, s.rectify, tall, across,
+    )  # fmt: skip
+    return s.upper
+
+
+@triton.jit
+def _rectified(
+    raw, factor, offset, shortcut, shortcut_factor, shortcut_offset, out, rows,
+    channels: tl.constexpr, joins: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m = tl.arange(0, BM)
+    start = tl.program_id(0).to(tl.int64) * BM
+    place = start * channels + m[:, None] * channels + c[None, :]
+    there = (start + m < rows)[:, None]
+    x = normed(tl.load(raw + place, mask=there, other=0.0), tl.load(factor + c), tl.load(offset + c))
+    if joins:
+        other = tl.load(shortcut + place, mask=there, other=0.0)
+        if joins == 2:
+            x += normed(other, tl.load(shortcut_factor + c), tl.load(shortcut_offset + c))
+        else:
+            x += other.to(tl.float32)
+    tl.store(out + place, tl.maximum(x, 0.0).to(out.dtype.element_ty), mask=there)
+
+
+def rectified(x):
+    return _launch_rectified(x, x, 0)
+
+
+def join(x):
+    """A block's end with its value, which is computed once."""
+    if x.value is None:
+        again = isinstance(x.shortcut, Normed)
+        other = x.shortcut if again else x.norm.of(x.shortcut)
+        x.value = _launch_rectified(x.norm, other, 2 if again else 1)
+    return x
+
+
+def value(x):
+    if isinstance(x, Joined):
+        return join(x).value
+    return rectified(x) if isinstance(x, Normed) else x
+
+
+def _launch_rectified(x, other, joins):
+    rows, channels = x.raw.shape
+    tall, across = tile(channels)
+    out = torch.empty_like(x.raw)
+    _rectified[(-(-rows // tall), channels // across)](
+        x.raw, x.factor, x.offset, other.raw, other.factor, other.offset, out, rows,
+        channels, joins, tall, across,
+    )  # fmt: skip
+    return out

@@ -1,0 +1,93 @@
+"""The stem's max-pooling, with the batch norm on its way in: which of nine was largest is kept in a byte."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels.reading import normed
+
+WIDTH = 64
+TALL = 64
+
+
+@triton.jit
+def _pool(
+    raw, factor, offset, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr
+):
+    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    c = tl.arange(0, 64)
+    there = at < count
+    image = at // (half_rows * half_columns)
+    top = at // half_columns % half_rows * 2 - 1
+    left = at % half_columns * 2 - 1
+    f, o = tl.load(factor + c), tl.load(offset + c)
+    best = tl.full([BM, 64], float("-inf"), tl.float32)
+    chosen = tl.zeros([BM, 64], out.dtype.element_ty)
+    place = tl.zeros([BM, 64], tl.uint8)
+    for tap in tl.static_range(9):
+        down, right = top + tap // 3, left + tap % 3
+        inside = there & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
+        row = (image * rows + down) * columns + right
+        x = tl.load(raw + row[:, None] * 64 + c[None, :], mask=inside[:, None], other=0.0)
+        v = tl.where(inside[:, None], normed(x, f, o), float("-inf"))
+        larger = v > best
+        best = tl.where(larger, v, best)
+        chosen = tl.where(larger, x, chosen)
+        place = tl.where(larger, tap, place).to(tl.uint8)
+    target = at[:, None] * 64 + c[None, :]
+    tl.store(out + target, chosen, mask=there[:, None])
+    tl.store(which + target, place, mask=there[:, None])
+
+
+def pool(x, shape):
+    """The largest of 3×3 in steps of two, still to be normed, and which of the nine it was."""
+    images, rows, columns = shape
+    half_rows, half_columns = (rows + 1) // 2, (columns + 1) // 2
+    count = images * half_rows * half_columns
+    out = torch.empty(count, WIDTH, device=x.raw.device, dtype=x.raw.dtype)
+    which = torch.empty(count, WIDTH, device=x.raw.device, dtype=torch.uint8)
+    _pool[(-(-count // TALL),)](
+        x.raw, x.factor, x.offset, out, which, count, rows, columns, half_rows, half_columns, TALL
+    )
+    return x.of(out), which
+
+
+@triton.jit
+def _pool_back(
+    upper, which, raw, out, by, own, rest, count, rows, columns, half_rows, half_columns, BM: tl.constexpr
+):
+    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    c = tl.arange(0, 64)
+    there = at < count
+    image = at // (rows * columns)
+    down = at // columns % rows
+    right = at % columns
+    g = tl.zeros([BM, 64], tl.float32)
+    for corner in tl.static_range(4):
+        # A pixel of an odd row lies in two windows' rows, one of an even row in the middle of one.
+        high, low = (down + corner // 2) // 2, (right + corner % 2) // 2
+        reached = there & (high < half_rows) & (low < half_columns)
+        if corner // 2 == 1:
+            reached = reached & (down % 2 == 1)
+        if corner % 2 == 1:
+            reached = reached & (right % 2 == 1)
+        tap = (down - high * 2 + 1) * 3 + right - low * 2 + 1
+        row = (image * half_rows + high) * half_columns + low
+        place = row[:, None] * 64 + c[None, :]
+        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None].to(tl.int32)
+        g += tl.load(upper + place, mask=reached[:, None] & here, other=0.0).to(tl.float32)
+    target = at[:, None] * 64 + c[None, :]
+    x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
+    d = tl.load(by + c)[None, :] * g + tl.load(own + c)[None, :] * x + tl.load(rest + c)[None, :]
+    tl.store(out + target, d.to(out.dtype.element_ty), mask=there[:, None])
+
+
+def pool_back(s, which, shape):
+    """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for every pooled one."""
+    images, rows, columns = shape
+    count = images * rows * columns
+    _pool_back[(-(-count // TALL),)](
+        s.upper, which, s.norm.raw, s.norm.raw, s.by, s.own, s.rest, count, rows, columns,
+        (rows + 1) // 2, (columns + 1) // 2, TALL,
+    )  # fmt: skip
+    return s.norm.raw

@@ -1,0 +1,118 @@
+"""1×1 convolutions: normalising on the way in, statistics on the way out."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, striped
+from trainmark.workloads.resnet50.fused.terms import Joined, Normed
+
+PLAIN, RECTIFIED, JOINED, JOINED_NORMED = range(4)
+
+
+@triton.jit
+def _product(
+    x, weight, y, value, factor, offset, shortcut, shortcut_factor, shortcut_offset, pivot, totals, squares,
+    rows,
+    inner: tl.constexpr, outputs: tl.constexpr, reading: tl.constexpr, exact: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+):  # fmt: skip
+    across: tl.constexpr = outputs // BN
+    column = tl.program_id(0) % across
+    first = tl.program_id(0) // across
+    step = tl.num_programs(0) // across
+    n = column * BN + tl.arange(0, BN)
+    near = tl.load(pivot + n)
+    m = tl.arange(0, BM)
+    k = tl.arange(0, BK)
+    total = tl.zeros([warps * 8, BN], tl.float32)
+    square = tl.zeros([warps * 8, BN], tl.float32)
+    for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
+        start = tile * tl.full([], BM, tl.int64)
+        there = start + m < rows
+        out = tl.zeros([BM, BN], tl.float32)
+        for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
+            place = start * inner + m[:, None] * inner + (at + k)[None, :]
+            a = tl.load(x + place, mask=there[:, None], other=0.0)
+            if reading != 0:
+                a = normed(a, tl.load(factor + at + k), tl.load(offset + at + k))
+                if reading >= 2:
+                    other = tl.load(shortcut + place, mask=there[:, None], other=0.0)
+                    if reading == 3:
+                        f = tl.load(shortcut_factor + at + k)
+                        a += normed(other, f, tl.load(shortcut_offset + at + k))
+                    else:
+                        a += other.to(tl.float32)
+                a = tl.maximum(a, 0.0).to(weight.dtype.element_ty)
+                if reading >= 2:
+                    if column == 0:
+                        tl.store(value + place, a, mask=there[:, None])
+            b = tl.load(weight + n[None, :] * inner + (at + k)[:, None])
+            out = tl.dot(a, b, out, input_precision="ieee" if exact else "tf32")
+        rounded = out.to(y.dtype.element_ty)
+        tl.store(y + start * outputs + m[:, None] * outputs + n[None, :], rounded, mask=there[:, None])
+        away = tl.where(there[:, None], rounded.to(tl.float32) - near[None, :], 0.0)
+        total += striped(away, warps)
+        square += striped(away * away, warps)
+    tl.store(totals + first * outputs + n, tl.sum(total, axis=0))
+    tl.store(squares + first * outputs + n, tl.sum(square, axis=0))
+
+
+def candidates(inner, outputs):
+    """Tiles (rows, outputs, inner), warps and stages that may suit."""
+    found = []
+    for tall in (128, 64):
+        for across in (256, 128, 64):
+            for deep in (64, 128, 256):
+                for stages in (3, 2, 4):
+                    warps = 8 if tall == 128 and across >= 128 else 4
+                    if outputs % across or inner % deep or (tall + across) * deep * 2 * stages > 220_000:
+                        continue
+                    if across < min(outputs, 128) or deep < min(inner, 64):
+                        continue
+                    found.append((tall, across, deep, warps, stages))
+    return found
+
+
+def product(x, weight, norm):
+    """`value(x) · weightᵀ`, ready to be normed; a joined operand gets its value on the way."""
+    source, reading, parts, value = _operand(x)
+    rows, (outputs, inner) = source.shape[0], weight.shape
+    y = torch.empty(rows, outputs, device=source.device, dtype=source.dtype)
+    processors = tuning.multiprocessors(source.device)
+
+    def launch(tiles):
+        tall, across, deep, warps, stages = tiles
+        strips = max(1, min(processors * tuning.PROGRAMS // (outputs // across), -(-rows // tall)))
+        partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
+        _product[(strips * (outputs // across),)](
+            source, weight, y, value, *parts, norm.mean, partial[0], partial[1], rows,
+            inner, outputs, reading, source.dtype == torch.float32, tall, across, deep, warps, stages,
+            num_warps=warps,
+        )  # fmt: skip
+        return partial
+
+    key = rows, inner, outputs, reading, source.dtype
+    tiles = tuning.tuner.choose("product", key, candidates(inner, outputs), launch, source.device)
+    partial = launch(tiles)
+    if isinstance(x, Joined):
+        x.value = value
+    if y.dtype == torch.float32:
+        return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
+    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+
+
+def _operand(x):
+    """The matrix to read, how, the numbers that go with it, and where its value is to be stored."""
+    if isinstance(x, Joined) and x.value is not None:
+        x = x.value
+    if isinstance(x, Normed):
+        return x.raw, RECTIFIED, (x.factor, x.offset, x.raw, x.factor, x.offset), x.raw
+    if not isinstance(x, Joined):
+        return x, PLAIN, (x, x, x, x, x), x
+    raw, other, value = x.norm.raw, x.shortcut, torch.empty_like(x.norm.raw)
+    if isinstance(other, Normed):
+        parts = x.norm.factor, x.norm.offset, other.raw, other.factor, other.offset
+        return raw, JOINED_NORMED, parts, value
+    return raw, JOINED, (x.norm.factor, x.norm.offset, other, x.norm.factor, x.norm.offset), value

@@ -1,0 +1,123 @@
+"""Gradients of 1×1 convolutions' operands: the norm's gradient on the way in, the sums of the next on the way out."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import tuning
+from trainmark.workloads.resnet50.fused.kernels.product import candidates
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
+from trainmark.workloads.resnet50.fused.terms import Normed
+
+FREE, RECTIFIED, JOINED, JOINED_NORMED = range(4)
+ADDS_NONE, ADDS, ADDS_SPREAD = range(3)
+
+
+@triton.jit
+def _product_back(
+    upper, raw, by, own, rest, factor, offset, weight, out,
+    addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
+    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
+    inner: tl.constexpr, outputs: tl.constexpr, rectify: tl.constexpr, stop: tl.constexpr,
+    adds: tl.constexpr, exact: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+):  # fmt: skip
+    across: tl.constexpr = outputs // BN
+    column = tl.program_id(0) % across
+    first = tl.program_id(0) // across
+    step = tl.num_programs(0) // across
+    n = column * BN + tl.arange(0, BN)
+    m = tl.arange(0, BM)
+    k = tl.arange(0, BK)
+    total = tl.zeros([warps * 8, BN], tl.float32)
+    against = tl.zeros([warps * 8, BN], tl.float32)
+    shortcut_against = tl.zeros([warps * 8, BN], tl.float32)
+    for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
+        start = tile * tl.full([], BM, tl.int64)
+        there = (start + m < rows)[:, None]
+        acc = tl.zeros([BM, BN], tl.float32)
+        for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
+            c = at + k
+            place = start * inner + m[:, None] * inner + c[None, :]
+            g = tl.load(upper + place, mask=there, other=0.0)
+            x = tl.load(raw + place, mask=there, other=0.0)
+            f, o = tl.load(factor + c), tl.load(offset + c)
+            d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
+            b = tl.load(weight + c[:, None] * outputs + n[None, :])
+            acc = tl.dot(d.to(b.dtype), b, acc, input_precision="ieee" if exact else "tf32")
+        place = start * outputs + m[:, None] * outputs + n[None, :]
+        if adds == 1:
+            acc += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
+        if adds == 2:
+            row = start + m
+            down = row // picture_columns % picture_rows
+            right = row % picture_columns
+            half_rows = (picture_rows + 1) // 2
+            half_columns = (picture_columns + 1) // 2
+            small = (row // (picture_rows * picture_columns) * half_rows + down // 2) * half_columns + right // 2
+            lies = there & ((down % 2 == 0) & (right % 2 == 0))[:, None]
+            acc += tl.load(addend + small[:, None] * outputs + n[None, :], mask=lies, other=0.0).to(tl.float32)
+        if stop == 0:
+            tl.store(out + place, acc.to(out.dtype.element_ty), mask=there)
+        else:
+            x = tl.load(onto + place, mask=there, other=0.0)
+            if stop == 1:
+                passes = normed(x, tl.load(onto_factor + n), tl.load(onto_offset + n)) > 0
+            else:
+                passes = tl.load(onto_value + place, mask=there, other=0.0) > 0
+            stopped = tl.where(passes & there, acc, 0.0).to(out.dtype.element_ty)
+            tl.store(out + place, stopped, mask=there)
+            g = stopped.to(tl.float32)
+            total += striped(g, warps)
+            against += striped(g * (x.to(tl.float32) - tl.load(onto_mean + n)[None, :]), warps)
+            if stop == 3:
+                x = tl.load(shortcut + place, mask=there, other=0.0)
+                x = x.to(tl.float32) - tl.load(shortcut_mean + n)[None, :]
+                shortcut_against += striped(g * x, warps)
+    if stop != 0:
+        place = first * outputs + n
+        tl.store(totals + place, tl.sum(total, axis=0))
+        tl.store(againsts + place, tl.sum(against, axis=0))
+        if stop == 3:
+            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+
+
+def product_back(s, weight, onto=None, addend=None, spread=None):
+    """The gradient of a product's operand, stopped by the operand's own ReLU, and the sums of its norms."""
+    rows, inner, outputs = s.upper.shape[0], *weight.shape
+    out = torch.empty(rows, outputs, device=weight.device, dtype=weight.dtype)
+    stop, parts = _onto(onto, out, s.by)
+    adds = ADDS_NONE if addend is None else ADDS if spread is None else ADDS_SPREAD
+    picture = spread[1:] if spread else (1, 1)
+    processors = tuning.multiprocessors(weight.device)
+
+    def launch(tiles):
+        tall, across, deep, warps, stages = tiles
+        strips = max(1, min(processors * tuning.PROGRAMS // (outputs // across), -(-rows // tall)))
+        partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
+        _product_back[(strips * (outputs // across),)](
+            s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, weight, out,
+            out if addend is None else addend, *parts, partial[0], partial[1], partial[2], rows, *picture,
+            inner, outputs, s.rectify, stop, adds, weight.dtype == torch.float32,
+            tall, across, deep, warps, stages, num_warps=warps,
+        )  # fmt: skip
+        return partial
+
+    key = rows, inner, outputs, s.rectify, stop, adds, weight.dtype
+    tried = candidates(inner, outputs)
+    partial = launch(tuning.tuner.choose("product_back", key, tried, launch, weight.device))
+    return out, [partial[[0, 1 + index]] for index in range({FREE: 0, JOINED_NORMED: 2}.get(stop, 1))]
+
+
+def _onto(onto, any_matrix, any_vector):
+    """How the gradient is stopped, and the matrices and numbers that say where."""
+    if onto is None:
+        return FREE, (any_matrix, any_matrix, any_vector, any_vector, any_vector, any_matrix, any_vector)
+    if isinstance(onto, Normed):
+        numbers = onto.factor, onto.offset, onto.mean
+        return RECTIFIED, (onto.raw, onto.raw, *numbers, onto.raw, onto.mean)
+    norm, other = onto.norm, onto.shortcut
+    numbers = norm.factor, norm.offset, norm.mean
+    if isinstance(other, Normed):
+        return JOINED_NORMED, (norm.raw, onto.value, *numbers, other.raw, other.mean)
+    return JOINED, (norm.raw, onto.value, *numbers, norm.raw, norm.mean)

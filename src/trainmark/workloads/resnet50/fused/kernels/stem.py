@@ -1,0 +1,144 @@
+"""The stem: a 7×7 convolution of three channels and stride 2, as 4×4 over cells of 2×2 pixels."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels.reading import striped
+
+WIDTH, CELLS, DEPTH = 64, 4, 16  # outputs; cells of the kernel; channels of a cell
+LINE = CELLS * DEPTH  # what one row of cells gives to an output, in one piece
+
+
+@triton.jit
+def _fold(
+    images, out, count, rows, columns, by_image, by_channel, by_row, by_column, cell_rows, cell_columns,
+    BM: tl.constexpr,
+):  # fmt: skip
+    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    channel = tl.arange(0, 16)
+    image = at // (cell_rows * cell_columns)
+    down = ((at // cell_columns % cell_rows - 2) * 2)[:, None] + (channel // 6)[None, :]
+    right = ((at % cell_columns - 2) * 2)[:, None] + (channel // 3 % 2)[None, :]
+    inside = (down >= 0) & (down < rows) & (right >= 0) & (right < columns) & (channel < 12)[None, :]
+    place = image[:, None] * by_image + (channel % 3)[None, :] * by_channel + down * by_row + right * by_column
+    pixel = tl.load(images + place, mask=inside & (at < count)[:, None], other=0.0)
+    target = at[:, None] * 16 + channel[None, :]
+    tl.store(out + target, pixel.to(out.dtype.element_ty), mask=(at < count)[:, None])
+
+
+def fold(images, kind):
+    """Cells of 2×2 pixels as 12 channels of 16, with a margin."""
+    count, _, rows, columns = images.shape
+    cell_rows, cell_columns = ((side + 1) // 2 + 3 for side in (rows, columns))
+    out = torch.empty(count, cell_rows, cell_columns, DEPTH, device=images.device, dtype=kind)
+    cells = count * cell_rows * cell_columns
+    _fold[(-(-cells // 256),)](
+        images, out, cells, rows, columns, *images.stride(), cell_rows, cell_columns, 256
+    )
+    return out
+
+
+@triton.jit
+def _cells(row, rows, columns):
+    """Where an output's first cell begins."""
+    image = row // (rows * columns)
+    return ((image * (rows + 3) + row // columns % rows) * (columns + 3) + row % columns) * 16
+
+
+@triton.jit
+def _stem(
+    folded, weight, y, pivot, totals, squares, count, rows, columns,
+    exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+):  # fmt: skip
+    n = tl.arange(0, 64)
+    k = tl.arange(0, 64)
+    m = tl.arange(0, BM)
+    near = tl.load(pivot + n)
+    total = tl.zeros([warps * 8, 64], tl.float32)
+    square = tl.zeros([warps * 8, 64], tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(count, BM), tl.num_programs(0), num_stages=stages):
+        row = tile * tl.full([], BM, tl.int64) + m
+        there = (row < count)[:, None]
+        start = _cells(row, rows, columns)
+        acc = tl.zeros([BM, 64], tl.float32)
+        for line in tl.static_range(4):
+            place = (start + line * (columns + 3) * 16)[:, None] + k[None, :]
+            a = tl.load(folded + place, mask=there, other=0.0)
+            b = tl.load(weight + n[None, :] * 256 + (line * 64 + k)[:, None])
+            acc = tl.dot(a, b, acc, input_precision="ieee" if exact else "tf32")
+        rounded = acc.to(y.dtype.element_ty)
+        tl.store(y + row[:, None] * 64 + n[None, :], rounded, mask=there)
+        away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
+        total += striped(away, warps)
+        square += striped(away * away, warps)
+    tl.store(totals + tl.program_id(0) * 64 + n, tl.sum(total, axis=0))
+    tl.store(squares + tl.program_id(0) * 64 + n, tl.sum(square, axis=0))
+
+
+def stem(folded, weight, norm):
+    images, rows, columns = folded.shape[0], folded.shape[1] - 3, folded.shape[2] - 3
+    count = images * rows * columns
+    y = torch.empty(count, WIDTH, device=folded.device, dtype=folded.dtype)
+    processors = tuning.multiprocessors(folded.device)
+
+    def launch(tiles):
+        tall, warps, stages = tiles
+        strips = max(1, min(processors * tuning.PROGRAMS, -(-count // tall)))
+        partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
+        _stem[(strips,)](
+            folded, weight, y, norm.mean, partial[0], partial[1], count, rows, columns,
+            folded.dtype == torch.float32, tall, warps, stages, num_warps=warps,
+        )  # fmt: skip
+        return partial
+
+    tried = [(tall, warps, stages) for tall, warps in ((128, 4), (128, 8), (64, 4)) for stages in (2, 3)]
+    partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
+    if y.dtype == torch.float32:
+        return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
+    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+
+
+@triton.jit
+def _stem_weight_gradient(
+    gradient, folded, partial, count, rows, columns,
+    exact: tl.constexpr, BM: tl.constexpr, stages: tl.constexpr,
+):  # fmt: skip
+    line = tl.program_id(0) % 4
+    first = tl.program_id(0) // 4
+    step = tl.num_programs(0) // 4
+    n = tl.arange(0, 64)
+    k = tl.arange(0, 64)
+    m = tl.arange(0, BM)
+    acc = tl.zeros([64, 64], tl.float32)
+    for tile in tl.range(first, tl.cdiv(count, BM), step, num_stages=stages):
+        row = tile * tl.full([], BM, tl.int64) + m
+        there = (row < count)[:, None]
+        g = tl.load(gradient + row[:, None] * 64 + n[None, :], mask=there, other=0.0)
+        place = (_cells(row, rows, columns) + line * (columns + 3) * 16)[:, None] + k[None, :]
+        a = tl.load(folded + place, mask=there, other=0.0)
+        acc = tl.dot(tl.trans(g), a, acc, input_precision="ieee" if exact else "tf32")
+    tl.store(partial + first * 64 * 256 + n[:, None] * 256 + (line * 64 + k)[None, :], acc)
+
+
+def stem_weight_gradient(gradient, folded):
+    """As (outputs, 4, 4, 16)."""
+    images, rows, columns = folded.shape[0], folded.shape[1] - 3, folded.shape[2] - 3
+    count = images * rows * columns
+    processors = tuning.multiprocessors(folded.device)
+
+    def launch(tiles):
+        deep, warps, stages = tiles
+        strips = max(1, min(processors, -(-count // deep)))
+        partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
+        _stem_weight_gradient[(4 * strips,)](
+            gradient, folded, partial, count, rows, columns, folded.dtype == torch.float32, deep, stages,
+            num_warps=warps,
+        )  # fmt: skip
+        return partial.sum(0)
+
+    tried = [(deep, 4, stages) for deep in (128, 64, 256) for stages in (3, 4, 2)]
+    key = count, folded.dtype
+    tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
+    return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)

@@ -1,0 +1,141 @@
+"""The passes through ResNet-50 v1.5, written out: what is kept, what is computed again, what is fused."""
+
+from dataclasses import dataclass
+
+import torch
+
+from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Slope
+from trainmark.workloads.resnet50.shared import recipe
+
+
+@dataclass
+class Conv:
+    """Weights for the products, where their gradient goes, and the batch norm behind."""
+
+    weight: torch.Tensor
+    gradient: torch.Tensor
+    norm: Norm
+
+
+@dataclass
+class Block:
+    """`stride` is that of the 3×3 convolution and of the shortcut."""
+
+    first: Conv
+    second: Conv
+    third: Conv
+    shortcut: Conv
+    stride: int
+
+
+def network(parameters):
+    """The stem and the blocks over these parameters."""
+
+    def conv(name, as_picture=False):
+        pick = parameters.view if as_picture else parameters.rows
+        weights = name.replace("norm", "conv") + ".weight"
+        return Conv(pick(parameters.half, weights), pick(parameters.gradient, weights), norm(name))
+
+    def norm(name):
+        learnt = [parameters.view(parameters.master, name + part) for part in (".scale", ".bias")]
+        kept = [parameters.named[name + part] for part in (".mean", ".variance")]
+        gradients = [parameters.view(parameters.gradient, name + part) for part in (".scale", ".bias")]
+        return Norm(*learnt, *kept, *gradients)
+
+    blocks = []
+    for stage, (depth, _) in enumerate(recipe.STAGES):
+        for index in range(depth):
+            name = "blocks.{}.".format(len(blocks))
+            blocks.append(
+                Block(
+                    conv(name + "norm1"),
+                    conv(name + "norm2", as_picture=True),
+                    conv(name + "norm3"),
+                    conv(name + "shortcut.norm") if index == 0 else None,
+                    stride=2 if index == 0 and stage > 0 else 1,
+                )
+            )
+    return conv("stem.norm", as_picture=True), blocks
+
+
+class Passes:
+    """One batch forward and backward; `operations` are the kernels or their twins."""
+
+    def __init__(self, parameters, operations):
+        self.stem, self.blocks = network(parameters)
+        self.ops = operations
+        self.kind = parameters.half.dtype
+        self.kept = []
+
+    def forward(self, images):
+        """The features before the mean, as the last block's output."""
+        ops = self.ops
+        self.images = images.shape[0]
+        self.folded = ops.fold(images, self.kind)
+        shape = self.images, self.folded.shape[1] - 3, self.folded.shape[2] - 3
+        self.stem_norm = ops.stem(self.folded, ops.fold_weight(self.stem.weight), self.stem.norm)
+        x, self.which = ops.pool(self.stem_norm, shape)
+        self.stem_shape, shape = shape, halved(shape)
+        self.kept = []
+        for block in self.blocks:
+            x, shape = self.through(block, x, shape)
+        self.last = ops.join(x)
+        return self.last.value
+
+    def through(self, block, x, shape):
+        ops = self.ops
+        # The first product also stores what the block before ended in: `x.value` is there from then on.
+        y1 = ops.product(x, block.first.weight, block.first.norm)
+        x1 = ops.rectified(y1)
+        out = halved(shape) if block.stride == 2 else shape
+        y2 = ops.statistics(ops.convolution(x1, block.second.weight, shape, block.stride), block.second.norm)
+        y3 = ops.product(y2, block.third.weight, block.third.norm)
+        if block.shortcut:
+            taken = x if block.stride == 1 else ops.every_second(x.value, *shape)
+            shortcut = ops.product(taken, block.shortcut.weight, block.shortcut.norm)
+        else:
+            shortcut, taken = x.value, None
+        self.kept.append((block, shape, x, taken, y1, x1, y2))
+        return Joined(y3, shortcut), out
+
+    def backward(self, gradient):
+        """From the gradient of every image's mean; yields a block when its gradients are there."""
+        upper, sums = self.ops.head_back(gradient, self.last, self.images)
+        onto = self.last
+        while self.kept:
+            block, shape, x, taken, y1, x1, y2 = self.kept.pop()
+            upper, sums = self.back_through(block, shape, x, taken, y1, x1, y2, onto, upper, sums)
+            onto = x
+            yield block
+        behind = self.slope(upper, onto, self.stem.norm, sums[0], rows=self.stem_norm.raw.shape[0])
+        behind.norm = self.stem_norm
+        raw = self.ops.pool_back(behind, self.which, self.stem_shape)
+        folded = self.ops.stem_weight_gradient(raw, self.folded)
+        self.stem.gradient.copy_(self.ops.unfold_weight(folded))
+        yield self.stem
+
+    def back_through(self, block, shape, x, taken, y1, x1, y2, joined, upper, sums):
+        ops = self.ops
+        s3 = self.slope(upper, joined.norm, block.third.norm, sums[0])
+        ops.weight_gradient(s3, y2, block.third.gradient)
+        upper2, sums2 = ops.product_back(s3, block.third.weight, onto=y2)
+        raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2[0]))
+        upper1 = ops.convolution_back(raw2, x1, block.second, shape, block.stride)
+        s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
+        ops.weight_gradient(s1, x, block.first.gradient)
+        addend, spread = upper, None
+        if block.shortcut:
+            s0 = self.slope(upper, joined.shortcut, block.shortcut.norm, sums[1])
+            ops.weight_gradient(s0, taken, block.shortcut.gradient)
+            addend, _ = ops.product_back(s0, block.shortcut.weight)
+            spread = shape if block.stride == 2 else None
+        return ops.product_back(s1, block.first.weight, onto=x, addend=addend, spread=spread)
+
+    def slope(self, upper, x, norm, sums, rectify=False, rows=None):
+        coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])
+        return Slope(upper, x, *coefficients, rectify=rectify)
+
+
+def halved(shape):
+    images, rows, columns = shape
+    return images, (rows + 1) // 2, (columns + 1) // 2

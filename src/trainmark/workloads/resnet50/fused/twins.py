@@ -1,0 +1,241 @@
+"""Every kernel's arithmetic in plain PyTorch: the reference of its tests, and what runs where Triton does not.
+
+Sums and products are taken in float32 or better; what is stored is rounded to the matrices' own kind.
+"""
+
+import torch
+from torch.nn import functional as F
+
+from trainmark.workloads.resnet50.fused.terms import Joined, Normed
+from trainmark.workloads.resnet50.shared import recipe
+
+
+def wide(matrix):
+    return matrix.to(torch.promote_types(matrix.dtype, torch.float32))
+
+
+# Reading an operand
+
+
+def normed(x):
+    return wide(x.raw) * x.factor + x.offset
+
+
+def value(x):
+    """The matrix that a convolution reads, rounded as if it had been stored."""
+    if isinstance(x, Normed):
+        return rectified(x)
+    if isinstance(x, Joined):
+        return join(x).value
+    return x
+
+
+def rectified(x):
+    return normed(x).relu().to(x.raw.dtype)
+
+
+def join(x):
+    """A block's end with its value, which is computed once."""
+    if x.value is None:
+        x.value = joined(x)
+    return x
+
+
+def joined(x):
+    shortcut = normed(x.shortcut) if isinstance(x.shortcut, Normed) else wide(x.shortcut)
+    return (normed(x.norm) + shortcut).relu().to(x.norm.raw.dtype)
+
+
+def apply(s):
+    upper = wide(s.upper)
+    if s.rectify:
+        upper = torch.where(normed(s.norm) > 0, upper, 0)
+    return (s.by * upper + s.own * wide(s.norm.raw) + s.rest).to(s.upper.dtype)
+
+
+# Forward
+
+
+def product(x, weight, norm):
+    """`value(x) · weightᵀ`, ready to be normed."""
+    raw = (wide(value(x)) @ wide(weight).T).to(weight.dtype)
+    return statistics(raw, norm)
+
+
+def statistics(raw, norm):
+    """The norm of a batch; its running statistics move on (the variance kept there is the sample's)."""
+    variance, mean = torch.var_mean(wide(raw), dim=0, correction=0)
+    deviation = (variance + recipe.BATCH_NORM_EPSILON).rsqrt()
+    rows = raw.shape[0]
+    momentum = recipe.BATCH_NORM_MOMENTUM
+    norm.mean.lerp_(mean.to(norm.mean.dtype), momentum)
+    norm.variance.lerp_((variance * rows / (rows - 1)).to(norm.mean.dtype), momentum)
+    factor = norm.scale * deviation
+    return Normed(raw, factor, norm.bias - mean * factor, mean, deviation)
+
+
+# Backward
+
+
+def coefficients(sums, norm, x, rows):
+    """Of a slope, from `Σ g` and `Σ g·(raw − mean)` over the rows; both gradients of the norm are set."""
+    total, against = sums
+    norm.bias_gradient.copy_(total)
+    norm.scale_gradient.copy_(against * x.deviation)
+    by = norm.scale * x.deviation
+    own = -by * x.deviation**2 * against / rows
+    return by, own, -by * total / rows - own * x.mean
+
+
+def sums(upper, x, rectify=False):
+    upper = wide(upper)
+    if rectify:
+        upper = torch.where(normed(x) > 0, upper, 0)
+    return upper.sum(0), (upper * (wide(x.raw) - x.mean)).sum(0)
+
+
+def product_back(s, weight, onto=None, addend=None, spread=None):
+    """The gradient of a product's operand, stopped by the operand's own ReLU, and the sums of its norms.
+
+    `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
+    lie among these.
+    """
+    out = wide(apply(s)) @ wide(weight)
+    if addend is not None:
+        out += wide(addend if spread is None else spread_rows(addend, spread))
+    if onto is None:
+        return out.to(weight.dtype), []
+    return stopped(out, onto, weight.dtype)
+
+
+def stopped(out, onto, kind):
+    if isinstance(onto, Normed):
+        out = torch.where(normed(onto) > 0, out, 0).to(kind)
+        return out, [sums(out, onto)]
+    out = torch.where(onto.value > 0, out, 0).to(kind)
+    norms = [onto.norm] + [onto.shortcut] * isinstance(onto.shortcut, Normed)
+    return out, [sums(out, norm) for norm in norms]
+
+
+def weight_gradient(s, x, out):
+    out.copy_(wide(apply(s)).T @ wide(value(x)))
+
+
+def every_second(matrix, images, rows, columns):
+    return matrix.view(images, rows, columns, -1)[:, ::2, ::2].reshape(-1, matrix.shape[1])
+
+
+def spread_rows(matrix, shape):
+    images, rows, columns = shape
+    wide_one = matrix.new_zeros(images, rows, columns, matrix.shape[1])
+    wide_one[:, ::2, ::2] = matrix.view(images, (rows + 1) // 2, (columns + 1) // 2, -1)
+    return wide_one.view(-1, matrix.shape[1])
+
+
+# Around the matrices: the stem, its pooling, the blocks' 3×3 convolutions, the mean before the classifier
+
+
+def fold(images, kind):
+    """Cells of 2×2 pixels as 12 channels of 16, with a margin: a 7×7 convolution of stride 2 is 4×4 there."""
+    rows, columns = (-(-side // 2) for side in images.shape[2:])
+    bottom, right = (2 * (cells + 3) - 4 - side for cells, side in zip((rows, columns), images.shape[2:]))
+    padded = F.pad(images, (4, right, 4, bottom))
+    cells = padded.unflatten(2, (-1, 2)).unflatten(4, (-1, 2)).permute(0, 2, 4, 3, 5, 1).flatten(3)
+    return F.pad(cells, (0, 4)).to(kind).contiguous()
+
+
+def fold_weight(weight):
+    """As (outputs, 4, 4, 16), for folded images."""
+    padded = F.pad(weight, (1, 0, 1, 0))
+    cells = padded.unflatten(2, (4, 2)).unflatten(4, (4, 2)).permute(0, 2, 4, 3, 5, 1).flatten(3)
+    return F.pad(cells, (0, 4)).contiguous()
+
+
+def unfold_weight(folded):
+    cells = folded[..., :12].unflatten(3, (2, 2, 3)).permute(0, 5, 1, 3, 2, 4)
+    return cells.flatten(4, 5).flatten(2, 3)[:, :, 1:, 1:]
+
+
+def stem(folded, weight, norm):
+    out = F.conv2d(wide(folded).permute(0, 3, 1, 2), wide(weight).permute(0, 3, 1, 2))
+    return statistics(out.permute(0, 2, 3, 1).flatten(0, 2).to(folded.dtype), norm)
+
+
+def stem_weight_gradient(gradient, folded):
+    images, rows, columns, _ = folded.shape
+    gradient = wide(gradient).view(images, rows - 3, columns - 3, -1).permute(0, 3, 1, 2)
+    out = torch.nn.grad.conv2d_weight(
+        wide(folded).permute(0, 3, 1, 2), (gradient.shape[1], 16, 4, 4), gradient
+    )
+    return out.permute(0, 2, 3, 1)
+
+
+def pool(x, shape):
+    """The largest of 3×3 in steps of two, still to be normed, and which of the nine it was."""
+    images, rows, columns = shape
+    picture = normed(x).view(images, rows, columns, -1).permute(0, 3, 1, 2)
+    _, place = F.max_pool2d(picture, 3, stride=2, padding=1, return_indices=True)
+    raw = x.raw.view(images, rows * columns, -1).permute(0, 2, 1)
+    chosen = raw.gather(2, place.flatten(2)).view(place.shape)
+    top = torch.arange(place.shape[2], device=place.device)[:, None] * 2 - 1
+    left = torch.arange(place.shape[3], device=place.device)[None] * 2 - 1
+    which = (place // columns - top) * 3 + place % columns - left
+    flat = [part.permute(0, 2, 3, 1).flatten(0, 2).contiguous() for part in (chosen, which.to(torch.uint8))]
+    return x.of(flat[0]), flat[1]
+
+
+def pool_back(s, which, shape):
+    """The gradient of what was pooled; `s.upper` has a row for every pooled one."""
+    images, rows, columns = shape
+    small = [images, (rows + 1) // 2, (columns + 1) // 2, -1]
+    upper, which = wide(s.upper).view(small), which.view(small)
+    # A margin takes what no window of the picture reaches.
+    out = upper.new_zeros(images, 2 * small[1] + 1, 2 * small[2] + 1, upper.shape[3])
+    for place in range(9):
+        down, right = divmod(place, 3)
+        here = torch.where(which == place, upper, 0)
+        out[:, down : down + 2 * small[1] : 2, right : right + 2 * small[2] : 2] += here
+    out = out[:, 1 : rows + 1, 1 : columns + 1].reshape(images * rows * columns, -1)
+    return (s.by * out + s.own * wide(s.norm.raw) + s.rest).to(s.upper.dtype)
+
+
+def convolution(x, weight, shape, stride):
+    """3×3 over a matrix, as a matrix; PyTorch's own, which is cuDNN's on a GPU."""
+    out = F.conv2d(picture(x, shape), weight, stride=stride, padding=1)
+    return matrix(out)
+
+
+def convolution_back(gradient, x, conv, shape, stride):
+    """The gradient of its operand; that of its weights is put in its place."""
+    small = shape[0], -(-shape[1] // stride), -(-shape[2] // stride)
+    operand, weights, _ = torch.ops.aten.convolution_backward(
+        picture(gradient, small),
+        picture(x, shape),
+        conv.weight,
+        None,
+        [stride, stride],
+        [1, 1],
+        [1, 1],
+        False,
+        [0, 0],
+        1,
+        [True, True, False],
+    )
+    conv.gradient.copy_(weights)
+    return matrix(operand)
+
+
+def picture(rows, shape):
+    return rows.view(*shape, -1).permute(0, 3, 1, 2)
+
+
+def matrix(picture):
+    # What PyTorch gives on a GPU is laid out as was asked for; elsewhere it may not be.
+    return picture.permute(0, 2, 3, 1).contiguous().flatten(0, 2)
+
+
+def head_back(gradient, onto, images):
+    """From the gradient of every image's mean to that of the last block."""
+    rows = onto.value.shape[0] // images
+    spread = (wide(gradient) / rows).repeat_interleave(rows, dim=0)
+    return stopped(spread, onto, onto.value.dtype)

@@ -1,0 +1,41 @@
+"""The passes that were written out by hand, against autograd's, in float64."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+
+from torch.nn import functional as F  # noqa: E402
+
+from trainmark.workloads.resnet50.fused import twins  # noqa: E402
+from trainmark.workloads.resnet50.fused.network import Passes  # noqa: E402
+from trainmark.workloads.resnet50.fused.parameters import Parameters  # noqa: E402
+from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
+
+
+@pytest.mark.parametrize(("images", "rows", "columns"), [(3, 70, 45), (2, 64, 64)])
+def test_every_gradient_and_running_statistic_is_that_of_autograd(images, rows, columns):
+    torch.manual_seed(0)
+    reference = ResNet50().double()
+    model = copy.deepcopy(reference)
+    parameters = Parameters(model, torch.float64)
+    pixels, labels = torch.randn(images, 3, rows, columns).double(), torch.randint(0, 1000, (images,))
+
+    passes = Passes(parameters, twins)
+    features = passes.forward(pixels).view(images, -1, 2048).mean(1).requires_grad_()
+    loss = F.cross_entropy(model.classifier(features), labels)
+    for _ in passes.backward(*torch.autograd.grad(loss, features)):
+        pass
+    expected = F.cross_entropy(reference(pixels), labels)
+    expected.backward()
+
+    torch.testing.assert_close(loss, expected)
+    for name, tensor in named_tensors(reference).items():
+        if tensors.is_statistic(name):
+            torch.testing.assert_close(parameters.named[name], tensor, msg=name)
+        elif not name.startswith("classifier"):
+            torch.testing.assert_close(parameters.view(parameters.gradient, name), tensor.grad, msg=name)
