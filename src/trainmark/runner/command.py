@@ -49,6 +49,7 @@ def arguments(case: Case) -> tuple[str, ...]:
         "--precision": case.precision,
         "--loss-scale": case.loss_scale,
         "--layout": case.layout,
+        "--engine": case.engine if case.engine != "stock" else None,
         "--data": case.data,
         "--image-size": str(case.image_size),
         "--recipe": case.recipe if case.recipe != STANDARD_RECIPE else None,

@@ -11,7 +11,7 @@ from trainmark.suite.model import STANDARD_RECIPE, Case
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
-    compilers = [name for name, on in (("compile", case.compile), ("cuda-graph", case.cuda_graph)) if on]
+    engines = ("fused", case.engine == "fused"), ("compile", case.compile), ("cuda-graph", case.cuda_graph)
     return Key(
         workload=case.workload_name,
         framework=case.framework,
@@ -21,7 +21,7 @@ def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
         precision=case.precision,
         loss_scale=case.loss_scale,
         layout=case.layout,
-        compiler="+".join(compilers) or None,
+        compiler="+".join(name for name, on in engines if on) or None,
         data=case.data,
         batch_per_device=case.batch_per_device,
         nodes=case.topology.nodes,

@@ -108,6 +108,7 @@ CASE_FIELDS: dict[str, Field] = {
     "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
     "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
     "layout": Field(values.one_of("NCHW", "NHWC", ANY), "NCHW", axis=True, ours=True),
+    "engine": Field(values.one_of("stock", "fused"), "stock", axis=True),
     "compile": Field(values.flag, False, axis=True),
     "cuda_graph": Field(values.flag, False, axis=True),
     "data": Field(values.one_of("synthetic", "synthetic-host", IMAGES), None, axis=True),

@@ -212,6 +212,7 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         precision=read["precision"],
         loss_scale=read["loss_scale"] if read["precision"] == "amp" else None,
         layout=read["layout"],
+        engine=read["engine"],
         compile=read["compile"],
         cuda_graph=read["cuda_graph"],
         data=read["data"],

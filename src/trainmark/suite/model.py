@@ -104,6 +104,7 @@ class Case:
     on_bad: str | None = None
     recipe: str | None = None
     course: Course | None = None
+    engine: str = "stock"
     rules: Rules = Rules()
 
     @property
@@ -123,6 +124,7 @@ class Case:
         precision = self.precision if self.loss_scale is None else f"{self.precision}-{self.loss_scale}"
         special = [
             self.layout.lower() if self.layout in ("NHWC", ANY) else "",
+            self.engine if self.engine != "stock" else "",
             "compile" if self.compile else "",
             "graph" if self.cuda_graph else "",
             "host" if self.data == "synthetic-host" else "",

@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import shutil
+import sys
 
 import numpy as np
 import torch
@@ -34,7 +35,7 @@ timed_event = functools.partial(torch.cuda.Event, enable_timing=True)
 def build_model(opt, device):
     torch.manual_seed(opt.seed)  # the same weights on every rank
     model = ResNet50().to(device, memory_format=memory_format(opt))
-    if opt.world_size > 1:
+    if opt.world_size > 1 and opt.engine == "stock":
         # PyTorch 2.13 gave the argument that keeps batch-norm statistics each rank's own a new name.
         known = inspect.signature(DistributedDataParallel).parameters
         own = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
@@ -162,6 +163,12 @@ class Step:
         own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip(0))
         return self.kept * own + (1 - self.kept) * other
 
+    def momentum(self, name, tensor):
+        return self.optimizer.state[tensor]["momentum_buffer"]
+
+    def loaded(self):
+        """The weights were set from outside; there is nothing that must follow."""
+
     @torch.no_grad()
     def take_layers_own_rates(self):
         """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
@@ -183,6 +190,15 @@ def watched(opt, model, device):
     on_device = gradient_clock.EventMarks(timed_event)
     marks = on_device if device.type == "cuda" else gradient_clock.HostMarks()
     return gradient_clock.GradientClock(getattr(model, "_orig_mod", model), marks)  # what was compiled
+
+
+def engine(opt):
+    """Where the step is: here, or fused by hand."""
+    if opt.engine == "fused":
+        from trainmark.workloads.resnet50.fused import step
+
+        return step
+    return sys.modules[__name__]
 
 
 class CapturedStep:
@@ -218,7 +234,7 @@ class Training:
         self.device = begin(opt)
         model = build_model(opt, self.device)
         self.plain = next(module for module in model.modules() if isinstance(module, ResNet50))
-        self.update = Step(opt, model, self.device)
+        self.update = engine(opt).Step(opt, model, self.device)
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *next(self.batches()))
         self.take = captured or self.update
@@ -274,6 +290,7 @@ class Training:
             momentum.copy_(torch.from_numpy(momenta[name])) if momenta else momentum.zero_()
         if rest:
             self.update.scaler.load_state_dict(dict(self.update.scaler.state_dict(), **rest))
+        self.update.loaded()
 
     def tensors(self):
         return on_host(named_tensors(self.plain).items())
@@ -282,10 +299,9 @@ class Training:
         return on_host(self.momentum_buffers())
 
     def momentum_buffers(self):
-        state = self.update.optimizer.state
         for name, tensor in named_tensors(self.plain).items():
             if not tensors.is_statistic(name):
-                yield name, state[tensor]["momentum_buffer"]
+                yield name, self.update.momentum(name, tensor)
 
     def rest(self):
         state = self.update.scaler.state_dict()
@@ -353,6 +369,8 @@ def check(opt):
     options.check_hardware(opt, torch.cuda.get_device_capability() if opt.device == "cuda" else None)
     if opt.cuda_graph and opt.world_size > 1:
         raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
+    if opt.engine == "fused":
+        engine(opt).check(opt)
     if opt.compile and opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise options.Refusal(
             "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."

@@ -1,4 +1,4 @@
-"""Weights, momenta and gradients, each in one piece of memory, in the order in which the kernels read them."""
+"""Weights, momenta and gradients, each in one piece of memory, as the kernels read them."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Every kernel's arithmetic in plain PyTorch: the reference of its tests, and what runs where Triton does not.
+"""Every kernel's arithmetic in plain PyTorch: what its tests compare with, and what runs without Triton.
 
 Sums and products are taken in float32 or better; what is stored is rounded to the matrices' own kind.
 """
@@ -239,3 +239,24 @@ def head_back(gradient, onto, images):
     rows = onto.value.shape[0] // images
     spread = (wide(gradient) / rows).repeat_interleave(rows, dim=0)
     return stopped(spread, onto, onto.value.dtype)
+
+
+# The update
+
+
+def find_overflow(gradient, found):
+    """Sets `found` to one where any gradient is infinite or not a number."""
+    found.copy_(~gradient.isfinite().all())
+
+
+def update(parameters, rate, shrink, found, inertia, decay):
+    """SGD with momentum; `shrink` undoes the loss scale, and nothing moves where an overflow was found."""
+    weights, decayed = parameters.master, parameters.decayed
+    gradient = parameters.gradient * shrink
+    gradient[:decayed] += decay * weights[:decayed]
+    moves = found == 0
+    momentum = parameters.momentum
+    momentum.copy_(torch.where(moves, inertia * momentum + gradient, momentum))
+    weights.copy_(torch.where(moves, weights - rate * momentum, weights))
+    if parameters.half is not weights:
+        parameters.half.copy_(weights)

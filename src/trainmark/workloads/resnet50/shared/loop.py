@@ -48,10 +48,10 @@ def main(framework, training, check, facts):
     program = "trainmark.workloads.resnet50." + framework
     opt = options.parse(sys.argv[1:], program)
     if opt.check:
-        _answer(program, check, facts)
+        _answer(framework, program, check, facts)
         return
     try:
-        options.check_asked(opt)
+        options.check_asked(opt, framework)
         check(opt)
     except options.Refusal as refusal:
         sys.stderr.write("refused: {}\n".format(refusal))
@@ -112,14 +112,14 @@ def _conform(opt, training, facts):
     conformance.write(opt.conform.replace("{rank}", str(opt.rank)), dict(observed, **facts()))
 
 
-def _answer(program, check, facts):
+def _answer(framework, program, check, facts):
     """First a line of facts, then for each command line on standard input a line with null or the reason."""
     print(json.dumps(facts()), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
         opt = options.settled(options.parse(asked["arguments"], program), asked["world_size"])
         try:
-            options.check_asked(opt)
+            options.check_asked(opt, framework)
             check(opt)
             print("null", flush=True)
         except options.Refusal as refusal:

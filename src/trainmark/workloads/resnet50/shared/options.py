@@ -20,6 +20,7 @@ def parse(arguments, program):
     add("--precision", choices=["fp32", "tf32", "amp", "bf16"], default="fp32")
     add("--loss-scale", type=loss_scale, default="dynamic", help="'dynamic' or a number; for --precision amp")
     add("--layout", choices=["NCHW", "NHWC"], default="NCHW")
+    add("--engine", choices=["stock", "fused"], default="stock", help="whose kernels train")
     add("--compile", action="store_true", help="the framework's compiler")
     add("--cuda-graph", action="store_true", help="capture the whole step and replay it")
     add("--data", choices=["synthetic", "synthetic-host", "images"], default="synthetic")
@@ -94,10 +95,12 @@ def loss_scale(text):
     return scale
 
 
-def check_asked(options):
-    """Refuses what can be had in no framework and on no device."""
+def check_asked(options, framework):
+    """Refuses what can be had on no device."""
     if options.unfit:
         raise Refusal(options.unfit)
+    if options.engine == "fused" and framework != "pytorch":
+        raise Refusal("the fused engine works on PyTorch's tensors; use framework: pytorch.")
     if options.by_epochs and options.data != "images":
         raise Refusal("epochs and finish lines are for images; use data: images and a dataset.")
     if options.data == "images":

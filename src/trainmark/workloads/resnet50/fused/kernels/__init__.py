@@ -1,4 +1,4 @@
-"""The operations of the passes as kernels in Triton; what is not written here is PyTorch's, as in the twins."""
+"""The operations of the passes as kernels in Triton; those that are missing here are PyTorch's."""
 
 from trainmark.workloads.resnet50.fused.kernels.channels import (
     apply,
@@ -13,6 +13,7 @@ from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
 from trainmark.workloads.resnet50.fused.kernels.product import product
 from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
+from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
 from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
 from trainmark.workloads.resnet50.fused.twins import (
     convolution,
@@ -28,6 +29,7 @@ __all__ = [
     "convolution",
     "convolution_back",
     "every_second",
+    "find_overflow",
     "fold",
     "fold_weight",
     "head_back",
@@ -42,5 +44,6 @@ __all__ = [
     "stem_weight_gradient",
     "sums",
     "unfold_weight",
+    "update",
     "weight_gradient",
 ]

@@ -152,8 +152,9 @@ def sums(upper, x, rectify=False):
     count = strips(rows, tall, across, channels, upper.device)
     partial = torch.empty(2, count, channels, device=upper.device, dtype=torch.float32)
     _sums[(count, channels // across)](
-        upper, x.raw, x.mean, x.factor, x.offset, partial[0], partial[1], rows, channels, rectify, tall, across
-    )
+        upper, x.raw, x.mean, x.factor, x.offset, partial[0], partial[1], rows,
+        channels, rectify, tall, across,
+    )  # fmt: skip
     return partial
 
 

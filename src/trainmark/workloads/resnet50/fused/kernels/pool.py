@@ -11,9 +11,7 @@ TALL = 64
 
 
 @triton.jit
-def _pool(
-    raw, factor, offset, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr
-):
+def _pool(raw, factor, offset, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
     there = at < count
@@ -74,7 +72,7 @@ def _pool_back(
         tap = (down - high * 2 + 1) * 3 + right - low * 2 + 1
         row = (image * half_rows + high) * half_columns + low
         place = row[:, None] * 64 + c[None, :]
-        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None].to(tl.int32)
+        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int64) == tap[:, None]
         g += tl.load(upper + place, mask=reached[:, None] & here, other=0.0).to(tl.float32)
     target = at[:, None] * 64 + c[None, :]
     x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
@@ -83,7 +81,7 @@ def _pool_back(
 
 
 def pool_back(s, which, shape):
-    """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for every pooled one."""
+    """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for each chosen."""
     images, rows, columns = shape
     count = images * rows * columns
     _pool_back[(-(-count // TALL),)](

@@ -1,4 +1,4 @@
-"""Gradients of 1×1 convolutions' operands: the norm's gradient on the way in, the sums of the next on the way out."""
+"""Gradients of 1×1 convolutions' operands: norms' gradients on the way in, the next sums on the way out."""
 
 import torch
 import triton
@@ -54,9 +54,11 @@ def _product_back(
             right = row % picture_columns
             half_rows = (picture_rows + 1) // 2
             half_columns = (picture_columns + 1) // 2
-            small = (row // (picture_rows * picture_columns) * half_rows + down // 2) * half_columns + right // 2
+            image = row // (picture_rows * picture_columns)
+            small = (image * half_rows + down // 2) * half_columns + right // 2
             lies = there & ((down % 2 == 0) & (right % 2 == 0))[:, None]
-            acc += tl.load(addend + small[:, None] * outputs + n[None, :], mask=lies, other=0.0).to(tl.float32)
+            place_there = small[:, None] * outputs + n[None, :]
+            acc += tl.load(addend + place_there, mask=lies, other=0.0).to(tl.float32)
         if stop == 0:
             tl.store(out + place, acc.to(out.dtype.element_ty), mask=there)
         else:

@@ -22,7 +22,8 @@ def _fold(
     down = ((at // cell_columns % cell_rows - 2) * 2)[:, None] + (channel // 6)[None, :]
     right = ((at % cell_columns - 2) * 2)[:, None] + (channel // 3 % 2)[None, :]
     inside = (down >= 0) & (down < rows) & (right >= 0) & (right < columns) & (channel < 12)[None, :]
-    place = image[:, None] * by_image + (channel % 3)[None, :] * by_channel + down * by_row + right * by_column
+    place = image[:, None] * by_image + (channel % 3)[None, :] * by_channel
+    place += down * by_row + right * by_column
     pixel = tl.load(images + place, mask=inside & (at < count)[:, None], other=0.0)
     target = at[:, None] * 16 + channel[None, :]
     tl.store(out + target, pixel.to(out.dtype.element_ty), mask=(at < count)[:, None])

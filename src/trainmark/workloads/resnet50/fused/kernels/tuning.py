@@ -48,7 +48,7 @@ class Tuner:
             except (triton.runtime.errors.OutOfResources, triton.CompilationError):
                 continue  # too large a tile for this device
         if not times:
-            raise NotFitting
+            raise NotFittingError
         return candidates[min(times, key=times.get)]
 
     def _known(self, place):
@@ -69,7 +69,7 @@ class Tuner:
             pass  # found again next time
 
 
-class NotFitting(Exception):
+class NotFittingError(Exception):
     """No tile of a kernel fits this device."""
 
 

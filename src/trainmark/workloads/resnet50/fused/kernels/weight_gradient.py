@@ -78,6 +78,4 @@ def weight_gradient(s, x, out):
         torch.sum(partial, 0, out=out)
 
     key = rows, outputs, inputs, s.rectify, rectified, s.upper.dtype
-    launch(
-        tuning.tuner.choose("weight_gradient", key, candidates(outputs, inputs), launch, out.device)
-    )
+    launch(tuning.tuner.choose("weight_gradient", key, candidates(outputs, inputs), launch, out.device))

@@ -1,0 +1,128 @@
+"""Forward, backward and update of one batch, as the passes do them; what PyTorch's step is, but fused."""
+
+import torch
+import torch.distributed as dist
+from torch.nn import functional as F
+
+from trainmark.workloads.resnet50.fused import operations
+from trainmark.workloads.resnet50.fused.network import Passes
+from trainmark.workloads.resnet50.fused.parameters import Parameters
+from trainmark.workloads.resnet50.shared import gradient_clock, options
+
+HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
+BUCKET = 6_000_000  # gradients that are exchanged together: few calls, and early ones
+
+
+class LossScale:
+    """By which gradients are multiplied to stay within half precision; grows and backs off, or is static."""
+
+    def __init__(self, opt, device):
+        self.static = opt.precision != "amp" or opt.loss_scale != "dynamic"
+        first = 1.0 if opt.precision != "amp" else 2.0**16 if opt.loss_scale == "dynamic" else opt.loss_scale
+        self.scale = torch.full((), first, device=device)
+        self.steady = torch.zeros((), dtype=torch.int32, device=device)
+        self.found = torch.zeros((), device=device)
+
+    def move(self):
+        if not self.static:
+            torch._amp_update_scale_(self.scale, self.steady, self.found, 2.0, 0.5, 2000)
+
+    def state_dict(self):
+        return {"scale": self.scale.item(), "_growth_tracker": self.steady.item()}
+
+    def load_state_dict(self, state):
+        self.scale.fill_(state["scale"])
+        self.steady.fill_(state["_growth_tracker"])
+
+
+class Step:
+    """Has the attributes of PyTorch's own step, so that the same training drives it."""
+
+    def __init__(self, opt, model, device):
+        self.model, self.recipe, self.ranks = model, opt.recipe, opt.world_size
+        self.parameters = Parameters(model, HALF.get(opt.precision, torch.float32))
+        self.ops = operations.chosen(device)
+        self.passes = Passes(self.parameters, self.ops)
+        self.rate, self.kept = torch.zeros((), device=device), torch.ones((), device=device)
+        self.scaler = LossScale(opt, device)
+        self.gradient_clock = gradient_clock.Untimed()
+        half, gradient = self.parameters.half, self.parameters.gradient
+        names = "classifier.weight", "classifier.bias"
+        self.classifier = [self.parameters.view(half, name).detach() for name in names]
+        self.classifier_gradients = [self.parameters.view(gradient, name) for name in names]
+
+    @torch.no_grad()
+    def __call__(self, images, labels):
+        features = self.passes.forward(images)
+        loss, gradient = self.head(features.view(images.shape[0], -1, features.shape[1]).mean(1), labels)
+        exchanged = Exchange(self.parameters, self.ranks)
+        for layers in self.passes.backward(gradient):
+            exchanged.ready(layers)
+        exchanged.finish()
+        if self.parameters.half.dtype == torch.float16:
+            self.ops.find_overflow(self.parameters.gradient, self.scaler.found)
+        shrink = 1 / (self.scaler.scale * self.ranks)
+        recipe = self.recipe
+        self.ops.update(
+            self.parameters, self.rate, shrink, self.scaler.found, recipe.momentum, recipe.weight_decay
+        )
+        self.scaler.move()
+        return loss
+
+    @torch.enable_grad()
+    def head(self, features, labels):
+        """The loss, and the gradient of the features; those of the classifier go to their places."""
+        inputs = [part.detach().requires_grad_() for part in (features, *self.classifier)]
+        logits = F.linear(*inputs).float()
+        loss = F.cross_entropy(logits, labels, label_smoothing=self.recipe.label_smoothing)
+        of_features, *of_classifier = torch.autograd.grad(loss * self.scaler.scale, inputs)
+        for place, gradient in zip(self.classifier_gradients, of_classifier):
+            place.copy_(gradient)
+        return loss.detach(), of_features
+
+    def momentum(self, name, tensor):
+        return self.parameters.view(self.parameters.momentum, name)
+
+    def loaded(self):
+        """The weights were set from outside: the copies for the products follow."""
+        if self.parameters.half is not self.parameters.master:
+            self.parameters.half.copy_(self.parameters.master)
+
+
+class Exchange:
+    """Sums gradients over the ranks while those of earlier layers are still being computed."""
+
+    def __init__(self, parameters, ranks):
+        self.flat, self.decayed, self.ranks = parameters.gradient, parameters.decayed, ranks
+        self.end, self.under_way = parameters.decayed, []
+
+    def ready(self, layers):
+        """From these layers on, weights have their gradients; they lie in the order of the forward pass."""
+        if self.ranks > 1:
+            first = getattr(layers, "first", layers).gradient
+            start = first.storage_offset() - self.flat.storage_offset()
+            if self.end - start >= BUCKET or start == 0:
+                self.send(start, self.end)
+                self.end = start
+
+    def send(self, start, end):
+        self.under_way.append(dist.all_reduce(self.flat[start:end], async_op=True))
+
+    def finish(self):
+        if self.ranks > 1:
+            self.send(self.decayed, self.flat.numel())
+            for work in self.under_way:
+                work.wait()
+
+
+def check(opt):
+    """Refuses what the fused step does not do."""
+    for asked, sentence in (
+        (opt.layout != "NHWC", "keeps activations as NHWC; use layout: NHWC"),
+        (opt.compile, "leaves nothing to compile; leave compile out"),
+        (opt.precision == "tf32", "multiplies in fp32, amp or bf16; use one of them"),
+        (opt.recipe.mixup, "mixes no images; use engine: stock for this recipe"),
+        (opt.recipe.optimizer != "sgd", "updates by SGD; use engine: stock for this recipe"),
+    ):
+        if asked:
+            raise options.Refusal("the fused engine {}.".format(sentence))
