@@ -17,8 +17,8 @@ from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors 
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
 
 
-@pytest.mark.parametrize(("images", "rows", "columns"), [(3, 70, 45), (2, 64, 64)])
-def test_every_gradient_and_running_statistic_is_that_of_autograd(images, rows, columns):
+def test_every_gradient_and_running_statistic_is_that_of_autograd():
+    images, rows, columns = 3, 45, 38  # odd ones, so that halving rounds
     torch.manual_seed(0)
     reference = ResNet50().double()
     model = copy.deepcopy(reference)

@@ -1,0 +1,56 @@
+"""Random matrices, norms and slopes for kernels, and how far a result lies from its twin's."""
+
+from __future__ import annotations
+
+import torch
+
+from trainmark.workloads.resnet50.fused import twins
+from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Slope
+
+# Relative distance: float32 differs in the order of its sums, a half in the rounding of some elements.
+CLOSE = {torch.float32: 2e-5, torch.float16: 2e-3}
+ROWS = 150  # no multiple of any tile
+
+
+def matrix(channels, kind, rows=ROWS):
+    return torch.randn(rows, channels).to(kind)
+
+
+def vector(channels):
+    return torch.randn(channels)
+
+
+def norm(channels):
+    return Norm(
+        scale=torch.rand(channels) + 0.5,
+        bias=torch.randn(channels),
+        mean=torch.randn(channels) * 0.3,
+        variance=torch.rand(channels) + 0.5,
+        scale_gradient=torch.zeros(channels),
+        bias_gradient=torch.zeros(channels),
+    )
+
+
+def normed(channels, kind, rows=ROWS):
+    return twins.statistics(matrix(channels, kind, rows), norm(channels))
+
+
+def joined(channels, kind, *, shortcut_is_normed, rows=ROWS):
+    make = normed if shortcut_is_normed else matrix
+    return Joined(normed(channels, kind, rows), make(channels, kind, rows))
+
+
+def slope(channels, kind, *, rectify=False):
+    numbers = vector(channels), vector(channels), vector(channels)
+    return Slope(matrix(channels, kind), normed(channels, kind), *numbers, rectify=rectify)
+
+
+def weight(outputs, inputs, kind):
+    return (torch.randn(outputs, inputs) / inputs**0.5).to(kind)
+
+
+def assert_same(found, expected, kind):
+    found, expected = found.double(), expected.double()
+    assert found.shape == expected.shape
+    distance = (found - expected).norm() / expected.norm()
+    assert distance < CLOSE[kind], f"{distance:.1e}"

@@ -1,0 +1,167 @@
+"""Each kernel does what its twin does, on random numbers and on sizes that fit no tile."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+
+from matrices import (  # noqa: E402
+    ROWS,
+    assert_same,
+    joined,
+    matrix,
+    norm,
+    normed,
+    slope,
+    vector,
+    weight,
+)
+
+from trainmark.workloads.resnet50.fused import twins  # noqa: E402
+from trainmark.workloads.resnet50.fused.terms import Joined, Slope  # noqa: E402
+
+KINDS = [torch.float32, torch.float16]
+SHAPES = [(64, 256), (256, 64)]
+PICTURE = 3, 11, 7  # images, rows, columns
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch.manual_seed(7)
+
+
+@pytest.fixture
+def both(kernels):
+    """A call on the kernels and on the twins, each with inputs of its own."""
+
+    def call(name, *inputs):
+        inputs = [copy.deepcopy(inputs) for _ in range(2)]
+        outputs = [getattr(ops, name)(*given) for ops, given in zip((kernels, twins), inputs, strict=True)]
+        return outputs, inputs
+
+    return call
+
+
+OPERANDS = {
+    "a matrix": matrix,
+    "to be normed": normed,
+    "joined": lambda *given: joined(*given, shortcut_is_normed=False),
+    "joined with a shortcut to be normed": lambda *given: joined(*given, shortcut_is_normed=True),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("inputs", "outputs"), SHAPES)
+@pytest.mark.parametrize("operand", OPERANDS)
+def test_a_product_with_its_statistics(both, operand, inputs, outputs, kind):
+    x = OPERANDS[operand](inputs, kind)
+    (found, expected), given = both("product", x, weight(outputs, inputs, kind), norm(outputs))
+    assert_same(found.raw, expected.raw, kind)
+    for part in ("factor", "offset", "mean", "deviation"):
+        assert_same(getattr(found, part), getattr(expected, part), kind)
+    ours, theirs = (norm for _, _, norm in given)
+    assert_same(ours.mean, theirs.mean, kind)
+    assert_same(ours.variance, theirs.variance, kind)
+    if isinstance(x, Joined):
+        assert_same(given[0][0].value, given[1][0].value, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
+@pytest.mark.parametrize("onto", OPERANDS)
+@pytest.mark.parametrize("added", ["nothing", "a matrix", "a matrix with strides"])
+def test_the_gradient_of_an_operand_with_the_sums_of_its_norms(both, added, onto, inputs, outputs, kind):
+    x = None if onto == "a matrix" else OPERANDS[onto](inputs, kind)
+    x = twins.join(x) if isinstance(x, Joined) else x
+    spread = (3, 10, 5) if added == "a matrix with strides" else None
+    rows = 3 * 5 * 3 if spread else ROWS
+    addend = None if added == "nothing" else matrix(inputs, kind, rows)
+    s = slope(outputs, kind, rectify=added == "nothing")
+    (found, expected), _ = both("product_back", s, weight(outputs, inputs, kind), x, addend, spread)
+    assert_same(found[0], expected[0], kind)
+    assert len(found[1]) == len(expected[1])
+    for partial, sums in zip(found[1], expected[1], strict=True):
+        assert_same(partial[0].sum(0), sums[0], kind)
+        assert_same(partial[1].sum(0), sums[1], kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
+@pytest.mark.parametrize("operand", ["a matrix", "to be normed"])
+@pytest.mark.parametrize("rectify", [False, True])
+def test_the_gradient_of_a_weight(both, rectify, operand, inputs, outputs, kind):
+    s, x = slope(outputs, kind, rectify=rectify), OPERANDS[operand](inputs, kind)
+    _, given = both("weight_gradient", s, x, torch.full((outputs, inputs), float("nan")))
+    assert_same(given[0][2], given[1][2], kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rectify", [False, True])
+def test_what_is_done_channel_by_channel(both, rectify, kind):
+    (found, expected), given = both("statistics", matrix(64, kind) + 30, norm(64))
+    assert_same(found.deviation, expected.deviation, torch.float32)
+    assert_same(given[0][1].variance, given[1][1].variance, torch.float32)
+    upper, x = matrix(64, kind), normed(64, kind)
+    (partial, sums), _ = both("sums", upper, x, rectify)
+    assert_same(partial[0].sum(0), sums[0], torch.float32)
+    assert_same(partial[1].sum(0), sums[1], torch.float32)
+    numbers = vector(64), vector(64), vector(64)
+    (found, expected), _ = both("apply", Slope(upper, x, *numbers, rectify=rectify))
+    assert_same(found, expected, kind)
+    (found, expected), _ = both("rectified", x)
+    assert_same(found, expected, kind)
+    (found, expected), _ = both("join", joined(64, kind, shortcut_is_normed=rectify))
+    assert_same(found.value, expected.value, kind)
+
+
+def test_the_coefficients_of_a_slope_and_the_gradients_of_a_norm(kernels):
+    x, upper, ours, theirs = normed(64, torch.float32), matrix(64, torch.float32), norm(64), None
+    theirs = copy.deepcopy(ours)
+    found = kernels.coefficients(kernels.sums(upper, x), ours, x, ROWS)
+    for ours_part, part in zip(found, twins.coefficients(twins.sums(upper, x), theirs, x, ROWS), strict=True):
+        assert_same(ours_part, part, torch.float32)
+    assert_same(ours.scale_gradient, theirs.scale_gradient, torch.float32)
+    assert_same(ours.bias_gradient, theirs.bias_gradient, torch.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_the_stem_is_the_convolution_of_seven_by_seven(kernels, both, layout, kind):
+    images = torch.randn(3, 3, 21, 14).contiguous(memory_format=layout)
+    (folded, expected), _ = both("fold", images, kind)
+    assert torch.equal(folded, expected)
+    weights = (torch.randn(64, 3, 7, 7) / 12).to(kind)
+    found = kernels.stem(folded, kernels.fold_weight(weights), norm(64))
+    plain = torch.nn.functional.conv2d(images.to(kind).float(), weights.float(), stride=2, padding=3)
+    assert_same(found.raw, plain.permute(0, 2, 3, 1).flatten(0, 2), kind)
+    assert_same(found.mean, plain.mean((0, 2, 3)), kind)
+    (found, expected), _ = both("stem_weight_gradient", matrix(64, kind, 3 * 11 * 7), folded)
+    assert_same(found, expected, kind)
+
+
+def test_a_folded_weight_unfolds_to_itself(kernels):
+    weights = torch.randn(64, 3, 7, 7)
+    assert torch.equal(kernels.unfold_weight(kernels.fold_weight(weights)), weights)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pooling_there_and_back(both, kind):
+    x = normed(64, kind, 3 * 11 * 7)
+    ((pooled, which), (expected, places)), _ = both("pool", x, PICTURE)
+    assert_same(pooled.raw, expected.raw, kind)
+    assert torch.equal(which, places)
+    s = Slope(matrix(64, kind, 3 * 6 * 4), x, vector(64), vector(64), vector(64))
+    (found, expected), _ = both("pool_back", s, places, PICTURE)
+    assert_same(found, expected, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_back_from_the_mean(both, kind):
+    last = twins.join(joined(2048, kind, shortcut_is_normed=False, rows=3 * 49))
+    ((found, [partial]), (expected, [sums])), _ = both("head_back", torch.randn(3, 2048), last, 3)
+    assert_same(found, expected, kind)
+    assert_same(partial[0].sum(0), sums[0], kind)
+    assert_same(partial[1].sum(0), sums[1], kind)
