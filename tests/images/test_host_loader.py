@@ -97,17 +97,26 @@ def test_whole_batches_by_the_decoders_own_threads_are_the_images_one_by_one(roo
     epoch=st.integers(0, 500),
     index=st.integers(0, 2**31),
     size=st.integers(1, 600),
+    least=st.floats(0.01, 1),
 )
-def test_the_decoder_draws_the_windows_that_python_draws(width, height, seed, epoch, index, size):
+def test_the_decoder_draws_the_windows_that_python_draws(width, height, seed, epoch, index, size, least):
     try:
         library = native.load()
     except native.Unbuilt as error:
         pytest.skip(str(error))
     key = chance.key(seed, epoch)
-    expected = augment.training_window(width, height, seed, epoch, index)
-    assert library.window(width, height, True, size, key, index) == tuple(expected)
+    expected = augment.training_window(width, height, seed, epoch, index, least)
+    assert library.window(width, height, True, size, least, key, index) == tuple(expected)
     expected = augment.evaluation_window(width, height, size)
-    assert library.window(width, height, False, size, key, index) == tuple(expected)
+    assert library.window(width, height, False, size, least, key, index) == tuple(expected)
+
+
+def test_a_loader_cuts_as_large_a_part_as_it_is_told(root):
+    whole, usual = loader(root, workers=1, least_area=1.0), loader(root, workers=1)
+    in_python = loader(root, workers=1, least_area=1.0, codec="pillow")
+    assert not same(kept(whole.training(0)), kept(usual.training(0)))
+    for (pixels, _), (expected, _) in zip(kept(whole.training(0)), kept(in_python.training(0)), strict=True):
+        assert abs(pixels.astype(int) - expected).mean() < 4
 
 
 def test_epochs_differ_in_order_and_in_crops(root):

@@ -276,3 +276,13 @@ def test_a_batch_larger_than_the_set_is_refused(images):
     done = run("--data", "images", "--dataset", str(images), "--batch", "32")
     assert done.returncode == 3
     assert "has 24 images and a step takes 32" in done.stderr
+
+
+def test_a_recipe_that_crops_less_is_for_our_own_loader(images, tmp_path):
+    text = '{"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0, "label_smoothing": 0, "rate": 0.1,'
+    text += ' "schedule": "cosine", "rate_batch": 2, "warmup_epochs": 1, "epochs": 2, "least_area": 0.5}'
+    (tmp_path / "mild.json").write_text(text)
+    asked = ["--data", "images", "--dataset", str(images), "--recipe", str(tmp_path / "mild.json")]
+    done = run(*asked, "--loader", "own")
+    assert done.returncode == 3
+    assert "crops from 0.5 of an image on, not from 0.08, which only loader: host does" in done.stderr

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 from trainmark.workloads.images import chance
 
-AREA = (0.08, 1.0)  # of the image, uniform
+AREA = (0.08, 1.0)  # of the image, uniform; a recipe may begin with more
 ASPECT = (3 / 4, 4 / 3)  # width by height, uniform in the logarithm
 ATTEMPTS = 10
 RESIZE = 256 / 224  # the shorter side before the centre is cut, by the side that is cut
@@ -20,12 +20,12 @@ LOG_ASPECT = (math.log(ASPECT[0]), math.log(ASPECT[1]))
 Window = namedtuple("Window", "left top width height flip inside")
 
 
-def training_window(width, height, seed, epoch, index):
+def training_window(width, height, seed, epoch, index, least=AREA[0]):
     """The window of an image in an epoch: follows from these numbers alone."""
     draw = chance.uniforms(chance.key(seed, epoch, index, 1)).__next__
     flip = draw() < 0.5
     for _ in range(ATTEMPTS):
-        area = width * height * (AREA[0] + (AREA[1] - AREA[0]) * draw())
+        area = width * height * (least + (AREA[1] - least) * draw())
         aspect = math.exp(LOG_ASPECT[0] + (LOG_ASPECT[1] - LOG_ASPECT[0]) * draw())
         wide, high = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
         across, down = draw(), draw()

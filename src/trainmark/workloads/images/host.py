@@ -18,7 +18,7 @@ KEPT = 2  # batches that stay untouched after they were given out
 PADDING = -1  # the label of a place without an image
 WHOLE = -1  # the place of a task that is a whole batch
 
-Draw = collections.namedtuple("Draw", "training key")
+Draw = collections.namedtuple("Draw", "training least key")
 # How the images of a pass are cut: `window(index)` for Python, `draw` for the decoder's own threads.
 Task = collections.namedtuple("Task", "window draw substitute")
 
@@ -43,10 +43,11 @@ class HostLoader:
         allocate=None,
         on_bad="stop",
         codec=None,
+        least_area=augment.AREA[0],
     ):
         self.split, self.batch, self.size = split, batch, size
         self.rank, self.world_size, self.seed = rank, world_size, seed
-        self.workers, self.on_bad = max(1, workers), on_bad
+        self.workers, self.on_bad, self.least_area = max(1, workers), on_bad, least_area
         self.steps_per_epoch = order.steps_per_epoch(split.count, batch, world_size)
         self.bad_names = {}
         self.codec = jpeg.codec(codec)
@@ -69,9 +70,10 @@ class HostLoader:
         images = order.epoch_order(self.split.count, self.seed, epoch)
 
         def window(index):
-            return lambda width, height: augment.training_window(width, height, self.seed, epoch, index)
+            drawn_from = self.seed, epoch, index, self.least_area
+            return lambda width, height: augment.training_window(width, height, *drawn_from)
 
-        draw = Draw(training=True, key=chance.key(self.seed, epoch))
+        draw = Draw(training=True, least=self.least_area, key=chance.key(self.seed, epoch))
         return self._pass((images[step] for step in places), window, draw, substitute=True)
 
     def evaluation(self):
@@ -84,7 +86,7 @@ class HostLoader:
         def window(_):
             return lambda width, height: augment.evaluation_window(width, height, self.size)
 
-        draw = Draw(training=False, key=0)
+        draw = Draw(training=False, least=self.least_area, key=0)
         return self._pass(iter(padded.reshape(batches, self.batch)), window, draw, substitute=False)
 
     def close(self):

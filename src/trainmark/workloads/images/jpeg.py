@@ -119,9 +119,9 @@ class Native:
             raise Undecodable(str(error)) from error
         return None
 
-    def batch(self, records, training, key, threads, out):
+    def batch(self, records, training, least, key, threads, out):
         """Whole batches without Python: which places of `out` it could fill."""
-        return self._library.batch(records, training, key, threads, out)
+        return self._library.batch(records, training, least, key, threads, out)
 
     def _other(self, data, choose, out):
         """ImageNet has a PNG among its JPEGs."""

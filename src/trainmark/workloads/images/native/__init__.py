@@ -40,9 +40,9 @@ class Library:
         self._size = library.trainmark_jpeg_size
         self._size.argtypes = [bytes_, count, ctypes.POINTER(ctypes.c_int), text]
         self._batch, self._window = library.trainmark_jpeg_batch, library.trainmark_jpeg_window
-        whole, key = ctypes.c_int, ctypes.c_uint64
-        self._batch.argtypes = [ctypes.c_void_p, *[whole] * 3, key, whole, *[ctypes.c_void_p] * 2]
-        self._window.argtypes = [*[whole] * 4, key, key, ctypes.POINTER(_Window)]
+        whole, share, key = ctypes.c_int, ctypes.c_double, ctypes.c_uint64
+        self._batch.argtypes = [ctypes.c_void_p, *[whole] * 3, share, key, whole, *[ctypes.c_void_p] * 2]
+        self._window.argtypes = [*[whole] * 4, share, key, key, ctypes.POINTER(_Window)]
         self._batch.restype = self._window.restype = None
         self._decode = library.trainmark_jpeg_decode
         self._decode.argtypes = [bytes_, count, ctypes.POINTER(_Window), ctypes.c_int, ctypes.c_void_p, text]
@@ -59,19 +59,18 @@ class Library:
         if self._decode(data, len(data), ctypes.byref(_Window(*window)), out.shape[0], out.ctypes.data, why):
             raise Failed(why.value.decode(errors="replace"))
 
-    def batch(self, records, training, key, threads, out):
+    def batch(self, records, training, least, key, threads, out):
         """Fills `out`, uint8 (images, size, size, 3); which of its places it could, as an array."""
         made = np.empty(len(records), np.uint8)
         size = out.shape[1]
-        self._batch(
-            records.ctypes.data, len(records), size, training, key, threads, out.ctypes.data, made.ctypes.data
-        )
+        place, done = out.ctypes.data, made.ctypes.data
+        self._batch(records.ctypes.data, len(records), size, training, least, key, threads, place, done)
         return made
 
-    def window(self, width, height, training, size, key, index):
+    def window(self, width, height, training, size, least, key, index):
         """What `augment` would choose; for the test that it does."""
         found = _Window()
-        self._window(width, height, training, size, key, index, ctypes.byref(found))
+        self._window(width, height, training, size, least, key, index, ctypes.byref(found))
         return tuple(getattr(found, name) for name, _ in _Window._fields_)
 
 

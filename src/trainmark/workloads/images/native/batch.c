@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     const Record *records;
     int count, size, training;
+    double least;
     uint64_t key;
     uint8_t *out, *made;
     atomic_int next;
@@ -63,7 +64,7 @@ static void *work(void *given) {
             data = more, room = record->size;
         }
         if (!read_whole(record, data) || !is_whole_jpeg(data, record->size)) continue;
-        Draw draw = {batch->training, batch->size, batch->key, (uint64_t)record->index};
+        Draw draw = {batch->training, batch->size, batch->least, batch->key, (uint64_t)record->index};
         uint8_t *out = batch->out + (size_t)3 * batch->size * batch->size * place;
         batch->made[place] = !decode_chosen(data, record->size, drawn_window, &draw, batch->size, out, why);
     }
@@ -72,9 +73,9 @@ static void *work(void *given) {
 }
 
 /* `made` says of each place whether it is there; what is not, for whatever reason, is the caller's to look at. */
-EXPORT void trainmark_jpeg_batch(const Record *records, int count, int size, int training, uint64_t key,
-                                 int threads, uint8_t *out, uint8_t *made) {
-    Batch batch = {records, count, size, training, key, out, made, 0};
+EXPORT void trainmark_jpeg_batch(const Record *records, int count, int size, int training, double least,
+                                 uint64_t key, int threads, uint8_t *out, uint8_t *made) {
+    Batch batch = {records, count, size, training, least, key, out, made, 0};
     pthread_t crew[MOST_THREADS];
     int hired = 0;
     memset(made, 0, (size_t)count);
@@ -84,8 +85,8 @@ EXPORT void trainmark_jpeg_batch(const Record *records, int count, int size, int
     while (hired) pthread_join(crew[--hired], NULL);
 }
 
-EXPORT void trainmark_jpeg_window(int width, int height, int training, int size, uint64_t key, uint64_t index,
-                                  Window *window) {
-    Draw draw = {training, size, key, index};
+EXPORT void trainmark_jpeg_window(int width, int height, int training, int size, double least,
+                                  uint64_t key, uint64_t index, Window *window) {
+    Draw draw = {training, size, least, key, index};
     *window = drawn_window(width, height, &draw);
 }

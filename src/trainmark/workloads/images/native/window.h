@@ -9,6 +9,7 @@
 
 typedef struct {
     int training, size; /* size: of the output, for the evaluation */
+    double least;       /* share of the area, to train */
     uint64_t key;       /* of seed and epoch */
     uint64_t index;
 } Draw;
@@ -48,7 +49,7 @@ static Window training_window(int width, int height, const Draw *draw) {
     uint64_t state = mix(mix(draw->key + GOLDEN + draw->index) + GOLDEN + 1);
     int flip = uniform(&state) < 0.5;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        double area = ((double)width * height) * between(0.08, 1.0, uniform(&state));
+        double area = ((double)width * height) * between(draw->least, 1.0, uniform(&state));
         double aspect = exp(between(log(3.0 / 4), log(4.0 / 3), uniform(&state)));
         double wide = rint(sqrt(area * aspect)), high = rint(sqrt(area / aspect));
         double across = uniform(&state), down = uniform(&state);

@@ -61,6 +61,7 @@ class Host:
                 workers=opt.workers or cores(),
                 allocate=getattr(training, "allocate", None),
                 on_bad=opt.on_bad,
+                least_area=opt.recipe.least_area,
             )
             for split in (("train", "val") if opt.by_epochs else ("train",))
         }
@@ -95,7 +96,7 @@ def cores():
 
 def check(opt):
     """Refuses a dataset that is not there, not whole, or too small."""
-    from trainmark.workloads.images import dataset
+    from trainmark.workloads.images import augment, dataset
 
     if not opt.dataset:
         raise Refusal("data: images needs a dataset; name its folder.")
@@ -105,6 +106,12 @@ def check(opt):
             dataset.open_split(opt.dataset, "val")
     except dataset.Unfit as error:
         raise Refusal(str(error)) from error
+    if opt.loader != "host" and opt.recipe.least_area != augment.AREA[0]:
+        raise Refusal(
+            "{} crops from {:g} of an image on, not from {:g}, which only loader: host does.".format(
+                opt.recipe_name, opt.recipe.least_area, augment.AREA[0]
+            )
+        )
     if images < opt.global_batch:
         raise Refusal(
             "the training set has {} images and a step takes {}; use a smaller batch.".format(

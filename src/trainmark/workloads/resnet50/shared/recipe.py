@@ -39,6 +39,7 @@ class Recipe(NamedTuple):
     rate_batch: int
     warmup_epochs: float
     epochs: int
+    least_area: float = 0.08  # of an image that its random crop keeps
     mixup: float = 0.0  # both parameters of the beta distribution that the shares of two images come from
     end_rate: float = 0.0
     trust: float = 0.0  # LARS: the length of a step as a share of the weights' own, at rate 1
