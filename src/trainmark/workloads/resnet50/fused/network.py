@@ -117,19 +117,16 @@ class Passes:
     def back_through(self, block, shape, x, taken, y1, x1, y2, joined, upper, sums):
         ops = self.ops
         s3 = self.slope(upper, joined.norm, block.third.norm, sums[0])
-        ops.weight_gradient(s3, y2, block.third.gradient)
-        upper2, sums2 = ops.product_back(s3, block.third.weight, onto=y2)
+        upper2, sums2 = ops.product_gradients(s3, y2, block.third, onto=y2)
         raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2[0]))
         upper1 = ops.convolution_back(raw2, x1, block.second, shape, block.stride)
         s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
-        ops.weight_gradient(s1, x, block.first.gradient)
         addend, spread = upper, None
         if block.shortcut:
             s0 = self.slope(upper, joined.shortcut, block.shortcut.norm, sums[1])
-            ops.weight_gradient(s0, taken, block.shortcut.gradient)
-            addend, _ = ops.product_back(s0, block.shortcut.weight)
+            addend, _ = ops.product_gradients(s0, taken, block.shortcut)
             spread = shape if block.stride == 2 else None
-        return ops.product_back(s1, block.first.weight, onto=x, addend=addend, spread=spread)
+        return ops.product_gradients(s1, x, block.first, onto=x, addend=addend, spread=spread)
 
     def slope(self, upper, x, norm, sums, rectify=False, rows=None):
         coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])

@@ -94,18 +94,20 @@ def sums(upper, x, rectify=False):
     return upper.sum(0), (upper * (wide(x.raw) - x.mean)).sum(0)
 
 
-def product_back(s, weight, onto=None, addend=None, spread=None):
-    """The gradient of a product's operand, stopped by the operand's own ReLU, and the sums of its norms.
+def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
+    """Both gradients of a product; that of the weights goes to its place.
 
-    `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
-    lie among these.
+    The operand's is stopped by its own ReLU, and comes with the sums of its norms. `addend` came by the
+    shortcut; where that has strides, `spread` (images, rows, columns) says how its rows lie among these.
     """
-    out = wide(apply(s)) @ wide(weight)
+    gradient, kind = wide(apply(s)), conv.weight.dtype
+    conv.gradient.copy_(gradient.T @ wide(value(x)))
+    out = gradient @ wide(conv.weight)
     if addend is not None:
         out += wide(addend if spread is None else spread_rows(addend, spread))
     if onto is None:
-        return out.to(weight.dtype), []
-    return stopped(out, onto, weight.dtype)
+        return out.to(kind), []
+    return stopped(out, onto, kind)
 
 
 def stopped(out, onto, kind):
@@ -115,10 +117,6 @@ def stopped(out, onto, kind):
     out = torch.where(onto.value > 0, out, 0).to(kind)
     norms = [onto.norm] + [onto.shortcut] * isinstance(onto.shortcut, Normed)
     return out, [sums(out, norm) for norm in norms]
-
-
-def weight_gradient(s, x, out):
-    out.copy_(wide(apply(s)).T @ wide(value(x)))
 
 
 def every_second(matrix, images, rows, columns):

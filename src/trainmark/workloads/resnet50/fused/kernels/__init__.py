@@ -8,13 +8,12 @@ from trainmark.workloads.resnet50.fused.kernels.channels import (
     statistics,
     sums,
 )
+from trainmark.workloads.resnet50.fused.kernels.gradients import product_gradients
 from trainmark.workloads.resnet50.fused.kernels.head import head_back
 from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
 from trainmark.workloads.resnet50.fused.kernels.product import product
-from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
 from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
-from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
 from trainmark.workloads.resnet50.fused.twins import (
     convolution,
     convolution_back,
@@ -37,7 +36,7 @@ __all__ = [
     "pool",
     "pool_back",
     "product",
-    "product_back",
+    "product_gradients",
     "rectified",
     "statistics",
     "stem",
@@ -45,5 +44,4 @@ __all__ = [
     "sums",
     "unfold_weight",
     "update",
-    "weight_gradient",
 ]

@@ -189,15 +189,16 @@ def _apply(
     tl.store(out + place, d.to(out.dtype.element_ty), mask=there)
 
 
-def apply(s):
-    """The gradient in front of a norm, stored over the one behind it."""
+def apply(s, out=None):
+    """The gradient in front of a norm, stored over the one behind it where no other place is given."""
+    out = s.upper if out is None else out
     rows, channels = s.upper.shape
     tall, across = tile(channels)
     _apply[(-(-rows // tall), channels // across)](
-        s.upper, s.norm.raw, s.upper, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
+        s.upper, s.norm.raw, out, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
         channels, s.rectify, tall, across,
     )  # fmt: skip
-    return s.upper
+    return out
 
 
 @triton.jit
@@ -226,17 +227,21 @@ def rectified(x):
 
 def join(x):
     """A block's end with its value, which is computed once."""
-    if x.value is None:
-        again = isinstance(x.shortcut, Normed)
-        other = x.shortcut if again else x.norm.of(x.shortcut)
-        x.value = _launch_rectified(x.norm, other, 2 if again else 1)
+    x.value = computed(x)
     return x
 
 
-def value(x):
-    if isinstance(x, Joined):
-        return join(x).value
-    return rectified(x) if isinstance(x, Normed) else x
+def computed(x):
+    """The value of an operand, which is left as it is."""
+    if isinstance(x, Normed):
+        return rectified(x)
+    if not isinstance(x, Joined):
+        return x
+    if x.value is not None:
+        return x.value
+    again = isinstance(x.shortcut, Normed)
+    other = x.shortcut if again else x.norm.of(x.shortcut)
+    return _launch_rectified(x.norm, other, 2 if again else 1)
 
 
 def _launch_rectified(x, other, joins):

@@ -75,9 +75,28 @@ def candidates(inner, outputs):
     return found
 
 
+FUSED, APART = "fused", "apart"
+
+
 def product(x, weight, norm):
     """`value(x) · weightᵀ`, ready to be normed; a joined operand gets its value on the way."""
-    source, reading, parts, value = _operand(x)
+    source, reading, parts = _operand(x)
+    value = torch.empty_like(source) if reading >= JOINED else source
+    ways = {
+        FUSED: lambda: _fused(source, weight, norm.mean, reading, parts, value),
+        APART: lambda: _apart(x, weight),
+    }
+    key = source.shape[0], *weight.shape, reading, source.dtype
+    way = tuning.tuner.choose("product_way", key, [FUSED, APART], lambda way: ways[way](), source.device)
+    y, value, partial = ways[way]()
+    if isinstance(x, Joined):
+        x.value = value
+    if partial is None or y.dtype == torch.float32:
+        return channels.statistics(y, norm)  # where the running mean lies far away, float32 would show it
+    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+
+
+def _fused(source, weight, pivot, reading, parts, value):
     rows, (outputs, inner) = source.shape[0], weight.shape
     y = torch.empty(rows, outputs, device=source.device, dtype=source.dtype)
     processors = tuning.multiprocessors(source.device)
@@ -87,32 +106,32 @@ def product(x, weight, norm):
         strips = max(1, min(processors * tuning.PROGRAMS // (outputs // across), -(-rows // tall)))
         partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
         _product[(strips * (outputs // across),)](
-            source, weight, y, value, *parts, norm.mean, partial[0], partial[1], rows,
+            source, weight, y, value, *parts, pivot, partial[0], partial[1], rows,
             inner, outputs, reading, source.dtype == torch.float32, tall, across, deep, warps, stages,
             num_warps=warps,
         )  # fmt: skip
         return partial
 
     key = rows, inner, outputs, reading, source.dtype
-    tiles = tuning.tuner.choose("product", key, candidates(inner, outputs), launch, source.device)
-    partial = launch(tiles)
-    if isinstance(x, Joined):
-        x.value = value
-    if y.dtype == torch.float32:
-        return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
-    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+    tried = candidates(inner, outputs)
+    return y, value, launch(tuning.tuner.choose("product", key, tried, launch, source.device))
+
+
+def _apart(x, weight):
+    """The operand is stored, and the product is the library's; statistics are still to be taken."""
+    value = channels.computed(x)
+    return value @ weight.T, value, None
 
 
 def _operand(x):
-    """The matrix to read, how, the numbers that go with it, and where its value is to be stored."""
+    """The matrix to read, how, and the numbers that go with it."""
     if isinstance(x, Joined) and x.value is not None:
         x = x.value
     if isinstance(x, Normed):
-        return x.raw, RECTIFIED, (x.factor, x.offset, x.raw, x.factor, x.offset), x.raw
+        return x.raw, RECTIFIED, (x.factor, x.offset, x.raw, x.factor, x.offset)
     if not isinstance(x, Joined):
-        return x, PLAIN, (x, x, x, x, x), x
-    raw, other, value = x.norm.raw, x.shortcut, torch.empty_like(x.norm.raw)
+        return x, PLAIN, (x, x, x, x, x)
+    numbers, other = (x.norm.factor, x.norm.offset), x.shortcut
     if isinstance(other, Normed):
-        parts = x.norm.factor, x.norm.offset, other.raw, other.factor, other.offset
-        return raw, JOINED_NORMED, parts, value
-    return raw, JOINED, (x.norm.factor, x.norm.offset, other, x.norm.factor, x.norm.offset), value
+        return x.norm.raw, JOINED_NORMED, (*numbers, other.raw, other.factor, other.offset)
+    return x.norm.raw, JOINED, (*numbers, other, *numbers)

@@ -7,10 +7,7 @@ import triton.language as tl
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
-from trainmark.workloads.resnet50.fused.terms import Normed
-
-FREE, RECTIFIED, JOINED, JOINED_NORMED = range(4)
-ADDS_NONE, ADDS, ADDS_SPREAD = range(3)
+from trainmark.workloads.resnet50.fused.kernels.stopping import spread_row
 
 
 @triton.jit
@@ -49,14 +46,8 @@ def _product_back(
         if adds == 1:
             acc += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
         if adds == 2:
-            row = start + m
-            down = row // picture_columns % picture_rows
-            right = row % picture_columns
-            half_rows = (picture_rows + 1) // 2
-            half_columns = (picture_columns + 1) // 2
-            image = row // (picture_rows * picture_columns)
-            small = (image * half_rows + down // 2) * half_columns + right // 2
-            lies = there & ((down % 2 == 0) & (right % 2 == 0))[:, None]
+            small, lies = spread_row(start + m, picture_rows, picture_columns)
+            lies = there & lies[:, None]
             place_there = small[:, None] * outputs + n[None, :]
             acc += tl.load(addend + place_there, mask=lies, other=0.0).to(tl.float32)
         if stop == 0:
@@ -84,13 +75,10 @@ def _product_back(
             tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
 
 
-def product_back(s, weight, onto=None, addend=None, spread=None):
-    """The gradient of a product's operand, stopped by the operand's own ReLU, and the sums of its norms."""
+def product_back(s, weight, end):
+    """The gradient of a product's operand, and the sums of its norms: one row of them from each program."""
     rows, inner, outputs = s.upper.shape[0], *weight.shape
     out = torch.empty(rows, outputs, device=weight.device, dtype=weight.dtype)
-    stop, parts = _onto(onto, out, s.by)
-    adds = ADDS_NONE if addend is None else ADDS if spread is None else ADDS_SPREAD
-    picture = spread[1:] if spread else (1, 1)
     processors = tuning.multiprocessors(weight.device)
 
     def launch(tiles):
@@ -99,27 +87,12 @@ def product_back(s, weight, onto=None, addend=None, spread=None):
         partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
         _product_back[(strips * (outputs // across),)](
             s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, weight, out,
-            out if addend is None else addend, *parts, partial[0], partial[1], partial[2], rows, *picture,
-            inner, outputs, s.rectify, stop, adds, weight.dtype == torch.float32,
+            *end.matrices(out, s.by), partial[0], partial[1], partial[2], rows, *end.picture,
+            inner, outputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
             tall, across, deep, warps, stages, num_warps=warps,
         )  # fmt: skip
         return partial
 
-    key = rows, inner, outputs, s.rectify, stop, adds, weight.dtype
+    key = rows, inner, outputs, s.rectify, end.stop, end.adds, weight.dtype
     tried = candidates(inner, outputs)
-    partial = launch(tuning.tuner.choose("product_back", key, tried, launch, weight.device))
-    return out, [partial[[0, 1 + index]] for index in range({FREE: 0, JOINED_NORMED: 2}.get(stop, 1))]
-
-
-def _onto(onto, any_matrix, any_vector):
-    """How the gradient is stopped, and the matrices and numbers that say where."""
-    if onto is None:
-        return FREE, (any_matrix, any_matrix, any_vector, any_vector, any_vector, any_matrix, any_vector)
-    if isinstance(onto, Normed):
-        numbers = onto.factor, onto.offset, onto.mean
-        return RECTIFIED, (onto.raw, onto.raw, *numbers, onto.raw, onto.mean)
-    norm, other = onto.norm, onto.shortcut
-    numbers = norm.factor, norm.offset, norm.mean
-    if isinstance(other, Normed):
-        return JOINED_NORMED, (norm.raw, onto.value, *numbers, other.raw, other.mean)
-    return JOINED, (norm.raw, onto.value, *numbers, norm.raw, norm.mean)
+    return out, launch(tuning.tuner.choose("product_back", key, tried, launch, weight.device))

@@ -45,8 +45,8 @@ class Tuner:
                 times[index] = triton.testing.do_bench(
                     lambda candidate=candidate: launch(candidate), warmup=3, rep=10, return_mode="median"
                 )
-            except (triton.runtime.errors.OutOfResources, triton.CompilationError):
-                continue  # too large a tile for this device
+            except (triton.runtime.errors.OutOfResources, triton.CompilationError, NotFittingError):
+                continue  # too large a tile for this device, or none that is small enough
         if not times:
             raise NotFittingError
         return candidates[min(times, key=times.get)]

@@ -1,0 +1,80 @@
+"""What ends a library's product: the shortcut's gradient is added, ReLU stops both, sums are taken."""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import channels
+from trainmark.workloads.resnet50.fused.kernels.reading import normed
+
+
+@triton.jit
+def spread_row(row, picture_rows, picture_columns):
+    """Where the row of a picture lies among every second row and column of it, and whether it does."""
+    down = row // picture_columns % picture_rows
+    right = row % picture_columns
+    half_rows = (picture_rows + 1) // 2
+    half_columns = (picture_columns + 1) // 2
+    image = row // (picture_rows * picture_columns)
+    small = (image * half_rows + down // 2) * half_columns + right // 2
+    return small, (down % 2 == 0) & (right % 2 == 0)
+
+
+@triton.jit
+def _stopped(
+    gradient, addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
+    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
+    width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    m = tl.arange(0, BM)
+    total = tl.zeros([BM, BC], tl.float32)
+    against = tl.zeros([BM, BC], tl.float32)
+    shortcut_against = tl.zeros([BM, BC], tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
+        start = tile * tl.full([], BM, tl.int64)
+        there = (start + m < rows)[:, None]
+        place = start * width + m[:, None] * width + c[None, :]
+        g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32)
+        if adds == 1:
+            g += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
+        if adds == 2:
+            small, lies = spread_row(start + m, picture_rows, picture_columns)
+            lies = there & lies[:, None]
+            g += tl.load(addend + small[:, None] * width + c[None, :], mask=lies, other=0.0).to(tl.float32)
+        if stop != 0:
+            x = tl.load(onto + place, mask=there, other=0.0)
+            if stop == 1:
+                passes = normed(x, tl.load(onto_factor + c), tl.load(onto_offset + c)) > 0
+            else:
+                passes = tl.load(onto_value + place, mask=there, other=0.0) > 0
+            g = tl.where(passes & there, g, 0.0)
+        rounded = g.to(gradient.dtype.element_ty)
+        tl.store(gradient + place, rounded, mask=there)
+        if stop != 0:
+            g = rounded.to(tl.float32)
+            total += g
+            against += g * (x.to(tl.float32) - tl.load(onto_mean + c)[None, :])
+            if stop == 3:
+                x = tl.load(shortcut + place, mask=there, other=0.0).to(tl.float32)
+                shortcut_against += g * (x - tl.load(shortcut_mean + c)[None, :])
+    if stop != 0:
+        place = tl.program_id(0) * width + c
+        tl.store(totals + place, tl.sum(total, axis=0))
+        tl.store(againsts + place, tl.sum(against, axis=0))
+        if stop == 3:
+            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+
+
+def stopped(gradient, end, any_vector):
+    """In place; the sums are one row from each program."""
+    rows, width = gradient.shape
+    tall, across = channels.tile(width)
+    count = channels.strips(rows, tall, across, width, gradient.device)
+    partial = torch.empty(3, count, width, device=gradient.device, dtype=torch.float32)
+    if end.stop or end.adds:
+        _stopped[(count, width // across)](
+            gradient, *end.matrices(gradient, any_vector), partial[0], partial[1], partial[2], rows,
+            *end.picture, width, end.stop, end.adds, tall, across,
+        )  # fmt: skip
+    return partial
