@@ -20,7 +20,7 @@ class Ending:
             self.stop = JOINED_NORMED if isinstance(onto.shortcut, Normed) else JOINED
 
     def matrices(self, any_matrix, any_vector):
-        """The addend; the operand, raw and as a value, with its norm's numbers; the shortcut, and its mean."""
+        """The addend; the operand, raw and as a value, with its norm; the shortcut's raw values and mean."""
         onto, addend = self.onto, any_matrix if self.addend is None else self.addend
         if self.stop == FREE:
             return (addend, any_matrix, any_matrix, *[any_vector] * 3, any_matrix, any_vector)

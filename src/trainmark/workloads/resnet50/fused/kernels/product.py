@@ -59,20 +59,22 @@ def _product(
     tl.store(squares + first * outputs + n, tl.sum(square, axis=0))
 
 
+# Rows, outputs and inner columns of a tile, warps, stages. Taller and wider ones keep their accumulators and the
+# sums of their columns in no register file that there is.
+TILES = [
+    (128, 128, 64, 8, 3),
+    (128, 64, 64, 8, 3),
+    (128, 64, 64, 4, 3),
+    (64, 128, 64, 4, 3),
+    (64, 64, 64, 4, 4),
+    (128, 128, 64, 8, 4),
+    (128, 128, 128, 8, 2),
+]
+
+
 def candidates(inner, outputs):
-    """Tiles (rows, outputs, inner), warps and stages that may suit."""
-    found = []
-    for tall in (128, 64):
-        for across in (256, 128, 64):
-            for deep in (64, 128, 256):
-                for stages in (3, 2, 4):
-                    warps = 8 if tall == 128 and across >= 128 else 4
-                    if outputs % across or inner % deep or (tall + across) * deep * 2 * stages > 220_000:
-                        continue
-                    if across < min(outputs, 128) or deep < min(inner, 64):
-                        continue
-                    found.append((tall, across, deep, warps, stages))
-    return found
+    """The tiles that divide this product."""
+    return [tile for tile in TILES if outputs % tile[1] == 0 and inner % tile[2] == 0]
 
 
 FUSED, APART = "fused", "apart"

@@ -40,20 +40,21 @@ def _weight_gradient(
     tl.store(partial + first * outputs * inputs + o[:, None] * inputs + i[None, :], acc)
 
 
+# Outputs, inputs and rows of a tile, warps, stages.
+TILES = [
+    (128, 128, 64, 8, 3),
+    (128, 64, 64, 4, 3),
+    (64, 128, 64, 4, 3),
+    (256, 64, 64, 8, 3),
+    (64, 256, 64, 8, 3),
+    (64, 64, 64, 4, 4),
+    (64, 64, 128, 4, 3),
+]
+
+
 def candidates(outputs, inputs):
-    found = []
-    for tall in (256, 128, 64):
-        for across in (256, 128, 64):
-            for deep in (64, 128, 32):
-                for stages in (3, 2, 4):
-                    if tall > outputs or across > inputs or tall * across > 32_768:
-                        continue
-                    if tall * across < min(outputs * inputs, 8_192):
-                        continue
-                    if (2 * tall + across) * deep * 2 * stages > 220_000:
-                        continue
-                    found.append((tall, across, deep, 8 if tall * across > 8_192 else 4, stages))
-    return found
+    """The tiles that divide this gradient."""
+    return [tile for tile in TILES if outputs % tile[0] == 0 and inputs % tile[1] == 0]
 
 
 def weight_gradient(s, x, out):
