@@ -59,8 +59,8 @@ def _product(
     tl.store(squares + first * outputs + n, tl.sum(square, axis=0))
 
 
-# Rows, outputs and inner columns of a tile, warps, stages. Taller and wider ones keep their accumulators and the
-# sums of their columns in no register file that there is.
+# Rows, outputs and inner columns of a tile, warps, stages. The accumulators of larger ones, and the sums of
+# their columns, fit in no register file that there is.
 TILES = [
     (128, 128, 64, 8, 3),
     (128, 64, 64, 8, 3),

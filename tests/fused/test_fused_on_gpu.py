@@ -1,0 +1,90 @@
+"""A whole fused step on a GPU, against float64, beside PyTorch's own mixed precision on the same input."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+
+from torch.nn import functional as F  # noqa: E402
+
+from trainmark.workloads.resnet50.fused.step import Step  # noqa: E402
+from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.shared import recipe, tensors  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
+
+HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
+SCALE = 128.0
+RATE = 0.01
+# What either rounds, it rounds at random: of two errors of one size, one is the larger.
+NO_WORSE = 1.5
+
+
+def options(precision):
+    return SimpleNamespace(
+        precision=precision, loss_scale=SCALE, world_size=1, recipe=recipe.find("ngc-90", 256)
+    )
+
+
+def reference(model, images, labels, precision=None):
+    """The loss and the gradients by autograd: in float64, or under autocast."""
+    model = copy.deepcopy(model)
+    if precision is None:
+        model, images = model.double(), images.double()
+    model.to(memory_format=torch.channels_last)
+    images = images.contiguous(memory_format=torch.channels_last)
+    kind = HALF.get(precision, torch.float16)
+    with torch.autocast("cuda", kind, enabled=precision is not None):
+        logits = model(images)
+        loss = F.cross_entropy(logits, labels, label_smoothing=recipe.find("ngc-90", 256).label_smoothing)
+    (loss * SCALE).backward()
+    named = named_tensors(model)
+    gradients = {name: each.grad / SCALE for name, each in named.items() if not tensors.is_statistic(name)}
+    kept = {name: each.detach() for name, each in named.items() if tensors.is_statistic(name)}
+    return loss.detach(), gradients, kept
+
+
+def fused(model, images, labels, precision):
+    step = Step(options(precision), copy.deepcopy(model), images.device)
+    loss = step(images, labels)  # the rate is zero: no weight moves
+    flat, parameters = step.parameters.gradient / step.scaler.scale, step.parameters
+    gradients = {name: parameters.view(flat, name) for name in parameters.trained()}
+    kept = {name: each for name, each in parameters.named.items() if tensors.is_statistic(name)}
+    return loss, gradients, kept
+
+
+def far(found, expected):
+    """The distance of all tensors together, by their length."""
+    away = sum((found[name].double() - each.double()).square().sum() for name, each in expected.items())
+    return (away / sum(each.double().square().sum() for each in expected.values())).sqrt().item()
+
+
+@pytest.mark.parametrize("precision", ["amp", "bf16"])
+@pytest.mark.parametrize(("images", "size"), [(32, 224), (7, 97), (13, 160)])
+def test_a_step_is_no_further_from_float64_than_pytorchs_mixed_precision(images, size, precision):
+    torch.manual_seed(images)
+    model = ResNet50().cuda()
+    pixels, labels = torch.randn(images, 3, size, size).cuda(), torch.randint(0, 1000, (images,)).cuda()
+    exact = reference(model, pixels, labels)
+    theirs = reference(model, pixels, labels, precision)
+    ours = fused(model, pixels, labels, precision)
+    assert abs(ours[0] - exact[0]) <= NO_WORSE * abs(theirs[0] - exact[0]) + 1e-3
+    for found, other, expected in zip(ours[1:], theirs[1:], exact[1:], strict=True):
+        assert far(found, expected) <= NO_WORSE * far(other, expected)
+
+
+def test_in_float32_every_gradient_is_that_of_float64(monkeypatch):
+    torch.manual_seed(3)
+    model = ResNet50().cuda()
+    for name, tensor in named_tensors(model).items():
+        tensor.data.copy_(torch.from_numpy(tensors.initial()[name]))
+    pixels, labels = torch.randn(8, 3, 64, 64).cuda(), torch.randint(0, 1000, (8,)).cuda()
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    _, expected, kept = reference(model, pixels, labels)
+    _, found, ours = fused(model, pixels, labels, "fp32")
+    assert far(found, expected) < 1e-4
+    assert far(ours, kept) < 1e-5
