@@ -8,6 +8,9 @@ import sys
 
 import pytest
 
+from trainmark.measure.light import Yardstick
+from trainmark.store.light import keep_light
+
 PROGRAM = """
 from trainmark import probe
 
@@ -122,3 +125,17 @@ def test_a_result_says_where_it_stands_among_published_ones(trainmark, suite):
     assert json.loads(said.out)["results"][0]["published"].startswith("best published: nothing comparable")
     assert "best published" in trainmark("report", "a", "--format", "md").out
     assert "best published" in trainmark("compare", "a", "a").out
+
+
+def test_a_run_on_a_device_with_a_yardstick_shows_its_share_of_light(trainmark, suite, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
+    asked = suite("{python} train.py", "image_size: 64\nprecision: fp32\n")
+    (plain,) = json.loads(trainmark("run", asked, "--name", "a", "--json").out)["results"]
+    assert plain["light_share"] is None
+    rate = 2 * plain["throughput"]["median"]
+    keep_light(
+        tmp_path / "home",
+        [Yardstick(plain["device"], "mine", 64, "fp32", rate, 32, "0.1.0", "2025-11-13T08:00:00+00:00")],
+    )
+    (lit,) = json.loads(trainmark("run", "--resume", "a", "--json").out)["results"]
+    assert lit["light_share"] == 0.5

@@ -11,7 +11,7 @@ RESULT_NAMES = {
     "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "threads",
     "throughput", "speedup", "efficiency", "memory_bytes", "step_seconds",
     "first_step_seconds", "warmup_steps",
-    "data_wait_share", "samples_per_joule", "mfu", "trials", "doubts", "published",
+    "data_wait_share", "samples_per_joule", "mfu", "light_share", "trials", "doubts", "published",
     "time_shares", "step_parts", "ranks", "stragglers",
     "recipe", "loader", "dataset", "target", "finish", "of_synthetic",
     "settling_steps", "share_of_best", "published_of_framework", "conformance",

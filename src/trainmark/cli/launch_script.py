@@ -102,6 +102,7 @@ def _node_scripts(suite: str, changes: tuple[str, ...], runs: Path, name: str | 
 def _collect(name: str, runs: Path) -> int:
     from trainmark.cli.report import result_lines, write_reports
     from trainmark.report.assemble import document_of
+    from trainmark.runner.light import keep_run_light
     from trainmark.runner.scripts import collect, prepare_collected
     from trainmark.store.run import find_run
 
@@ -109,6 +110,7 @@ def _collect(name: str, runs: Path) -> int:
     found = collect(run, prepare_collected(run))
     if not found:
         raise UserError(f"no trial of {run.path} has ended since; start its scripts on every node first.")
+    keep_run_light(run, lambda text: click.echo(text, err=True))
     document = document_of(run)
     written = write_reports(document, run.path)
     click.echo("\n".join([*result_lines(document), ""]))

@@ -145,6 +145,7 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
     from trainmark.cli.live import live_display
     from trainmark.cli.report import result_lines, write_reports
     from trainmark.report.assemble import document_of
+    from trainmark.runner.light import keep_run_light
     from trainmark.runner.start import RunStoppedError, execute
 
     display = live_display()
@@ -156,6 +157,7 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
         except RunStoppedError as error:
             click.echo(f"trainmark: {error}", err=True)
             return FAILED
+        keep_run_light(run, display.note)
     document = document_of(run)
     try:
         written = write_reports(document, run.path)

@@ -21,6 +21,7 @@ from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLi
 from trainmark.report.frameworks import FrameworkTable, framework_tables
 from trainmark.report.nodes import nodes_of
 from trainmark.store.fabric import kept_fabric
+from trainmark.store.light import kept_light
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES, TrialRecord
 
@@ -53,6 +54,7 @@ def document_of(run: RunFolder) -> Document:
         conformance=_conformance(run.facts, records),
         fabric=kept_fabric(run.path),
         curves=curves_of(run, records),
+        light=kept_light(run.path),
     )
 
 

@@ -10,6 +10,7 @@ from trainmark.ledger import Standing
 from trainmark.measure.fabric import Fabric
 from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
+from trainmark.measure.light import Yardstick
 from trainmark.report.conformance import Conformance
 
 
@@ -78,7 +79,7 @@ class Document:
     """A whole report; `environment` is nested plain JSON in named sections, with None for "not found".
 
     `published` says of a result where it stands among the published ones, `standings` where among those of
-    its own framework; `conformance` is that of its framework.
+    its own framework; `conformance` is that of its framework; `light` holds the yardsticks of the devices.
     """
 
     name: str
@@ -99,3 +100,4 @@ class Document:
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
     fabric: Fabric | None = None
     curves: tuple[Curve, ...] = ()
+    light: tuple[Yardstick, ...] = ()

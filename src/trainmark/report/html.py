@@ -10,7 +10,7 @@ from markupsafe import Markup
 from trainmark.ledger.words import in_words
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.scaling import Kind, Point
-from trainmark.report import fabric_page, finish, templating
+from trainmark.report import fabric_page, finish, light, templating
 from trainmark.report.document import Document
 from trainmark.report.environment import sections
 from trainmark.report.frameworks import published_figure, tables_of
@@ -34,6 +34,7 @@ def render(document: Document, lang: Lang = "en") -> str:
     scripts = [asset("trap.js"), plotly_js(), asset("report.js")]
     groups = by_series(document.results)
     finishes = finish.finish_rows(document.results)
+    lights = light.light_rows(document)
     drawn = plots(document, t)
     env = templating.environment(lang, html=True)
     env.filters.update(visible=visible, one_line=one_line)
@@ -52,6 +53,10 @@ def render(document: Document, lang: Lang = "en") -> str:
         finish_columns=finish.columns(finishes, lang),
         finish_header=finish.header,
         target_words=finish.target_words,
+        lights=lights,
+        light_columns=light.columns(lights),
+        light_header=light.header,
+        light_note=light.note(lights, t),
         frameworks=tables_of(document),
         published_figure=published_figure,
         in_words=in_words,

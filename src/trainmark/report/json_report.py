@@ -9,6 +9,7 @@ from typing import Any
 
 from trainmark.ledger import Standing
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
+from trainmark.measure.light import share as light_share
 from trainmark.measure.scaling import Series, scaling
 from trainmark.report import label
 from trainmark.report.conformance import NOT_CHECKED, Conformance
@@ -48,6 +49,7 @@ def result_trees(document: Document) -> list[dict[str, Any]]:
     return [
         {
             **_result(result),
+            "light_share": light_share(result, document.light),
             "share_of_best": _ratio(share.get(result.key)),
             "published": document.published.get(result.key),
             "published_of_framework": _standing(document.standings.get(result.key)),

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import Result
-from trainmark.report import fabric_text, finish, framework_markdown, number, scaling_markdown, templating
+from trainmark.report import (
+    fabric_text,
+    finish,
+    framework_markdown,
+    light,
+    number,
+    scaling_markdown,
+    templating,
+)
 from trainmark.report.document import Document
 from trainmark.report.environment import Section, sections
 from trainmark.report.frameworks import FrameworkTable, tables_of
@@ -44,13 +52,15 @@ class _Page:
 
     def context(self) -> dict[str, object]:
         document, t = self.document, self.t
-        cases = by_case(document.trials)
+        cases, lights = by_case(document.trials), light.light_rows(document)
         return {
             "title": plain(document.title),
             "about": plain(document.about),
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
             "finishes": self.finishes(),
+            "lights": self.lights(lights) if lights else "",
+            "light_note": plain(light.note(lights, t)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
             "scaled": [self.scaled(found) for found in scaling_tables(document.results, t)],
@@ -98,6 +108,12 @@ class _Page:
             return ""
         shown = finish.columns(rows, self.lang)
         header = [plain(finish.header(name, rows, self.t)) for name in shown]
+        cells = [[column(row).line for column in shown.values()] for row in rows]
+        return table(header, cells, frozenset(range(1, len(header))))
+
+    def lights(self, rows: tuple[light.LightRow, ...]) -> str:
+        shown = light.columns(rows)
+        header = [plain(light.header(name, rows, self.t)) for name in shown]
         cells = [[column(row).line for column in shown.values()] for row in rows]
         return table(header, cells, frozenset(range(1, len(header))))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Result
-from trainmark.report import finish, framework_cells, label, number
+from trainmark.report import finish, framework_cells, label, light, number
 from trainmark.report.document import Document
 from trainmark.report.framework_cells import columns, header
 from trainmark.report.frameworks import FrameworkTable, tables_of
@@ -23,8 +23,8 @@ def result_lines(results: Sequence[Result]) -> list[str]:
 
 
 def document_lines(document: Document) -> list[str]:
-    """The results, and under them times to train and the comparison of frameworks where there are any."""
-    lines = [*result_lines(document.results), *finish_lines(document.results)]
+    """The results, and under them times to train, shares of light and frameworks where there are any."""
+    lines = [*result_lines(document.results), *finish_lines(document.results), *light_lines(document)]
     for table in tables_of(document):
         lines += ["", *framework_lines(table)]
     return lines
@@ -41,6 +41,18 @@ def finish_lines(results: Sequence[Result]) -> list[str]:
     targets = finish.targets(rows)
     title = f"{t['finish']} ({targets})" if targets else t["finish"]
     return ["", one_line(title), *aligned([head, *cells], frozenset(range(1, len(head))))]
+
+
+def light_lines(document: Document) -> list[str]:
+    """Shares of light under an empty line, their title and what they are shares of; often nothing."""
+    rows, t = light.light_rows(document), words("en")
+    if not rows:
+        return []
+    shown = light.columns(rows)
+    head = [one_line(light.header(name, rows, t)) for name in shown]
+    cells = [[one_line(column(row).line) for column in shown.values()] for row in rows]
+    table = aligned([head, *cells], frozenset(range(1, len(head))))
+    return ["", t["light"], *table, one_line(light.note(rows, t))]
 
 
 def framework_lines(table: FrameworkTable) -> list[str]:

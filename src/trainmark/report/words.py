@@ -166,6 +166,21 @@ WORDS: dict[str, tuple[str, str]] = {
         " interval from order statistics over the seeds.",
         "同一训练的各次试验仅种子不同；其训练时间取中位数，区间由各种子的次序统计量给出。",
     ),
+    "light": ("Speed of light", "光速"),
+    "light_note": (
+        "A share of 100 % is what one device does with our own fused training step: {yardsticks}.",
+        "100 % 指单个设备运行我们自己的融合训练步所达到的速度：{yardsticks}。",
+    ),
+    "light_yardstick": (
+        "{rate} {unit} on {device} ({workload}, {size} px, {precision}, batch {batch}, Trainmark {version},"
+        " {date})",
+        "{device} 上 {rate} {unit}（{workload}，{size} px，{precision}，批量 {batch}，Trainmark {version}，"
+        "{date}）",
+    ),
+    "light_join": ("; ", "；"),
+    "light_half": ("amp or bf16", "amp 或 bf16"),
+    "rate_a_device": ("{unit}/s a device", "{unit}/s 单设备"),
+    "light_share": ("share of light", "占光速之比"),
     "steps": ("Step times", "单步耗时"),
     "steps_note": (
         "The median trial of a case. The shaded steps are outside the window and do not count.",

@@ -1,0 +1,80 @@
+"""The share of the speed of light as plain cells, for every layout: one row a result that has a yardstick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmark.measure import light
+from trainmark.measure.figure import Result
+from trainmark.measure.light import HALF, Yardstick
+from trainmark.report import label, number
+from trainmark.report.document import Document
+from trainmark.report.finish import Cell
+
+
+@dataclass(frozen=True)
+class LightRow:
+    """One result, under the name of its case, and what it is held against."""
+
+    name: str
+    result: Result
+    yardstick: Yardstick
+    share: float
+
+
+Column = Callable[[LightRow], Cell]
+COLUMNS: dict[str, Column] = {
+    "case": lambda row: Cell(row.name),
+    "rate_a_device": lambda row: Cell(number.throughput(row.result.throughput / row.result.key.devices)),
+    "light_share": lambda row: Cell(number.percent(row.share)),
+    "mfu": lambda row: Cell(number.percent(row.result.utilisation.value if row.result.utilisation else None)),
+    "per_joule": lambda row: Cell(number.significant(row.result.samples_per_joule, 3)),
+}
+# Columns that a run may have nothing to say in.
+OPTIONAL = frozenset({"mfu", "per_joule"})
+
+
+def light_rows(document: Document) -> tuple[LightRow, ...]:
+    names = label.distinguishing(result.key for result in document.results)
+    rows = []
+    for result in document.results:
+        yardstick, share = light.yardstick_of(result, document.light), light.share(result, document.light)
+        if yardstick is not None and share is not None:
+            name = f"{label.series(result.key, names)} {result.key.topology}"
+            rows.append(LightRow(name, result, yardstick, share))
+    return tuple(rows)
+
+
+def columns(rows: Sequence[LightRow]) -> dict[str, Column]:
+    """The columns in which some row has something to say, in the order of the page."""
+    return {
+        name: column
+        for name, column in COLUMNS.items()
+        if name not in OPTIONAL or any(column(row).text != number.MISSING for row in rows)
+    }
+
+
+def header(name: str, rows: Sequence[LightRow], t: dict[str, str]) -> str:
+    return t[name].format(unit=rows[0].result.unit)
+
+
+def note(rows: Sequence[LightRow], t: dict[str, str]) -> str:
+    """What the yardsticks are, in one sentence; only those that some row is held against."""
+    used = dict.fromkeys((row.yardstick, row.result.unit) for row in rows)
+    told = t["light_join"].join(_told(yardstick, unit, t) for yardstick, unit in used)
+    return t["light_note"].format(yardsticks=told)
+
+
+def _told(yardstick: Yardstick, unit: str, t: dict[str, str]) -> str:
+    return t["light_yardstick"].format(
+        rate=number.throughput(yardstick.rate),
+        unit=label.rate_unit(unit),
+        device=yardstick.device,
+        workload=yardstick.workload,
+        size=yardstick.image_size,
+        precision=t["light_half"] if yardstick.precision == HALF else yardstick.precision,
+        batch=yardstick.batch,
+        version=yardstick.version,
+        date=yardstick.taken.partition("T")[0],
+    )

@@ -1,0 +1,113 @@
+"""The file of yardsticks, for a machine and for a run, and what a run leaves in both."""
+
+from dataclasses import replace
+
+import pytest
+from fabricated_runs import fabricate, keep, record
+
+from trainmark.measure.light import Yardstick
+from trainmark.report.assemble import document_of
+from trainmark.runner.light import keep_run_light
+from trainmark.store.files import StoreError
+from trainmark.store.light import keep_light, kept_light
+
+KNOWN = Yardstick("cpu", "resnet50", 64, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Without the fused step; on the device `cpu`, on images of 64."""
+    made = fabricate(tmp_path / "runs", "a", {})
+    train(made, "stock", 100.0)
+    return made
+
+
+def train(run, case, rate, **changes):
+    made = record(case, 1, rate)
+    keep(run, replace(made, key=replace(made.key, image_size=64, data="synthetic", **changes)))
+
+
+def finished(run):
+    """What the end of the run had to say."""
+    notes = []
+    keep_run_light(run, notes.append)
+    return notes
+
+
+def test_what_is_kept_comes_back(tmp_path):
+    other = replace(KNOWN, device="NVIDIA H200", precision="half", rate=12_345.678901234567)
+    keep_light(tmp_path / "new", (KNOWN, other))
+    assert kept_light(tmp_path / "new") == (KNOWN, other)
+
+
+def test_a_folder_without_the_file_has_no_yardstick(tmp_path):
+    assert kept_light(tmp_path / "nowhere") == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        '{"schema": 2, "yardsticks": []}',
+        '{"schema": 1, "yardsticks": [{"device": "x"}]}',
+        '{"schema": 1, "yardsticks": [{"device": "x", "workload": "w", "image_size": 64, "precision": "p",'
+        ' "rate": 0, "batch": 1, "version": "1", "taken": "t"}]}',
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
+    (tmp_path / "light.json").write_text(text)
+    with pytest.raises(StoreError, match=r"light\.json .*\.$") as refused:
+        kept_light(tmp_path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_run_of_the_fused_step_leaves_its_yardstick_in_both_places(home, run):
+    train(run, "fused", 250.0, compiler="fused")
+    assert finished(run) == []
+    (found,) = kept_light(home)
+    assert (found.device, found.rate, found.batch) == ("cpu", 250.0, 32)
+    assert kept_light(run.path) == document_of(run).light == (found,)
+
+
+def test_a_run_is_held_against_what_was_measured_before(home, run):
+    keep_light(home, (KNOWN, replace(KNOWN, device="another")))
+    before = (home / "light.json").stat().st_mtime_ns
+    assert finished(run) == []
+    assert kept_light(run.path) == (KNOWN,)
+    assert (home / "light.json").stat().st_mtime_ns == before
+
+
+def test_a_run_on_a_device_without_a_yardstick_writes_nothing(home, run):
+    assert finished(run) == []
+    assert not home.exists()
+    assert not (run.path / "light.json").exists()
+
+
+def test_a_slower_run_does_not_replace_a_faster_yardstick(home, run):
+    train(run, "fused", 250.0, compiler="fused")
+    faster = replace(KNOWN, rate=1_000.0)
+    keep_light(home, (faster,))
+    assert finished(run) == []
+    assert kept_light(home) == kept_light(run.path) == (faster,)
+
+
+def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
+    home.write_text("a file where the folder would be")
+    train(run, "fused", 250.0, compiler="fused")
+    (said,) = finished(run)
+    assert str(home) in said
+    assert [each.rate for each in kept_light(run.path)] == [250.0]
+
+
+def test_a_damaged_home_costs_one_note(home, run):
+    home.mkdir()
+    (home / "light.json").write_text("{")
+    (said,) = finished(run)
+    assert "light.json is damaged" in said
