@@ -31,4 +31,5 @@ class Ending:
 
     def sums(self, partial):
         """For each norm of the operand the two rows that it needs, of three."""
-        return [partial[[0, 1 + index]] for index in range({FREE: 0, JOINED_NORMED: 2}.get(self.stop, 1))]
+        rows = partial[:2], partial[::2]  # slices: a list of numbers would be copied to the device
+        return list(rows[: {FREE: 0, JOINED_NORMED: 2}.get(self.stop, 1)])
