@@ -1,0 +1,35 @@
+"""What the fused step does not do is refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+
+from trainmark.workloads.resnet50.fused import step  # noqa: E402
+from trainmark.workloads.resnet50.shared import options  # noqa: E402
+
+
+def asked(*words):
+    return options.parse(["--engine", "fused", "--layout", "NHWC", *words], "program")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--layout", "NCHW"), "keeps activations as NHWC; use layout: NHWC"),
+        (("--compile",), "leave compile out"),
+        (("--precision", "tf32"), "multiplies in fp32, amp or bf16"),
+        (("--recipe", "ngc-250"), "mixes no images"),
+        (("--recipe", "mlperf", "--batch", "4096"), "updates by SGD"),
+    ],
+)
+def test_what_it_does_not_do(words, sentence):
+    with pytest.raises(options.Refusal, match=sentence):
+        step.check(asked(*words))
+
+
+def test_it_is_pytorchs_alone():
+    step.check(asked())
+    with pytest.raises(options.Refusal, match="use framework: pytorch"):
+        options.check_asked(asked(), "jax")
