@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
-from trainmark.workloads.resnet50.fused import step  # noqa: E402
-from trainmark.workloads.resnet50.shared import options  # noqa: E402
+from trainmark.workloads.resnet50.fused import step
+from trainmark.workloads.resnet50.shared import options
 
 
 def asked(*words):
