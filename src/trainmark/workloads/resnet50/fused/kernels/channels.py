@@ -46,22 +46,26 @@ def _moments(raw, totals, squares, rows, channels: tl.constexpr, BM: tl.constexp
 
 
 @triton.jit
+def _added_up(partial, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
+    """What all programs have summed, each in a row of its own."""
+    p = tl.arange(0, BP)
+    total = tl.zeros([BP, BC], tl.float32)
+    for start in range(0, count, BP):
+        place = (start + p)[:, None] * channels + c[None, :]
+        total += tl.load(partial + place, mask=(start + p < count)[:, None], other=0.0)
+    return tl.sum(total, axis=0)
+
+
+@triton.jit
 def _finish_statistics(
     totals, squares, pivot, scale, bias, running_mean, running_variance, out, rows, count, momentum, epsilon,
     channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
-    p = tl.arange(0, BP)
-    total = tl.zeros([BP, BC], tl.float32)
-    square = tl.zeros([BP, BC], tl.float32)
-    for start in range(0, count, BP):
-        place = (start + p)[:, None] * channels + c[None, :]
-        total += tl.load(totals + place, mask=(start + p < count)[:, None], other=0.0)
-        square += tl.load(squares + place, mask=(start + p < count)[:, None], other=0.0)
     near = tl.load(pivot + c).to(tl.float32)
-    away = tl.sum(total, axis=0) / rows
+    away = _added_up(totals, c, count, channels, BC, BP) / rows
     mean = near + away
-    variance = tl.maximum(tl.sum(square, axis=0) / rows - away * away, 0.0)
+    variance = tl.maximum(_added_up(squares, c, count, channels, BC, BP) / rows - away * away, 0.0)
     deviation = tl.rsqrt(variance + epsilon)
     factor = tl.load(scale + c) * deviation
     tl.store(out + c, factor)
@@ -127,15 +131,8 @@ def _finish_sums(
     channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
-    p = tl.arange(0, BP)
-    total = tl.zeros([BP, BC], tl.float32)
-    against = tl.zeros([BP, BC], tl.float32)
-    for start in range(0, count, BP):
-        place = (start + p)[:, None] * channels + c[None, :]
-        total += tl.load(totals + place, mask=(start + p < count)[:, None], other=0.0)
-        against += tl.load(againsts + place, mask=(start + p < count)[:, None], other=0.0)
-    t = tl.sum(total, axis=0)
-    a = tl.sum(against, axis=0)
+    t = _added_up(totals, c, count, channels, BC, BP)
+    a = _added_up(againsts, c, count, channels, BC, BP)
     deviation = tl.load(deviations + c)
     by = tl.load(scale + c) * deviation
     own = -by * deviation * deviation * a / rows

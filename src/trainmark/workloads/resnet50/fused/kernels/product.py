@@ -101,11 +101,10 @@ def product(x, weight, norm):
 def _fused(source, weight, pivot, reading, parts, value):
     rows, (outputs, inner) = source.shape[0], weight.shape
     y = torch.empty(rows, outputs, device=source.device, dtype=source.dtype)
-    processors = tuning.multiprocessors(source.device)
 
     def launch(tiles):
         tall, across, deep, warps, stages = tiles
-        strips = max(1, min(processors * tuning.PROGRAMS // (outputs // across), -(-rows // tall)))
+        strips = channels.strips(rows, tall, across, outputs, weight.device)
         partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
         _product[(strips * (outputs // across),)](
             source, weight, y, value, *parts, pivot, partial[0], partial[1], rows,

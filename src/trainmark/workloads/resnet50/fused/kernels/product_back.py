@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import tuning
+from trainmark.workloads.resnet50.fused.kernels import channels, tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
 from trainmark.workloads.resnet50.fused.kernels.stopping import spread_row
@@ -79,11 +79,10 @@ def product_back(s, weight, end):
     """The gradient of a product's operand, and the sums of its norms: one row of them from each program."""
     rows, inner, outputs = s.upper.shape[0], *weight.shape
     out = torch.empty(rows, outputs, device=weight.device, dtype=weight.dtype)
-    processors = tuning.multiprocessors(weight.device)
 
     def launch(tiles):
         tall, across, deep, warps, stages = tiles
-        strips = max(1, min(processors * tuning.PROGRAMS // (outputs // across), -(-rows // tall)))
+        strips = channels.strips(rows, tall, across, outputs, weight.device)
         partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
         _product_back[(strips * (outputs // across),)](
             s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, weight, out,
