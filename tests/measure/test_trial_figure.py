@@ -113,6 +113,15 @@ def test_utilisation_falls_back_on_the_known_peak_of_all_devices():
     assert (figure.utilisation.value, figure.utilisation.source) == (pytest.approx(128e9 / 8e12), "known")
 
 
+def test_the_share_of_the_memory_is_over_the_bandwidth_that_the_ranks_measured():
+    facts = {"bytes_per_sample": 2e8}
+    ends = ({"peak_bandwidth": 4e11}, {"peak_bandwidth": 6e11})
+    trace = replace(trace_from(LEVEL), world_size=2, facts=facts, end_facts=ends)
+    assert measure_trial(trace, RULES).memory_share == pytest.approx(128 * 2e8 / 1e12)
+    for unknown in ({"end_facts": ends[:1]}, {"facts": {}}):
+        assert measure_trial(replace(trace, **unknown), RULES).memory_share is None
+
+
 def test_utilisation_is_unknown_without_any_peak():
     assert measure_trial(trace_from(LEVEL), RULES, flops_per_sample=1e9).utilisation is None
 

@@ -107,3 +107,21 @@ def test_a_file_that_holds_no_recipe_is_refused_in_one_sentence(tmp_path):
         (tmp_path / "mine.json").write_text(content)
         with pytest.raises(recipe.RecipeError, match="does not hold a recipe"):
             recipe.find(str(tmp_path / "mine.json"), 256)
+
+
+def test_the_fewest_bytes_of_a_step_are_those_counted_by_hand():
+    # At 224: 3 for every input, 5 for every output of a convolution, 2 more for every end of a block.
+    inputs = (
+        3 * 224**2
+        + 56**2 * (64 + 64 + 64 + 64 + 2 * (256 + 64 + 64))
+        + (56**2 * (256 + 128) + 28**2 * (128 + 256) + 3 * 28**2 * (512 + 128 + 128))
+        + (28**2 * (512 + 256) + 14**2 * (256 + 512) + 5 * 14**2 * (1024 + 256 + 256))
+        + (14**2 * (1024 + 512) + 7**2 * (512 + 1024) + 2 * 7**2 * (2048 + 512 + 512))
+        + 2048
+    )
+    ends = 56**2 * 256 * 3 + 28**2 * 512 * 4 + 14**2 * 1024 * 6 + 7**2 * 2048 * 3
+    shortcuts = 56**2 * 256 + 28**2 * 512 + 14**2 * 1024 + 7**2 * 2048
+    narrow = 56**2 * 64 * 6 + 56**2 * 128 + 28**2 * 128 * 7 + 28**2 * 256 + 14**2 * 256 * 11 + 14**2 * 512
+    narrow += 7**2 * 512 * 5
+    outputs = 112**2 * 64 + ends + shortcuts + narrow + 1000
+    assert recipe.bytes_per_image(224, 2) == 2 * (3 * inputs + 5 * outputs + 2 * ends)

@@ -240,6 +240,8 @@ class FinishResult:
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
+    `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy ÷ its own.
+
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
     the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
     where nothing was trained to an end.
@@ -261,6 +263,7 @@ class TrialFigure:
     joules: float | None = None
     samples_per_joule: float | None = None
     utilisation: Utilisation | None = None
+    memory_share: float | None = None
     doubts: tuple[Doubt, ...] = ()
     settling_steps: int | None = None
     breakdown: Breakdown | None = None
@@ -299,3 +302,4 @@ class Result:
     stragglers: tuple[Straggler, ...] = ()
     finish: FinishResult | None = None
     of_synthetic: Ratio | None = None
+    memory_share: float | None = None

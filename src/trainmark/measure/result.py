@@ -136,6 +136,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         stragglers=_lasting_stragglers(figures),
         finish=finish_result(case.finishes, baseline.finishes if baseline else ()),
         of_synthetic=of_synthetic,
+        memory_share=_median_known(figure.memory_share for figure in figures),
     )
 
 

@@ -87,6 +87,7 @@ def measure_trial(
         joules=joules,
         samples_per_joule=counted / joules if joules else None,
         utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
+        memory_share=_memory_share(trace, throughput),
         doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow, finish)),
         settling_steps=_settling_steps(step_seconds, rules),
         breakdown=breakdown_of(trace, window),
@@ -130,6 +131,15 @@ def _utilisation(
     else:
         return None
     return Utilisation(flops_per_sample * throughput / peak, peak, source)
+
+
+def _memory_share(trace: Trace, throughput: float) -> float | None:
+    """Of the bandwidth that the ranks measured, where all did."""
+    least = trace.facts.get("bytes_per_sample")
+    measured = [float(facts["peak_bandwidth"]) for facts in trace.end_facts if facts.get("peak_bandwidth")]
+    if not least or len(measured) != trace.world_size:
+        return None
+    return float(least) * throughput / sum(measured)
 
 
 def _doubts(

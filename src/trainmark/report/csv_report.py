@@ -39,6 +39,7 @@ PLAIN = (
     "settling_steps",
     "data_wait_share",
     "samples_per_joule",
+    "memory_share",
     "light_share",
 )
 COLUMNS = [

@@ -29,10 +29,11 @@ COLUMNS: dict[str, Column] = {
     "rate_a_device": lambda row: Cell(number.throughput(row.result.throughput / row.result.key.devices)),
     "light_share": lambda row: Cell(number.percent(row.share)),
     "mfu": lambda row: Cell(number.percent(row.result.utilisation.value if row.result.utilisation else None)),
+    "memory_share": lambda row: Cell(number.percent(row.result.memory_share)),
     "per_joule": lambda row: Cell(number.significant(row.result.samples_per_joule, 3)),
 }
 # Columns that a run may have nothing to say in.
-OPTIONAL = frozenset({"mfu", "per_joule"})
+OPTIONAL = frozenset({"mfu", "memory_share", "per_joule"})
 
 
 def light_rows(document: Document) -> tuple[LightRow, ...]:

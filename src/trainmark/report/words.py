@@ -272,6 +272,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "data_wait": ("data wait", "等待数据"),
     "per_joule": ("{unit}/J", "{unit}/J"),
     "mfu": ("MFU", "MFU"),
+    "memory_share": ("memory", "显存带宽"),
     "axis_devices": ("devices", "设备数"),
     "axis_step": ("step", "步"),
     "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),

@@ -324,6 +324,12 @@ class Training:
         a, b = (torch.randn(side, side, device=self.device, dtype=kind) for _ in range(2))
         return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
 
+    def peak_bandwidth(self):
+        source = torch.zeros(2**29 if self.device.type == "cuda" else 2**25, device=self.device)
+        target = torch.empty_like(source)
+        seconds = loop.shortest(lambda: target.copy_(source), self.clock() or probe.HostClock())
+        return 2 * source.numel() * source.element_size() / seconds
+
     def close(self):
         if self.opt.world_size > 1:
             dist.destroy_process_group()

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import gradient_clock, options, recipe
+from trainmark.workloads.resnet50.shared import gradient_clock, options, peaks, recipe
 from trainmark.workloads.resnet50.shared.checkpoint import Checkpoints, Place
 from trainmark.workloads.resnet50.shared.feed import Feed
 
@@ -29,13 +29,15 @@ def train(opt, training, framework, facts):
         first_step=place.step,
         device_name=training.device_name(),
         flops_per_sample=recipe.flops_per_image(opt.image_size),
+        bytes_per_sample=options.bytes_per_image(opt),
         process_started=process_started(),
         **dict(asked(opt, feed, place), **facts()),
     )
     course = Course(opt, training, feed.open(training), run, checkpoints)
     reached = course.run(place)
     feed.close()
-    run.end(peak_flops=training.peak_flops(), reached=reached if opt.until else None, **course.ending())
+    told = dict(peaks.peaks_of(training), reached=reached if opt.until else None)
+    run.end(**dict(told, **course.ending()))
 
 
 class Course:

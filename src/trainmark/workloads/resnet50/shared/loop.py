@@ -19,6 +19,7 @@ A framework's file gives `Training`, whose methods are its dialect of the same f
     .memory()                      the most bytes that were in use so far
     .device_name()                 as the framework calls it
     .peak_flops()                  FLOP/s of a large matrix product in the step's precision
+    .peak_bandwidth()              bytes/s, read and written, of a large copy; not in every framework
     .parameters()                  how many numbers are trained, as the framework counts them
     .load(tensors, momenta=None, rest=None)
                                    sets every tensor by its canonical name; without the others the momenta are
@@ -38,7 +39,7 @@ import sys
 import time
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import finish, gradient_clock, memory_cap, options, recipe
+from trainmark.workloads.resnet50.shared import finish, gradient_clock, memory_cap, options, peaks, recipe
 from trainmark.workloads.resnet50.shared.feed import Feed
 from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
 
@@ -81,6 +82,7 @@ def _train(opt, training, framework, facts):
         workload="resnet50",
         device_name=training.device_name(),
         flops_per_sample=recipe.flops_per_image(opt.image_size),
+        bytes_per_sample=options.bytes_per_image(opt),
         **facts(),
     )
     for index in range(opt.steps):
@@ -101,8 +103,8 @@ def _train(opt, training, framework, facts):
     if feed:
         feed.close()
     # Under a cap, memory is what is measured; the product would take its own.
-    peak = None if opt.memory_cap else training.peak_flops()
-    run.end(peak_flops=peak, **(waiting.facts() if opt.rank == 0 else {}))
+    best = {} if opt.memory_cap else peaks.peaks_of(training)
+    run.end(**dict(best, **(waiting.facts() if opt.rank == 0 else {})))
 
 
 def _conform(opt, training, facts):
@@ -128,9 +130,14 @@ def _answer(framework, program, check, facts):
 
 def peak_flops(product, side, clock):
     """The best of several square matrix products on the clock of the device."""
+    return 2 * side**3 / shortest(product, clock)
+
+
+def shortest(work, clock):
+    """The seconds of the quickest of several times."""
     best = float("inf")
     for _ in range(8):
         begin = clock.seconds(clock.mark(), wait=True)
-        product()
+        work()
         best = min(best, clock.seconds(clock.mark(), wait=True) - begin)
-    return 2 * side**3 / best
+    return best

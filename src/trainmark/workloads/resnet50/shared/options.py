@@ -119,6 +119,11 @@ def check_hardware(options, capability):
         raise Refusal("a CUDA graph needs a CUDA device; leave cuda_graph out.")
 
 
+def bytes_per_image(options):
+    """The fewest that a step moves, in the kind of number that its activations are."""
+    return recipe.bytes_per_image(options.image_size, 2 if options.precision in ("amp", "bf16") else 4)
+
+
 def process_memory_peak():
     """Bytes that this process has held at most: what a step on the CPU reports as its memory."""
     try:
