@@ -1,4 +1,4 @@
-"""Kernels run in Triton's interpreter here, and their twins beside them."""
+"""Kernels run on a GPU where there is one, else in Triton's interpreter; their twins run beside them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ from importlib.util import find_spec
 
 import pytest
 
-# Read when Triton is imported and when a kernel is defined, which is here, before any test has begun.
-os.environ["TRITON_INTERPRET"] = "1"
-try:
-    interpreted = None
-    if find_spec("triton") and find_spec("torch"):
-        from trainmark.workloads.resnet50.fused import kernels as interpreted
-finally:
-    del os.environ["TRITON_INTERPRET"]
+
+def imported():
+    """The kernels, or None where they cannot be had; and whether they are interpreted."""
+    if not (find_spec("triton") and find_spec("torch")):
+        return None, False
+    import torch
+
+    interpreted = not torch.cuda.is_available()
+    if interpreted:
+        os.environ["TRITON_INTERPRET"] = "1"
+    try:
+        from trainmark.workloads.resnet50.fused import kernels
+    finally:
+        os.environ.pop("TRITON_INTERPRET", None)
+    return kernels, interpreted
+
+
+# The interpreter is chosen when Triton is imported and a kernel defined: here, before any test begins.
+KERNELS, INTERPRETED = imported()
 
 
 @pytest.fixture
 def kernels(monkeypatch):
-    monkeypatch.setenv("TRITON_INTERPRET", "1")  # and again when it is called
-    if interpreted is None:
+    if KERNELS is None:
         pytest.skip("Triton or PyTorch is not installed; pip install -r requirements/test.txt")
-    return interpreted
+    import torch
+
+    if INTERPRETED:
+        monkeypatch.setenv("TRITON_INTERPRET", "1")  # asked for again when a kernel is called
+    else:
+        torch.set_default_device("cuda")
+    yield KERNELS
+    torch.set_default_device(None)
