@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels.reading import normed
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, wide_row
 
 WIDTH = 64
 TALL = 64
@@ -12,7 +12,7 @@ TALL = 64
 
 @triton.jit
 def _pool(raw, factor, offset, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    at = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
     there = at < count
     image = at // (half_rows * half_columns)
@@ -26,13 +26,13 @@ def _pool(raw, factor, offset, out, which, count, rows, columns, half_rows, half
         down, right = top + tap // 3, left + tap % 3
         inside = there & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
         row = (image * rows + down) * columns + right
-        x = tl.load(raw + row[:, None] * 64 + c[None, :], mask=inside[:, None], other=0.0)
+        x = tl.load(raw + wide_row(row) * 64 + c[None, :], mask=inside[:, None], other=0.0)
         v = tl.where(inside[:, None], normed(x, f, o), float("-inf"))
         larger = v > best
         best = tl.where(larger, v, best)
         chosen = tl.where(larger, x, chosen)
         place = tl.where(larger, tap, place).to(tl.uint8)
-    target = at[:, None] * 64 + c[None, :]
+    target = wide_row(at) * 64 + c[None, :]
     tl.store(out + target, chosen, mask=there[:, None])
     tl.store(which + target, place, mask=there[:, None])
 
@@ -54,7 +54,7 @@ def pool(x, shape):
 def _pool_back(
     upper, which, raw, out, by, own, rest, count, rows, columns, half_rows, half_columns, BM: tl.constexpr
 ):
-    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    at = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
     there = at < count
     image = at // (rows * columns)
@@ -71,10 +71,10 @@ def _pool_back(
             reached = reached & (right % 2 == 1)
         tap = (down - high * 2 + 1) * 3 + right - low * 2 + 1
         row = (image * half_rows + high) * half_columns + low
-        place = row[:, None] * 64 + c[None, :]
-        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int64) == tap[:, None]
+        place = wide_row(row) * 64 + c[None, :]
+        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None]
         g += tl.load(upper + place, mask=reached[:, None] & here, other=0.0).to(tl.float32)
-    target = at[:, None] * 64 + c[None, :]
+    target = wide_row(at) * 64 + c[None, :]
     x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
     d = tl.load(by + c)[None, :] * g + tl.load(own + c)[None, :] * x + tl.load(rest + c)[None, :]
     tl.store(out + target, d.to(out.dtype.element_ty), mask=there[:, None])

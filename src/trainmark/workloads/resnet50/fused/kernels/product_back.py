@@ -6,7 +6,7 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels, tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped, wide_row
 from trainmark.workloads.resnet50.fused.kernels.stopping import spread_row
 
 
@@ -46,9 +46,9 @@ def _product_back(
         if adds == 1:
             acc += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
         if adds == 2:
-            small, lies = spread_row(start + m, picture_rows, picture_columns)
+            small, lies = spread_row(tile * BM + m, picture_rows, picture_columns)
             lies = there & lies[:, None]
-            place_there = small[:, None] * outputs + n[None, :]
+            place_there = wide_row(small) * outputs + n[None, :]
             acc += tl.load(addend + place_there, mask=lies, other=0.0).to(tl.float32)
         if stop == 0:
             tl.store(out + place, acc.to(out.dtype.element_ty), mask=there)

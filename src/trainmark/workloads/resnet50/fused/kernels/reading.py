@@ -5,6 +5,12 @@ import triton.language as tl
 
 
 @triton.jit
+def wide_row(row):
+    """Rows are counted in 32 bits, since dividing longer numbers is dear; where they lie may need 64."""
+    return row.to(tl.int64)[:, None]
+
+
+@triton.jit
 def normed(raw, factor, offset):
     return raw.to(tl.float32) * factor[None, :] + offset[None, :]
 

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels, tuning
-from trainmark.workloads.resnet50.fused.kernels.reading import striped
+from trainmark.workloads.resnet50.fused.kernels.reading import striped, wide_row
 
 WIDTH, CELLS, DEPTH = 64, 4, 16  # outputs; cells of the kernel; channels of a cell
 LINE = CELLS * DEPTH  # what one row of cells gives to an output, in one piece
@@ -16,16 +16,16 @@ def _fold(
     images, out, count, rows, columns, by_image, by_channel, by_row, by_column, cell_rows, cell_columns,
     BM: tl.constexpr,
 ):  # fmt: skip
-    at = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+    at = tl.program_id(0) * BM + tl.arange(0, BM)
     channel = tl.arange(0, 16)
     image = at // (cell_rows * cell_columns)
     down = ((at // cell_columns % cell_rows - 2) * 2)[:, None] + (channel // 6)[None, :]
     right = ((at % cell_columns - 2) * 2)[:, None] + (channel // 3 % 2)[None, :]
     inside = (down >= 0) & (down < rows) & (right >= 0) & (right < columns) & (channel < 12)[None, :]
-    place = image[:, None] * by_image + (channel % 3)[None, :] * by_channel
+    place = wide_row(image) * by_image + (channel % 3)[None, :] * by_channel
     place += down * by_row + right * by_column
     pixel = tl.load(images + place, mask=inside & (at < count)[:, None], other=0.0)
-    target = at[:, None] * 16 + channel[None, :]
+    target = wide_row(at) * 16 + channel[None, :]
     tl.store(out + target, pixel.to(out.dtype.element_ty), mask=(at < count)[:, None])
 
 
@@ -45,7 +45,8 @@ def fold(images, kind):
 def _cells(row, rows, columns):
     """Where an output's first cell begins."""
     image = row // (rows * columns)
-    return ((image * (rows + 3) + row // columns % rows) * (columns + 3) + row % columns) * 16
+    cell = (image * (rows + 3) + row // columns % rows) * (columns + 3) + row % columns
+    return wide_row(cell) * 16
 
 
 @triton.jit
@@ -60,17 +61,17 @@ def _stem(
     total = tl.zeros([warps * 8, 64], tl.float32)
     square = tl.zeros([warps * 8, 64], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(count, BM), tl.num_programs(0), num_stages=stages):
-        row = tile * tl.full([], BM, tl.int64) + m
+        row = tile * BM + m
         there = (row < count)[:, None]
         start = _cells(row, rows, columns)
         acc = tl.zeros([BM, 64], tl.float32)
         for line in tl.static_range(4):
-            place = (start + line * (columns + 3) * 16)[:, None] + k[None, :]
+            place = start + line * (columns + 3) * 16 + k[None, :]
             a = tl.load(folded + place, mask=there, other=0.0)
             b = tl.load(weight + n[None, :] * 256 + (line * 64 + k)[:, None])
             acc = tl.dot(a, b, acc, input_precision="ieee" if exact else "tf32")
         rounded = acc.to(y.dtype.element_ty)
-        tl.store(y + row[:, None] * 64 + n[None, :], rounded, mask=there)
+        tl.store(y + wide_row(row) * 64 + n[None, :], rounded, mask=there)
         away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
         total += striped(away, warps)
         square += striped(away * away, warps)
@@ -114,10 +115,10 @@ def _stem_weight_gradient(
     m = tl.arange(0, BM)
     acc = tl.zeros([64, 64], tl.float32)
     for tile in tl.range(first, tl.cdiv(count, BM), step, num_stages=stages):
-        row = tile * tl.full([], BM, tl.int64) + m
+        row = tile * BM + m
         there = (row < count)[:, None]
-        g = tl.load(gradient + row[:, None] * 64 + n[None, :], mask=there, other=0.0)
-        place = (_cells(row, rows, columns) + line * (columns + 3) * 16)[:, None] + k[None, :]
+        g = tl.load(gradient + wide_row(row) * 64 + n[None, :], mask=there, other=0.0)
+        place = _cells(row, rows, columns) + line * (columns + 3) * 16 + k[None, :]
         a = tl.load(folded + place, mask=there, other=0.0)
         acc = tl.dot(tl.trans(g), a, acc, input_precision="ieee" if exact else "tf32")
     tl.store(partial + first * 64 * 256 + n[:, None] * 256 + (line * 64 + k)[None, :], acc)

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels
-from trainmark.workloads.resnet50.fused.kernels.reading import normed
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, wide_row
 
 
 @triton.jit
@@ -39,9 +39,9 @@ def _stopped(
         if adds == 1:
             g += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
         if adds == 2:
-            small, lies = spread_row(start + m, picture_rows, picture_columns)
+            small, lies = spread_row(tile * BM + m, picture_rows, picture_columns)
             lies = there & lies[:, None]
-            g += tl.load(addend + small[:, None] * width + c[None, :], mask=lies, other=0.0).to(tl.float32)
+            g += tl.load(addend + wide_row(small) * width + c[None, :], mask=lies, other=0.0).to(tl.float32)
         if stop != 0:
             x = tl.load(onto + place, mask=there, other=0.0)
             if stop == 1:
