@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
 }
 OF_WORKLOADS = (
+    "trainmark.workloads.resnet50.fused",
     "trainmark.workloads.resnet50.shared",
     "trainmark.workloads.resnet50.models",
     "trainmark.workloads.images",
