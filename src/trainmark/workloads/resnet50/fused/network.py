@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Slope
+from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Normed, Slope
 from trainmark.workloads.resnet50.shared import recipe
 
 
@@ -26,6 +26,23 @@ class Block:
     third: Conv
     shortcut: Conv
     stride: int
+
+
+@dataclass
+class Kept:
+    """What the way back through a block needs of the way there.
+
+    `x` is its operand, and `taken` what of it the shortcut took; `x1` and those with a y are as in
+    `Passes.through`.
+    """
+
+    block: Block
+    shape: tuple
+    x: object
+    taken: object
+    y1: Normed
+    x1: torch.Tensor
+    y2: Normed
 
 
 def network(parameters):
@@ -95,7 +112,7 @@ class Passes:
             shortcut = ops.product(taken, block.shortcut.weight, block.shortcut.norm)
         else:
             shortcut, taken = x.value, None
-        self.kept.append((block, shape, x, taken, y1, x1, y2))
+        self.kept.append(Kept(block, shape, x, taken, y1, x1, y2))
         return Joined(y3, shortcut), out
 
     def backward(self, gradient):
@@ -103,10 +120,10 @@ class Passes:
         upper, sums = self.ops.head_back(gradient, self.last, self.images)
         onto = self.last
         while self.kept:
-            block, shape, x, taken, y1, x1, y2 = self.kept.pop()
-            upper, sums = self.back_through(block, shape, x, taken, y1, x1, y2, onto, upper, sums)
-            onto = x
-            yield block
+            seen = self.kept.pop()
+            upper, sums = self.back_through(seen, onto, upper, sums)
+            onto = seen.x
+            yield seen.block
         behind = self.slope(upper, onto, self.stem.norm, sums[0], rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
         raw = self.ops.pool_back(behind, self.which, self.stem_shape)
@@ -114,19 +131,20 @@ class Passes:
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
         yield self.stem
 
-    def back_through(self, block, shape, x, taken, y1, x1, y2, joined, upper, sums):
-        ops = self.ops
+    def back_through(self, seen, joined, upper, sums):
+        """`upper` is the gradient in front of the ReLU of `joined`, which ends the block."""
+        ops, block, y1, y2 = self.ops, seen.block, seen.y1, seen.y2
         s3 = self.slope(upper, joined.norm, block.third.norm, sums[0])
         upper2, sums2 = ops.product_gradients(s3, y2, block.third, onto=y2)
         raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2[0]))
-        upper1 = ops.convolution_back(raw2, x1, block.second, shape, block.stride)
+        upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride)
         s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
         addend, spread = upper, None
         if block.shortcut:
             s0 = self.slope(upper, joined.shortcut, block.shortcut.norm, sums[1])
-            addend, _ = ops.product_gradients(s0, taken, block.shortcut)
-            spread = shape if block.stride == 2 else None
-        return ops.product_gradients(s1, x, block.first, onto=x, addend=addend, spread=spread)
+            addend, _ = ops.product_gradients(s0, seen.taken, block.shortcut)
+            spread = seen.shape if block.stride == 2 else None
+        return ops.product_gradients(s1, seen.x, block.first, onto=seen.x, addend=addend, spread=spread)
 
     def slope(self, upper, x, norm, sums, rectify=False, rows=None):
         coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])
