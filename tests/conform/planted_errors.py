@@ -115,8 +115,8 @@ PLANTED = {
         PYTORCH,
         (
             (
-                "    if opt.world_size > 1:\n        # PyTorch 2.13",
-                "    if opt.world_size > 9:\n        # PyTorch 2.13",
+                "    if opt.world_size > 1 and opt.engine",
+                "    if opt.world_size > 9 and opt.engine",
             ),
         ),
         2,
