@@ -72,13 +72,17 @@ def test_a_link_that_is_slow_is_named_by_the_fabric_and_kept(hosts, tmp_path):
     hosts.delay("node3", ms=20, loss=0)
     kept, drawn = tmp_path / "fabric.json", tmp_path / "map.svg"
     words = ["--seconds", "0.6", "--sizes", "8,4K,256K", "--output", str(kept), "--map", str(drawn)]
-    run = trainmark(hosts, "fabric", *words, names="node1,node2,node3,node4")
-    said, errors = run.communicate(timeout=300)
-    assert run.returncode == 0, errors
-    assert "node3" in said.splitlines()[-1] or any(
-        "slow" in line and "node3" in line for line in said.splitlines()
-    )
-    verdicts = json.loads(kept.read_text())["verdicts"]
-    # On a busy machine other links may be slow too, for that moment; none is as slow as this one.
-    assert "node3" in max(verdicts, key=lambda verdict: verdict["times"])["message"]
+    # On a busy machine another link can be slow for a moment, and then says so; not three times in a row.
+    for _ in range(3):
+        run = trainmark(hosts, "fabric", *words, names="node1,node2,node3,node4")
+        said, errors = run.communicate(timeout=300)
+        assert run.returncode == 0, errors
+        assert "node3" in said.splitlines()[-1] or any(
+            "slow" in line and "node3" in line for line in said.splitlines()
+        )
+        verdicts = json.loads(kept.read_text())["verdicts"]
+        alone = all("node3" in verdict["message"] for verdict in verdicts)
+        if alone:
+            break
+    assert verdicts and alone
     assert "node3" in drawn.read_text()

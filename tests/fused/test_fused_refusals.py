@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
-from trainmark.workloads.resnet50.fused import step
+from trainmark.workloads.resnet50.fused.step import Step
 from trainmark.workloads.resnet50.shared import options
 
 
@@ -26,10 +26,10 @@ def asked(*words):
 )
 def test_what_it_does_not_do(words, sentence):
     with pytest.raises(options.Refusal, match=sentence):
-        step.check(asked(*words))
+        Step.check(asked(*words))
 
 
 def test_it_is_pytorchs_alone():
-    step.check(asked())
+    Step.check(asked())
     with pytest.raises(options.Refusal, match="use framework: pytorch"):
         options.check_asked(asked(), "jax")

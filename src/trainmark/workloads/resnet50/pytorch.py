@@ -5,7 +5,6 @@ import functools
 import inspect
 import itertools
 import shutil
-import sys
 
 import numpy as np
 import torch
@@ -192,13 +191,13 @@ def watched(opt, model, device):
     return gradient_clock.GradientClock(getattr(model, "_orig_mod", model), marks)  # what was compiled
 
 
-def engine(opt):
-    """Where the step is: here, or fused by hand."""
+def step_of(opt):
+    """The one above, or the one that we fused by hand."""
     if opt.engine == "fused":
-        from trainmark.workloads.resnet50.fused import step
+        from trainmark.workloads.resnet50.fused.step import Step as FusedStep
 
-        return step
-    return sys.modules[__name__]
+        return FusedStep
+    return Step
 
 
 class CapturedStep:
@@ -234,7 +233,7 @@ class Training:
         self.device = begin(opt)
         model = build_model(opt, self.device)
         self.plain = next(module for module in model.modules() if isinstance(module, ResNet50))
-        self.update = engine(opt).Step(opt, model, self.device)
+        self.update = step_of(opt)(opt, model, self.device)
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *next(self.batches()))
         self.take = captured or self.update
@@ -325,7 +324,8 @@ class Training:
         return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
 
     def peak_bandwidth(self):
-        source = torch.zeros(2**29 if self.device.type == "cuda" else 2**25, device=self.device)
+        # Larger than any cache, and small enough to fit beside a step that fills the memory.
+        source = torch.zeros(2**26 if self.device.type == "cuda" else 2**25, device=self.device)
         target = torch.empty_like(source)
         seconds = loop.shortest(lambda: target.copy_(source), self.clock() or probe.HostClock())
         return 2 * source.numel() * source.element_size() / seconds
@@ -376,7 +376,7 @@ def check(opt):
     if opt.cuda_graph and opt.world_size > 1:
         raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
     if opt.engine == "fused":
-        engine(opt).check(opt)
+        step_of(opt).check(opt)
     if opt.compile and opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise options.Refusal(
             "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."

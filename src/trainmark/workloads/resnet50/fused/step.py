@@ -51,6 +51,19 @@ class Step:
         self.classifier = [self.parameters.view(half, name).detach() for name in names]
         self.classifier_gradients = [self.parameters.view(gradient, name) for name in names]
 
+    @staticmethod
+    def check(opt):
+        """Refuses what this step does not do."""
+        for asked, sentence in (
+            (opt.layout != "NHWC", "keeps activations as NHWC; use layout: NHWC"),
+            (opt.compile, "leaves nothing to compile; leave compile out"),
+            (opt.precision == "tf32", "multiplies in fp32, amp or bf16; use one of them"),
+            (opt.recipe.mixup, "mixes no images; use engine: stock for this recipe"),
+            (opt.recipe.optimizer != "sgd", "updates by SGD; use engine: stock for this recipe"),
+        ):
+            if asked:
+                raise options.Refusal("the fused engine {}.".format(sentence))
+
     @torch.no_grad()
     def __call__(self, images, labels):
         features = self.passes.forward(images)
@@ -113,16 +126,3 @@ class Exchange:
             self.send(self.decayed, self.flat.numel())
             for work in self.under_way:
                 work.wait()
-
-
-def check(opt):
-    """Refuses what the fused step does not do."""
-    for asked, sentence in (
-        (opt.layout != "NHWC", "keeps activations as NHWC; use layout: NHWC"),
-        (opt.compile, "leaves nothing to compile; leave compile out"),
-        (opt.precision == "tf32", "multiplies in fp32, amp or bf16; use one of them"),
-        (opt.recipe.mixup, "mixes no images; use engine: stock for this recipe"),
-        (opt.recipe.optimizer != "sgd", "updates by SGD; use engine: stock for this recipe"),
-    ):
-        if asked:
-            raise options.Refusal("the fused engine {}.".format(sentence))
