@@ -85,6 +85,11 @@ def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
             ["topology=9n1g"],
             "nothing in this suite can run here: needs 9 nodes; this run has 1 (--hosts names more).",
         ),
+        (
+            "true",
+            ["when=cuda"],
+            "nothing in this suite can run here: all its cases are for another kind of machine.",
+        ),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_made(

@@ -134,9 +134,8 @@ def run_command(
         return DONE
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
-        raise click.UsageError(
-            f"nothing in this suite can run here: {'; '.join(reasons) or 'it has no cases'}."
-        )
+        why = "; ".join(reasons) or "all its cases are for another kind of machine"
+        raise click.UsageError(f"nothing in this suite can run here: {why}.")
     command = shlex.join(["trainmark", *sys.argv[1:]])
     return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
 
