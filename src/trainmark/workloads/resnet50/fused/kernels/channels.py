@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import tuning
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -30,14 +30,12 @@ def strips(rows, tall, across, channels, device):
 @triton.jit
 def _moments(raw, totals, squares, rows, channels: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr):
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    m = tl.arange(0, BM)
     near = tl.load(raw + c).to(tl.float32)
     total = tl.zeros([BM, BC], tl.float32)
     square = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
-        start = tile * tl.full([], BM, tl.int64)
-        there = (start + m < rows)[:, None]
-        x = tl.load(raw + start * channels + m[:, None] * channels + c[None, :], mask=there, other=0.0)
+        place, there = tile_of(tile, c, rows, channels, BM)
+        x = tl.load(raw + place, mask=there, other=0.0)
         away = tl.where(there, x.to(tl.float32) - near[None, :], 0.0)
         total += away
         square += away * away
@@ -107,14 +105,11 @@ def _sums(
     channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    m = tl.arange(0, BM)
     middle = tl.load(mean + c)
     total = tl.zeros([BM, BC], tl.float32)
     against = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
-        start = tile * tl.full([], BM, tl.int64)
-        place = start * channels + m[:, None] * channels + c[None, :]
-        there = (start + m < rows)[:, None]
+        place, there = tile_of(tile, c, rows, channels, BM)
         g = tl.load(upper + place, mask=there, other=0.0).to(tl.float32)
         x = tl.load(raw + place, mask=there, other=0.0)
         if rectify:
@@ -175,10 +170,7 @@ def _apply(
     channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    m = tl.arange(0, BM)
-    start = tl.program_id(0).to(tl.int64) * BM
-    place = start * channels + m[:, None] * channels + c[None, :]
-    there = (start + m < rows)[:, None]
+    place, there = tile_of(tl.program_id(0), c, rows, channels, BM)
     g = tl.load(upper + place, mask=there, other=0.0)
     x = tl.load(raw + place, mask=there, other=0.0)
     f, o = tl.load(factor + c), tl.load(offset + c)
@@ -204,10 +196,7 @@ def _rectified(
     channels: tl.constexpr, joins: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    m = tl.arange(0, BM)
-    start = tl.program_id(0).to(tl.int64) * BM
-    place = start * channels + m[:, None] * channels + c[None, :]
-    there = (start + m < rows)[:, None]
+    place, there = tile_of(tl.program_id(0), c, rows, channels, BM)
     x = normed(tl.load(raw + place, mask=there, other=0.0), tl.load(factor + c), tl.load(offset + c))
     if joins:
         other = tl.load(shortcut + place, mask=there, other=0.0)

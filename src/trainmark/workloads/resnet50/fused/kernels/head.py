@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels
-from trainmark.workloads.resnet50.fused.kernels.reading import wide_row
+from trainmark.workloads.resnet50.fused.kernels.reading import tile_of
 
 
 @triton.jit
@@ -19,10 +19,9 @@ def _head_back(
     total = tl.zeros([BM, BC], tl.float32)
     against = tl.zeros([BM, BC], tl.float32)
     for tile in range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0)):
-        row = tile * BM + m
-        there = (row < rows)[:, None]
-        place = wide_row(row) * channels + c[None, :]
-        g = tl.load(gradient + (row // places)[:, None] * channels + c[None, :], mask=there, other=0.0)
+        place, there = tile_of(tile, c, rows, channels, BM)
+        image = (tile * BM + m) // places
+        g = tl.load(gradient + image[:, None] * channels + c[None, :], mask=there, other=0.0)
         passes = tl.load(value + place, mask=there, other=0.0) > 0
         stopped = tl.where(passes, g.to(tl.float32) / places, 0.0).to(out.dtype.element_ty)
         tl.store(out + place, stopped, mask=there)

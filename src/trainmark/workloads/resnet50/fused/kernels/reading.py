@@ -11,6 +11,14 @@ def wide_row(row):
 
 
 @triton.jit
+def tile_of(tile, columns, rows, width: tl.constexpr, BM: tl.constexpr):
+    """Where the elements of a tile lie in a matrix, and which of its rows are there."""
+    m = tl.arange(0, BM)
+    start = tile * tl.full([], BM, tl.int64)
+    return start * width + m[:, None] * width + columns[None, :], (start + m < rows)[:, None]
+
+
+@triton.jit
 def normed(raw, factor, offset):
     return raw.to(tl.float32) * factor[None, :] + offset[None, :]
 

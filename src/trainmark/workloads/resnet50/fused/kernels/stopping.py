@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, wide_row
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of, wide_row
 
 
 @triton.jit
@@ -32,9 +32,7 @@ def _stopped(
     against = tl.zeros([BM, BC], tl.float32)
     shortcut_against = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
-        start = tile * tl.full([], BM, tl.int64)
-        there = (start + m < rows)[:, None]
-        place = start * width + m[:, None] * width + c[None, :]
+        place, there = tile_of(tile, c, rows, width, BM)
         g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32)
         if adds == 1:
             g += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
