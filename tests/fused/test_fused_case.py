@@ -1,0 +1,35 @@
+"""What a suite asks for reaches the rank, and the result bears its name."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from trainmark.runner.command import arguments
+from trainmark.runner.identity import key_of
+from trainmark.suite.load import load
+from trainmark.workloads.resnet50.shared import feed, options
+
+
+@pytest.mark.parametrize(("engine", "word", "compiler"), [("fused", "fused", "fused"), ("stock", None, None)])
+def test_the_engine_is_told_to_the_rank_and_kept_in_key_and_name(tmp_path, engine, word, compiler):
+    (tmp_path / "suite.yaml").write_text(f"name: light\nengine: {engine}\nlayout: NHWC\n")
+    [case] = load(str(tmp_path / "suite.yaml")).cases
+    told = arguments(case)
+    assert (told[told.index("--engine") + 1] if "--engine" in told else None) == word
+    assert key_of(case, "cpu", {}).compiler == compiler
+    assert ("fused" in case.slug) == (engine == "fused")
+
+
+def test_the_crops_of_a_recipe_reach_the_loader(monkeypatch):
+    given = {}
+    monkeypatch.setattr("trainmark.workloads.images.dataset.open_split", lambda *_: None)
+    monkeypatch.setattr(
+        "trainmark.workloads.images.host.HostLoader",
+        lambda *_, **more: given.update(more) or SimpleNamespace(),
+    )
+    opt = options.parse(["--data", "images", "--dataset", "pictures"], "program")
+    opt.recipe = opt.recipe._replace(least_area=0.35)
+    feed.Host(opt, SimpleNamespace(feed=None))
+    assert given["least_area"] == 0.35
