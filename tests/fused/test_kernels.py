@@ -46,9 +46,9 @@ def both(kernels):
     return call
 
 
-@pytest.fixture(params=["fused", "apart"])
+@pytest.fixture(params=["together", "fused", "apart"])
 def way(request, kernels, monkeypatch):
-    """In one kernel, or with the library's product between two: which is faster, a GPU decides."""
+    """In one kernel, in several, or with the library's product between: which is faster, a GPU decides."""
     from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
 
     def choose(name, key, candidates, launch, device):

@@ -11,6 +11,7 @@ import torch
 import triton
 
 from trainmark.workloads.resnet50.fused import kernels
+from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.network import Passes
 from trainmark.workloads.resnet50.fused.parameters import Parameters
 from trainmark.workloads.resnet50.models.pytorch import ResNet50
@@ -50,10 +51,8 @@ class Watched:
         operation = getattr(self.operations, name)
 
         def timed(*inputs, **more):
-            took = triton.testing.do_bench(
-                lambda: operation(*inputs, **more), warmup=2, rep=8, return_mode="median"
-            )
             out = operation(*inputs, **more)
+            took = tuning.milliseconds(lambda: operation(*inputs, **more))
             told = described(name, inputs), moved(inputs, more, out), worked(name, inputs)
             times = self.seen.setdefault((name, *told), [])
             times.append(took / 1e3)

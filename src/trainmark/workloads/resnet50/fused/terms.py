@@ -4,7 +4,7 @@ A matrix has a row for every image, row and column of the picture, and a column 
 has one number a channel is float32, whatever the matrices are.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -19,6 +19,10 @@ class Norm:
     variance: torch.Tensor
     scale_gradient: torch.Tensor
     bias_gradient: torch.Tensor
+
+    def copy(self):
+        """The same with running statistics of its own, which a try may move."""
+        return replace(self, mean=self.mean.clone(), variance=self.variance.clone())
 
 
 @dataclass
@@ -59,3 +63,8 @@ class Slope:
     own: torch.Tensor
     rest: torch.Tensor
     rectify: bool = False
+
+    def matrices(self):
+        """What a kernel needs to compute it."""
+        norm = self.norm
+        return self.upper, norm.raw, self.by, self.own, self.rest, norm.factor, norm.offset

@@ -4,13 +4,14 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
+from trainmark.workloads.resnet50.fused.kernels.walking import multiprocessors
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 from trainmark.workloads.resnet50.shared import recipe
 
 ELEMENTS = 4096  # of a tile
 WIDEST = 128  # channels of a tile
+PROGRAMS = 4  # a multiprocessor, where each walks over many tiles
 
 
 def tile(channels):
@@ -20,7 +21,7 @@ def tile(channels):
 
 def strips(rows, tall, across, channels, device):
     """How many programs share the rows, where each keeps its sums to the end."""
-    most = tuning.multiprocessors(device) * tuning.PROGRAMS // (channels // across)
+    most = multiprocessors(device) * PROGRAMS // (channels // across)
     return max(1, min(most, -(-rows // tall)))
 
 

@@ -5,22 +5,24 @@ import torch
 from trainmark.workloads.resnet50.fused.kernels import channels, stopping, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
+from trainmark.workloads.resnet50.fused.kernels.together import candidates, together
 from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
 
-FUSED, APART = "fused", "apart"
+TOGETHER, FUSED, APART = "together", "fused", "apart"
 
 
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     """That of the weights goes to its place; returned is the operand's, with the sums of its norms."""
     end = Ending(onto, addend, spread)
-    ways = {FUSED: _fused, APART: _apart}
+    ways = {TOGETHER: together, FUSED: _fused, APART: _apart}
 
     def launch(way):
         return ways[way](s, x, conv, end)
 
     weight = conv.weight
     key = s.upper.shape[0], *weight.shape, s.rectify, type(x).__name__, end.stop, end.adds, weight.dtype
-    way = tuning.tuner.choose("product_gradients", key, [FUSED, APART], launch, weight.device)
+    tried = [way for way in ways if way != TOGETHER or candidates(*weight.shape)]
+    way = tuning.tuner.choose("product_gradients", key, tried, launch, weight.device)
     out, partial = launch(way)
     return out, end.sums(partial)
 

@@ -4,37 +4,35 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, wide_row
+from trainmark.workloads.resnet50.fused.kernels.reading import wide_row
 
 WIDTH = 64
 TALL = 64
 
 
 @triton.jit
-def _pool(raw, factor, offset, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr):
+def _pool(raw, factor, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr):
     at = tl.program_id(0) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
     there = at < count
     image = at // (half_rows * half_columns)
     top = at // half_columns % half_rows * 2 - 1
     left = at % half_columns * 2 - 1
-    f, o = tl.load(factor + c), tl.load(offset + c)
+    # A norm keeps the order of its values, or turns it round: the largest is found among the raw ones.
+    sign = tl.where(tl.load(factor + c) < 0, -1.0, 1.0)[None, :]
     best = tl.full([BM, 64], float("-inf"), tl.float32)
-    chosen = tl.zeros([BM, 64], out.dtype.element_ty)
-    place = tl.zeros([BM, 64], tl.uint8)
+    place = tl.zeros([BM, 64], tl.int32)
     for tap in tl.static_range(9):
         down, right = top + tap // 3, left + tap % 3
         inside = there & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
         row = (image * rows + down) * columns + right
         x = tl.load(raw + wide_row(row) * 64 + c[None, :], mask=inside[:, None], other=0.0)
-        v = tl.where(inside[:, None], normed(x, f, o), float("-inf"))
-        larger = v > best
-        best = tl.where(larger, v, best)
-        chosen = tl.where(larger, x, chosen)
-        place = tl.where(larger, tap, place).to(tl.uint8)
+        v = tl.where(inside[:, None], x.to(tl.float32) * sign, float("-inf"))
+        place = tl.where(v > best, tap, place)
+        best = tl.maximum(best, v)
     target = wide_row(at) * 64 + c[None, :]
-    tl.store(out + target, chosen, mask=there[:, None])
-    tl.store(which + target, place, mask=there[:, None])
+    tl.store(out + target, (best * sign).to(out.dtype.element_ty), mask=there[:, None])
+    tl.store(which + target, place.to(tl.uint8), mask=there[:, None])
 
 
 def pool(x, shape):
@@ -45,7 +43,7 @@ def pool(x, shape):
     out = torch.empty(count, WIDTH, device=x.raw.device, dtype=x.raw.dtype)
     which = torch.empty(count, WIDTH, device=x.raw.device, dtype=torch.uint8)
     _pool[(-(-count // TALL),)](
-        x.raw, x.factor, x.offset, out, which, count, rows, columns, half_rows, half_columns, TALL
+        x.raw, x.factor, out, which, count, rows, columns, half_rows, half_columns, TALL
     )
     return x.of(out), which
 
@@ -73,7 +71,9 @@ def _pool_back(
         row = (image * half_rows + high) * half_columns + low
         place = wide_row(row) * 64 + c[None, :]
         here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None]
-        g += tl.load(upper + place, mask=reached[:, None] & here, other=0.0).to(tl.float32)
+        # Read whole and then chosen from: a mask that changes within a row would break it into elements.
+        reaching = tl.load(upper + place, mask=reached[:, None], other=0.0).to(tl.float32)
+        g += tl.where(here, reaching, 0.0)
     target = wide_row(at) * 64 + c[None, :]
     x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
     d = tl.load(by + c)[None, :] * g + tl.load(own + c)[None, :] * x + tl.load(rest + c)[None, :]

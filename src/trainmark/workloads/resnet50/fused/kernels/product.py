@@ -5,7 +5,8 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels, tuning
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, striped
+from trainmark.workloads.resnet50.fused.kernels.reading import normed
+from trainmark.workloads.resnet50.fused.kernels.walking import walk
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
 PLAIN, RECTIFIED, JOINED, JOINED_NORMED = range(4)
@@ -16,7 +17,7 @@ def _product(
     x, weight, y, value, factor, offset, shortcut, shortcut_factor, shortcut_offset, pivot, totals, squares,
     rows,
     inner: tl.constexpr, outputs: tl.constexpr, reading: tl.constexpr, exact: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     across: tl.constexpr = outputs // BN
     column = tl.program_id(0) % across
@@ -26,12 +27,12 @@ def _product(
     near = tl.load(pivot + n)
     m = tl.arange(0, BM)
     k = tl.arange(0, BK)
-    total = tl.zeros([warps * 8, BN], tl.float32)
-    square = tl.zeros([warps * 8, BN], tl.float32)
+    total = tl.zeros([BM, BN], tl.float32)
+    square = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = start + m < rows
-        out = tl.zeros([BM, BN], tl.float32)
+        out = tl.zeros([BN, BM], tl.float32)
         for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
             place = start * inner + m[:, None] * inner + (at + k)[None, :]
             a = tl.load(x + place, mask=there[:, None], other=0.0)
@@ -48,27 +49,26 @@ def _product(
                 if reading >= 2:
                     if column == 0:
                         tl.store(value + place, a, mask=there[:, None])
-            b = tl.load(weight + n[None, :] * inner + (at + k)[:, None])
-            out = tl.dot(a, b, out, input_precision="ieee" if exact else "tf32")
-        rounded = out.to(y.dtype.element_ty)
+            w = tl.load(weight + n[:, None] * inner + (at + k)[None, :])
+            out = tl.dot(w, tl.trans(a), out, input_precision="ieee" if exact else "tf32")
+        rounded = tl.trans(out).to(y.dtype.element_ty)
         tl.store(y + start * outputs + m[:, None] * outputs + n[None, :], rounded, mask=there[:, None])
         away = tl.where(there[:, None], rounded.to(tl.float32) - near[None, :], 0.0)
-        total += striped(away, warps)
-        square += striped(away * away, warps)
+        total += away
+        square += away * away
     tl.store(totals + first * outputs + n, tl.sum(total, axis=0))
     tl.store(squares + first * outputs + n, tl.sum(square, axis=0))
 
 
-# Rows, outputs and inner columns of a tile, warps, stages. The accumulators of larger ones, and the sums of
-# their columns, fit in no register file that there is.
+# Rows, outputs and inner columns of a tile, warps, stages: a thread keeps a product and its two sums.
 TILES = [
-    (128, 128, 64, 8, 3),
+    (64, 64, 64, 4, 3),
+    (64, 64, 64, 4, 2),
+    (64, 64, 128, 4, 2),
+    (64, 64, 256, 8, 2),
     (128, 64, 64, 8, 3),
-    (128, 64, 64, 4, 3),
-    (64, 128, 64, 4, 3),
-    (64, 64, 64, 4, 4),
-    (128, 128, 64, 8, 4),
-    (128, 128, 128, 8, 2),
+    (64, 128, 64, 8, 3),
+    (64, 128, 128, 8, 2),
 ]
 
 
@@ -84,44 +84,48 @@ def product(x, weight, norm):
     """`value(x) · weightᵀ`, ready to be normed; a joined operand gets its value on the way."""
     source, reading, parts = _operand(x)
     value = torch.empty_like(source) if reading >= JOINED else source
-    ways = {
-        FUSED: lambda: _fused(source, weight, norm.mean, reading, parts, value),
-        APART: lambda: _apart(x, weight),
-    }
+
+    def launch(way, norm):
+        if way == FUSED:
+            stored, (y, partial) = value, _fused(source, weight, norm.mean, reading, parts, value)
+            if y.dtype != torch.float32:
+                return stored, channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+            # Where the running mean lies far away, float32 would show it.
+        else:
+            stored = channels.computed(x)
+            y = stored @ weight.T
+        return stored, channels.statistics(y, norm)
+
+    def tried(way):
+        launch(way, norm.copy())
+
     key = source.shape[0], *weight.shape, reading, source.dtype
-    way = tuning.tuner.choose("product_way", key, [FUSED, APART], lambda way: ways[way](), source.device)
-    y, value, partial = ways[way]()
+    way = tuning.tuner.choose("product_way", key, [FUSED, APART], tried, source.device)
+    stored, y = launch(way, norm)
     if isinstance(x, Joined):
-        x.value = value
-    if partial is None or y.dtype == torch.float32:
-        return channels.statistics(y, norm)  # where the running mean lies far away, float32 would show it
-    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+        x.value = stored
+    return y
 
 
 def _fused(source, weight, pivot, reading, parts, value):
     rows, (outputs, inner) = source.shape[0], weight.shape
     y = torch.empty(rows, outputs, device=source.device, dtype=source.dtype)
 
-    def launch(tiles):
-        tall, across, deep, warps, stages = tiles
-        strips = channels.strips(rows, tall, across, outputs, weight.device)
-        partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
-        _product[(strips * (outputs // across),)](
-            source, weight, y, value, *parts, pivot, partial[0], partial[1], rows,
-            inner, outputs, reading, source.dtype == torch.float32, tall, across, deep, warps, stages,
-            num_warps=warps,
-        )  # fmt: skip
-        return partial
+    def launch(tile):
+        tall, across, deep, warps, stages = tile
+
+        def arguments(strips):
+            partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
+            return partial, (
+                source, weight, y, value, *parts, pivot, *partial, rows,
+                inner, outputs, reading, source.dtype == torch.float32, tall, across, deep, stages,
+            )  # fmt: skip
+
+        return walk(_product, arguments, warps, -(-rows // tall), outputs // across, source.device)
 
     key = rows, inner, outputs, reading, source.dtype
     tried = candidates(inner, outputs)
-    return y, value, launch(tuning.tuner.choose("product", key, tried, launch, source.device))
-
-
-def _apart(x, weight):
-    """The operand is stored, and the product is the library's; statistics are still to be taken."""
-    value = channels.computed(x)
-    return value @ weight.T, value, None
+    return y, launch(tuning.tuner.choose("product", key, tried, launch, source.device))
 
 
 def _operand(x):

@@ -4,10 +4,11 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped, wide_row
-from trainmark.workloads.resnet50.fused.kernels.stopping import spread_row
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope
+from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, with_addend
+from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
 
 @triton.jit
@@ -17,7 +18,7 @@ def _product_back(
     totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
     inner: tl.constexpr, outputs: tl.constexpr, rectify: tl.constexpr, stop: tl.constexpr,
     adds: tl.constexpr, exact: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     across: tl.constexpr = outputs // BN
     column = tl.program_id(0) % across
@@ -26,13 +27,13 @@ def _product_back(
     n = column * BN + tl.arange(0, BN)
     m = tl.arange(0, BM)
     k = tl.arange(0, BK)
-    total = tl.zeros([warps * 8, BN], tl.float32)
-    against = tl.zeros([warps * 8, BN], tl.float32)
-    shortcut_against = tl.zeros([warps * 8, BN], tl.float32)
+    total = tl.zeros([BM, BN], tl.float32)
+    against = tl.zeros([BM, BN], tl.float32)
+    shortcut_against = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = (start + m < rows)[:, None]
-        acc = tl.zeros([BM, BN], tl.float32)
+        acc = tl.zeros([BN, BM], tl.float32)
         for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
             c = at + k
             place = start * inner + m[:, None] * inner + c[None, :]
@@ -40,33 +41,25 @@ def _product_back(
             x = tl.load(raw + place, mask=there, other=0.0)
             f, o = tl.load(factor + c), tl.load(offset + c)
             d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
-            b = tl.load(weight + c[:, None] * outputs + n[None, :])
-            acc = tl.dot(d.to(b.dtype), b, acc, input_precision="ieee" if exact else "tf32")
+            w = tl.load(weight + c[None, :] * outputs + n[:, None])
+            acc = tl.dot(w, tl.trans(d.to(w.dtype)), acc, input_precision="ieee" if exact else "tf32")
         place = start * outputs + m[:, None] * outputs + n[None, :]
-        if adds == 1:
-            acc += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
-        if adds == 2:
-            small, lies = spread_row(tile * BM + m, picture_rows, picture_columns)
-            lies = there & lies[:, None]
-            place_there = wide_row(small) * outputs + n[None, :]
-            acc += tl.load(addend + place_there, mask=lies, other=0.0).to(tl.float32)
-        if stop == 0:
-            tl.store(out + place, acc.to(out.dtype.element_ty), mask=there)
-        else:
+        acc = with_addend(
+            tl.trans(acc), addend, tile, n, place, there, picture_rows, picture_columns, outputs, adds, BM
+        )
+        if stop == 1:
             x = tl.load(onto + place, mask=there, other=0.0)
-            if stop == 1:
-                passes = normed(x, tl.load(onto_factor + n), tl.load(onto_offset + n)) > 0
-            else:
-                passes = tl.load(onto_value + place, mask=there, other=0.0) > 0
-            stopped = tl.where(passes & there, acc, 0.0).to(out.dtype.element_ty)
-            tl.store(out + place, stopped, mask=there)
-            g = stopped.to(tl.float32)
-            total += striped(g, warps)
-            against += striped(g * (x.to(tl.float32) - tl.load(onto_mean + n)[None, :]), warps)
+            acc = tl.where(normed(x, tl.load(onto_factor + n), tl.load(onto_offset + n)) > 0, acc, 0.0)
+        if stop > 1:
+            acc = tl.where(tl.load(onto_value + place, mask=there, other=0.0) > 0, acc, 0.0)
+        rounded = acc.to(out.dtype.element_ty)
+        tl.store(out + place, rounded, mask=there)
+        if stop != 0:
+            g = tl.where(there, rounded.to(tl.float32), 0.0)
+            total += g
+            against += against_raw(g, onto, onto_mean, n, place, there)
             if stop == 3:
-                x = tl.load(shortcut + place, mask=there, other=0.0)
-                x = x.to(tl.float32) - tl.load(shortcut_mean + n)[None, :]
-                shortcut_against += striped(g * x, warps)
+                shortcut_against += against_raw(g, shortcut, shortcut_mean, n, place, there)
     if stop != 0:
         place = first * outputs + n
         tl.store(totals + place, tl.sum(total, axis=0))
@@ -80,17 +73,18 @@ def product_back(s, weight, end):
     rows, inner, outputs = s.upper.shape[0], *weight.shape
     out = torch.empty(rows, outputs, device=weight.device, dtype=weight.dtype)
 
-    def launch(tiles):
-        tall, across, deep, warps, stages = tiles
-        strips = channels.strips(rows, tall, across, outputs, weight.device)
-        partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
-        _product_back[(strips * (outputs // across),)](
-            s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, weight, out,
-            *end.matrices(out, s.by), partial[0], partial[1], partial[2], rows, *end.picture,
-            inner, outputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
-            tall, across, deep, warps, stages, num_warps=warps,
-        )  # fmt: skip
-        return partial
+    def launch(tile):
+        tall, across, deep, warps, stages = tile
+
+        def arguments(strips):
+            partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
+            return partial, (
+                *s.matrices(), weight, out, *end.matrices(out, s.by), *partial, rows, *end.picture,
+                inner, outputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
+                tall, across, deep, stages,
+            )  # fmt: skip
+
+        return walk(_product_back, arguments, warps, -(-rows // tall), outputs // across, weight.device)
 
     key = rows, inner, outputs, s.rectify, end.stop, end.adds, weight.dtype
     tried = candidates(inner, outputs)

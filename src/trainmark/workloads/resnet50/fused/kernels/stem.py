@@ -6,6 +6,7 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels, tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import striped, wide_row
+from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
 WIDTH, CELLS, DEPTH = 64, 4, 16  # outputs; cells of the kernel; channels of a cell
 LINE = CELLS * DEPTH  # what one row of cells gives to an output, in one piece
@@ -83,19 +84,20 @@ def stem(folded, weight, norm):
     images, rows, columns = folded.shape[0], folded.shape[1] - 3, folded.shape[2] - 3
     count = images * rows * columns
     y = torch.empty(count, WIDTH, device=folded.device, dtype=folded.dtype)
-    processors = tuning.multiprocessors(folded.device)
 
-    def launch(tiles):
-        tall, warps, stages = tiles
-        strips = max(1, min(processors * tuning.PROGRAMS, -(-count // tall)))
-        partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
-        _stem[(strips,)](
-            folded, weight, y, norm.mean, partial[0], partial[1], count, rows, columns,
-            folded.dtype == torch.float32, tall, warps, stages, num_warps=warps,
-        )  # fmt: skip
-        return partial
+    def launch(tile):
+        tall, warps, stages = tile
 
-    tried = [(tall, warps, stages) for tall, warps in ((128, 4), (128, 8), (64, 4)) for stages in (2, 3)]
+        def arguments(strips):
+            partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
+            return partial, (
+                folded, weight, y, norm.mean, *partial, count, rows, columns,
+                folded.dtype == torch.float32, tall, warps, stages,
+            )  # fmt: skip
+
+        return walk(_stem, arguments, warps, -(-count // tall), 1, folded.device)
+
+    tried = [(tall, warps, stages) for tall, warps in ((128, 8), (128, 4), (64, 4)) for stages in (2, 1)]
     partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
     if y.dtype == torch.float32:
         return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
@@ -128,19 +130,18 @@ def stem_weight_gradient(gradient, folded):
     """As (outputs, 4, 4, 16)."""
     images, rows, columns = folded.shape[0], folded.shape[1] - 3, folded.shape[2] - 3
     count = images * rows * columns
-    processors = tuning.multiprocessors(folded.device)
 
-    def launch(tiles):
-        deep, warps, stages = tiles
-        strips = max(1, min(processors, -(-count // deep)))
-        partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
-        _stem_weight_gradient[(4 * strips,)](
-            gradient, folded, partial, count, rows, columns, folded.dtype == torch.float32, deep, stages,
-            num_warps=warps,
-        )  # fmt: skip
-        return partial.sum(0)
+    def launch(tile):
+        deep, warps, stages = tile
 
-    tried = [(deep, 4, stages) for deep in (128, 64, 256) for stages in (3, 4, 2)]
+        def arguments(strips):
+            partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
+            exact = folded.dtype == torch.float32
+            return partial, (gradient, folded, partial, count, rows, columns, exact, deep, stages)
+
+        return walk(_stem_weight_gradient, arguments, warps, -(-count // deep), 4, folded.device).sum(0)
+
+    tried = [(deep, 4, stages) for deep in (128, 64) for stages in (3, 2, 1)]
     key = count, folded.dtype
     tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
     return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)

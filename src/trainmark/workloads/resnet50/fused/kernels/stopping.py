@@ -21,41 +21,54 @@ def spread_row(row, picture_rows, picture_columns):
 
 
 @triton.jit
+def with_addend(
+    g, addend, tile, c, place, there, picture_rows, picture_columns,
+    width: tl.constexpr, adds: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    """A tile of a gradient and what comes to it by the shortcut."""
+    if adds == 1:
+        g += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
+    if adds == 2:
+        small, lies = spread_row(tile * BM + tl.arange(0, BM), picture_rows, picture_columns)
+        lies = there & lies[:, None]
+        g += tl.load(addend + wide_row(small) * width + c[None, :], mask=lies, other=0.0).to(tl.float32)
+    return g
+
+
+@triton.jit
+def against_raw(g, raw, mean, c, place, there):
+    """What the sum of a norm against its raw values grows by."""
+    x = tl.load(raw + place, mask=there, other=0.0).to(tl.float32)
+    return g * (x - tl.load(mean + c)[None, :])
+
+
+@triton.jit
 def _stopped(
     gradient, addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
     totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
     width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
-    m = tl.arange(0, BM)
     total = tl.zeros([BM, BC], tl.float32)
     against = tl.zeros([BM, BC], tl.float32)
     shortcut_against = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
         place, there = tile_of(tile, c, rows, width, BM)
         g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32)
-        if adds == 1:
-            g += tl.load(addend + place, mask=there, other=0.0).to(tl.float32)
-        if adds == 2:
-            small, lies = spread_row(tile * BM + m, picture_rows, picture_columns)
-            lies = there & lies[:, None]
-            g += tl.load(addend + wide_row(small) * width + c[None, :], mask=lies, other=0.0).to(tl.float32)
-        if stop != 0:
+        g = with_addend(g, addend, tile, c, place, there, picture_rows, picture_columns, width, adds, BM)
+        if stop == 1:
             x = tl.load(onto + place, mask=there, other=0.0)
-            if stop == 1:
-                passes = normed(x, tl.load(onto_factor + c), tl.load(onto_offset + c)) > 0
-            else:
-                passes = tl.load(onto_value + place, mask=there, other=0.0) > 0
-            g = tl.where(passes & there, g, 0.0)
+            g = tl.where(normed(x, tl.load(onto_factor + c), tl.load(onto_offset + c)) > 0, g, 0.0)
+        if stop > 1:
+            g = tl.where(tl.load(onto_value + place, mask=there, other=0.0) > 0, g, 0.0)
         rounded = g.to(gradient.dtype.element_ty)
         tl.store(gradient + place, rounded, mask=there)
         if stop != 0:
-            g = rounded.to(tl.float32)
+            g = tl.where(there, rounded.to(tl.float32), 0.0)
             total += g
-            against += g * (x.to(tl.float32) - tl.load(onto_mean + c)[None, :])
+            against += against_raw(g, onto, onto_mean, c, place, there)
             if stop == 3:
-                x = tl.load(shortcut + place, mask=there, other=0.0).to(tl.float32)
-                shortcut_against += g * (x - tl.load(shortcut_mean + c)[None, :])
+                shortcut_against += against_raw(g, shortcut, shortcut_mean, c, place, there)
     if stop != 0:
         place = tl.program_id(0) * width + c
         tl.store(totals + place, tl.sum(total, axis=0))

@@ -6,6 +6,7 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope
+from trainmark.workloads.resnet50.fused.kernels.walking import walk
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
 
@@ -24,7 +25,7 @@ def _weight_gradient(
     m = tl.arange(0, BM)
     numbers = tl.load(by + o), tl.load(own + o), tl.load(rest + o)
     f, t = tl.load(factor + o), tl.load(offset + o)
-    acc = tl.zeros([BO, BI], tl.float32)
+    acc = tl.zeros([BI, BO], tl.float32)
     for piece in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages):
         start = piece * tl.full([], BM, tl.int64)
         there = (start + m < rows)[:, None]
@@ -36,19 +37,18 @@ def _weight_gradient(
         v = tl.load(x + start * inputs + m[:, None] * inputs + i[None, :], mask=there, other=0.0)
         if rectified:
             v = tl.maximum(normed(v, tl.load(x_factor + i), tl.load(x_offset + i)), 0.0).to(d.dtype)
-        acc = tl.dot(tl.trans(d), v, acc, input_precision="ieee" if exact else "tf32")
-    tl.store(partial + first * outputs * inputs + o[:, None] * inputs + i[None, :], acc)
+        acc = tl.dot(tl.trans(v), d, acc, input_precision="ieee" if exact else "tf32")
+    tl.store(partial + first * outputs * inputs + o[None, :] * inputs + i[:, None], acc)
 
 
 # Outputs, inputs and rows of a tile, warps, stages.
 TILES = [
-    (128, 128, 64, 8, 3),
-    (128, 64, 64, 4, 3),
-    (64, 128, 64, 4, 3),
-    (256, 64, 64, 8, 3),
-    (64, 256, 64, 8, 3),
     (64, 64, 64, 4, 4),
-    (64, 64, 128, 4, 3),
+    (64, 128, 64, 4, 3),
+    (128, 64, 64, 4, 3),
+    (128, 128, 64, 8, 3),
+    (64, 256, 64, 8, 3),
+    (256, 64, 64, 8, 3),
 ]
 
 
@@ -64,19 +64,19 @@ def weight_gradient(s, x, out):
     rectified = isinstance(x, Normed)
     matrix, numbers = (x.raw, (x.factor, x.offset)) if rectified else (x, (s.by, s.by))
     rows, (outputs, inputs) = matrix.shape[0], out.shape
-    processors = tuning.multiprocessors(out.device)
 
-    def launch(tiles):
-        tall, across, deep, warps, stages = tiles
+    def launch(tile):
+        tall, across, deep, warps, stages = tile
+
+        def arguments(strips):
+            partial = torch.empty(strips, outputs, inputs, device=out.device, dtype=torch.float32)
+            return partial, (
+                *s.matrices(), matrix, *numbers, partial, rows, outputs, inputs, s.rectify, rectified,
+                s.upper.dtype == torch.float32, tall, across, deep, stages,
+            )  # fmt: skip
+
         pieces = (outputs // tall) * (inputs // across)
-        strips = max(1, min(-(-processors * 2 // pieces), -(-rows // deep)))
-        partial = torch.empty(strips, outputs, inputs, device=out.device, dtype=torch.float32)
-        _weight_gradient[(strips * pieces,)](
-            s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, matrix, *numbers, partial,
-            rows, outputs, inputs, s.rectify, rectified, s.upper.dtype == torch.float32,
-            tall, across, deep, stages, num_warps=warps,
-        )  # fmt: skip
-        torch.sum(partial, 0, out=out)
+        torch.sum(walk(_weight_gradient, arguments, warps, -(-rows // deep), pieces, out.device), 0, out=out)
 
     key = rows, outputs, inputs, s.rectify, rectified, s.upper.dtype
     launch(tuning.tuner.choose("weight_gradient", key, candidates(outputs, inputs), launch, out.device))

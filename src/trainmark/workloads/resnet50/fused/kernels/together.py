@@ -1,0 +1,124 @@
+"""Both gradients of a 1×1 convolution in one pass: what both need is read and computed once.
+
+A program keeps its part of the weights' gradient in registers; so the convolution has few outputs.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from trainmark.workloads.resnet50.fused.kernels import tuning
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
+from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, with_addend
+from trainmark.workloads.resnet50.fused.kernels.walking import walk
+from trainmark.workloads.resnet50.fused.terms import Joined, Normed
+
+MOST_OUTPUTS = 256
+
+
+@triton.jit
+def _together(
+    upper, raw, by, own, rest, factor, offset, weight, x, out, weight_sums,
+    addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
+    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
+    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr, rectified: tl.constexpr,
+    stop: tl.constexpr, adds: tl.constexpr, exact: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
+):  # fmt: skip
+    precision: tl.constexpr = "ieee" if exact else "tf32"
+    across: tl.constexpr = inputs // BN
+    column = tl.program_id(0) % across
+    first = tl.program_id(0) // across
+    k = tl.arange(0, outputs)
+    n = column * BN + tl.arange(0, BN)
+    numbers = tl.load(by + k), tl.load(own + k), tl.load(rest + k)
+    f, o = tl.load(factor + k), tl.load(offset + k)
+    w = tl.load(weight + k[None, :] * inputs + n[:, None])
+    weight_sum = tl.zeros([BN, outputs], tl.float32)
+    total = tl.zeros([BM, BN], tl.float32)
+    against = tl.zeros([BM, BN], tl.float32)
+    shortcut_against = tl.zeros([BM, BN], tl.float32)
+    for tile in tl.range(first, tl.cdiv(rows, BM), tl.num_programs(0) // across, num_stages=stages):
+        place, there = tile_of(tile, k, rows, outputs, BM)
+        g = tl.load(upper + place, mask=there, other=0.0)
+        r = tl.load(raw + place, mask=there, other=0.0)
+        d = slope(g, r, numbers[0], numbers[1], numbers[2], f, o, rectify)
+        d = tl.where(there, d, 0.0).to(w.dtype)
+        place, there = tile_of(tile, n, rows, inputs, BM)
+        read = tl.load(x + place, mask=there, other=0.0)
+        value = read
+        if rectified:
+            value = tl.maximum(normed(read, tl.load(onto_factor + n), tl.load(onto_offset + n)), 0.0)
+        passes = value > 0
+        # The other way round: a product's second operand is read from shared memory, where both find `d`.
+        weight_sum = tl.dot(tl.trans(value.to(d.dtype)), d, weight_sum, input_precision=precision)
+        back = tl.trans(tl.dot(w, tl.trans(d), input_precision=precision))
+        back = with_addend(
+            back, addend, tile, n, place, there, picture_rows, picture_columns, inputs, adds, BM
+        )
+        if stop != 0:
+            back = tl.where(passes & there, back, 0.0)
+        rounded = back.to(out.dtype.element_ty)
+        tl.store(out + place, rounded, mask=there)
+        if stop != 0:
+            back = rounded.to(tl.float32)
+            total += back
+            if stop == 1:  # the norm's raw values are what was read
+                against += back * (read.to(tl.float32) - tl.load(onto_mean + n)[None, :])
+            else:
+                against += against_raw(back, onto, onto_mean, n, place, there)
+            if stop == 3:
+                shortcut_against += against_raw(back, shortcut, shortcut_mean, n, place, there)
+    tl.store(weight_sums + first * outputs * inputs + k[None, :] * inputs + n[:, None], weight_sum)
+    if stop != 0:
+        place = first * inputs + n
+        tl.store(totals + place, tl.sum(total, axis=0))
+        tl.store(againsts + place, tl.sum(against, axis=0))
+        if stop == 3:
+            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+
+
+# Rows and inputs of a tile, warps, stages: what a thread keeps must fit in its registers.
+TILES = [(64, 64, 4, 2), (64, 64, 8, 2), (128, 64, 8, 2), (64, 64, 4, 3), (64, 128, 8, 2), (64, 64, 8, 3)]
+
+
+def candidates(outputs, inputs):
+    """The tiles that divide this gradient; none where its part of the weights' is too large to keep."""
+    fitting = outputs <= MOST_OUTPUTS
+    return [
+        tile for tile in TILES if fitting and inputs % tile[1] == 0 and outputs * tile[1] <= 64 * 32 * tile[2]
+    ]
+
+
+def together(s, x, conv, end):
+    """The operand's gradient and the sums of its norms, one row from each program; the weights' is set."""
+    weight = conv.weight
+    rows, (outputs, inputs) = s.upper.shape[0], weight.shape
+    rectified = isinstance(x, Normed)
+    read = x.raw if rectified else x.value if isinstance(x, Joined) else x
+    out = torch.empty(rows, inputs, device=weight.device, dtype=weight.dtype)
+    ends = end.matrices(out, s.by)
+    if rectified:
+        ends = (*ends[:3], x.factor, x.offset, *ends[5:])
+
+    def launch(tile):
+        tall, across, warps, stages = tile
+
+        def arguments(strips):
+            sums = torch.empty(3, strips, inputs, device=weight.device, dtype=torch.float32)
+            weight_sums = torch.empty(strips, outputs, inputs, device=weight.device, dtype=torch.float32)
+            return (sums, weight_sums), (
+                *s.matrices(), weight, read, out, weight_sums, *ends, *sums, rows, *end.picture,
+                outputs, inputs, s.rectify, rectified, end.stop, end.adds, weight.dtype == torch.float32,
+                tall, across, stages,
+            )  # fmt: skip
+
+        sums, weight_sums = walk(
+            _together, arguments, warps, -(-rows // tall), inputs // across, weight.device
+        )
+        torch.sum(weight_sums, 0, out=conv.gradient)
+        return sums
+
+    key = rows, outputs, inputs, s.rectify, rectified, end.stop, end.adds, weight.dtype
+    tile = tuning.tuner.choose("together", key, candidates(outputs, inputs), launch, weight.device)
+    return out, launch(tile)
