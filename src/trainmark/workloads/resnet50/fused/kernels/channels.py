@@ -11,6 +11,7 @@ from trainmark.workloads.resnet50.shared import recipe
 
 ELEMENTS = 4096  # of a tile
 WIDEST = 128  # channels of a tile
+FEW, MANY = 16, 256  # channels, and programs' sums of them, that are added up together
 PROGRAMS = 4  # a multiprocessor, where each walks over many tiles
 
 
@@ -45,14 +46,17 @@ def _moments(raw, totals, squares, rows, channels: tl.constexpr, BM: tl.constexp
 
 
 @triton.jit
-def _added_up(partial, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
+def _added_up(one, two, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
     """What all programs have summed, each in a row of its own."""
     p = tl.arange(0, BP)
-    total = tl.zeros([BP, BC], tl.float32)
+    first = tl.zeros([BP, BC], tl.float32)
+    second = tl.zeros([BP, BC], tl.float32)
     for start in range(0, count, BP):
         place = (start + p)[:, None] * channels + c[None, :]
-        total += tl.load(partial + place, mask=(start + p < count)[:, None], other=0.0)
-    return tl.sum(total, axis=0)
+        there = (start + p < count)[:, None]
+        first += tl.load(one + place, mask=there, other=0.0)
+        second += tl.load(two + place, mask=there, other=0.0)
+    return tl.sum(first, axis=0), tl.sum(second, axis=0)
 
 
 @triton.jit
@@ -62,9 +66,10 @@ def _finish_statistics(
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
     near = tl.load(pivot + c).to(tl.float32)
-    away = _added_up(totals, c, count, channels, BC, BP) / rows
+    total, square = _added_up(totals, squares, c, count, channels, BC, BP)
+    away = total / rows
     mean = near + away
-    variance = tl.maximum(_added_up(squares, c, count, channels, BC, BP) / rows - away * away, 0.0)
+    variance = tl.maximum(square / rows - away * away, 0.0)
     deviation = tl.rsqrt(variance + epsilon)
     factor = tl.load(scale + c) * deviation
     tl.store(out + c, factor)
@@ -90,9 +95,10 @@ def finish_statistics(raw, partial, norm, pivot):
     """From sums around the pivot, one row of them from each program."""
     rows, channels = raw.shape
     out = torch.empty(4, channels, device=raw.device, dtype=torch.float32)
-    _finish_statistics[(channels // 32,)](
+    _finish_statistics[(channels // FEW,)](
         partial[0], partial[1], pivot, norm.scale, norm.bias, norm.mean, norm.variance, out, rows,
-        partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON, channels, 32, 64,
+        partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON, channels, FEW, MANY,
+        num_warps=8,
     )  # fmt: skip
     return Normed(raw, *out)
 
@@ -127,8 +133,7 @@ def _finish_sums(
     channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
-    t = _added_up(totals, c, count, channels, BC, BP)
-    a = _added_up(againsts, c, count, channels, BC, BP)
+    t, a = _added_up(totals, againsts, c, count, channels, BC, BP)
     deviation = tl.load(deviations + c)
     by = tl.load(scale + c) * deviation
     own = -by * deviation * deviation * a / rows
@@ -155,9 +160,9 @@ def coefficients(partial, norm, x, rows):
     """Of a slope, from one row of sums from each program; both gradients of the norm are set."""
     channels = x.mean.shape[0]
     out = torch.empty(3, channels, device=x.raw.device, dtype=torch.float32)
-    _finish_sums[(channels // 32,)](
+    _finish_sums[(channels // FEW,)](
         partial[0], partial[1], norm.scale, x.deviation, x.mean, norm.scale_gradient, norm.bias_gradient, out,
-        rows, partial.shape[1], channels, 32, 64,
+        rows, partial.shape[1], channels, FEW, MANY, num_warps=8,
     )  # fmt: skip
     return tuple(out)
 

@@ -2,10 +2,10 @@
 
 import torch
 
-from trainmark.workloads.resnet50.fused.kernels import channels, stopping, tuning
+from trainmark.workloads.resnet50.fused.kernels import channels, stopping, together, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
+from trainmark.workloads.resnet50.fused.kernels.product import candidates
 from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
-from trainmark.workloads.resnet50.fused.kernels.together import candidates, together
 from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
 
 TOGETHER, FUSED, APART = "together", "fused", "apart"
@@ -14,14 +14,15 @@ TOGETHER, FUSED, APART = "together", "fused", "apart"
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     """That of the weights goes to its place; returned is the operand's, with the sums of its norms."""
     end = Ending(onto, addend, spread)
-    ways = {TOGETHER: together, FUSED: _fused, APART: _apart}
+    ways = {TOGETHER: together.together, FUSED: _fused, APART: _apart}
 
     def launch(way):
         return ways[way](s, x, conv, end)
 
     weight = conv.weight
     key = s.upper.shape[0], *weight.shape, s.rectify, type(x).__name__, end.stop, end.adds, weight.dtype
-    tried = [way for way in ways if way != TOGETHER or candidates(*weight.shape)]
+    fitting = {TOGETHER: together.candidates(weight), FUSED: candidates(*weight.shape), APART: True}
+    tried = [way for way, fits in fitting.items() if fits]
     way = tuning.tuner.choose("product_gradients", key, tried, launch, weight.device)
     out, partial = launch(way)
     return out, end.sums(partial)
@@ -36,6 +37,14 @@ def _fused(s, x, conv, end):
 def _apart(s, x, conv, end):
     """It is stored once, and the products are the library's."""
     gradient = channels.apply(s, out=torch.empty_like(s.upper))
-    conv.gradient.copy_(gradient.T @ channels.computed(x))
+    _multiply(gradient.T, channels.computed(x), conv.gradient)
     out = gradient @ conv.weight
     return out, stopping.stopped(out, end, s.by)
+
+
+def _multiply(a, b, out):
+    """A product of halves that is stored as it was added up, in float32."""
+    if a.is_cuda and a.dtype != out.dtype:
+        torch.ops.aten.mm.dtype_out(a, b, out.dtype, out=out)
+    else:
+        out.copy_(a @ b)

@@ -4,33 +4,31 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels.reading import wide_row
-
 WIDTH = 64
-TALL = 64
+TALL = 64  # pixels of a row that are done together
 
 
 @triton.jit
-def _pool(raw, factor, out, which, count, rows, columns, half_rows, half_columns, BM: tl.constexpr):
-    at = tl.program_id(0) * BM + tl.arange(0, BM)
+def _pool(raw, factor, out, which, rows, columns, half_rows, half_columns, BM: tl.constexpr):
+    line, right = tl.program_id(0), tl.program_id(1) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
-    there = at < count
-    image = at // (half_rows * half_columns)
-    top = at // half_columns % half_rows * 2 - 1
-    left = at % half_columns * 2 - 1
+    there = right < half_columns
+    image, top = line // half_rows, line % half_rows * 2 - 1
     # A norm keeps the order of its values, or turns it round: the largest is found among the raw ones.
     sign = tl.where(tl.load(factor + c) < 0, -1.0, 1.0)[None, :]
     best = tl.full([BM, 64], float("-inf"), tl.float32)
     place = tl.zeros([BM, 64], tl.int32)
     for tap in tl.static_range(9):
-        down, right = top + tap // 3, left + tap % 3
-        inside = there & (down >= 0) & (down < rows) & (right >= 0) & (right < columns)
-        row = (image * rows + down) * columns + right
-        x = tl.load(raw + wide_row(row) * 64 + c[None, :], mask=inside[:, None], other=0.0)
+        down, column = top + tap // 3, right * 2 - 1 + tap % 3
+        # What is asked of the row is one number, and is asked of every pixel: an interpreter needs it so.
+        row = down + tl.zeros([BM], tl.int32)
+        inside = there & (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
+        start = (image * rows + down).to(tl.int64) * columns * 64
+        x = tl.load(raw + start + column[:, None] * 64 + c[None, :], mask=inside[:, None], other=0.0)
         v = tl.where(inside[:, None], x.to(tl.float32) * sign, float("-inf"))
         place = tl.where(v > best, tap, place)
         best = tl.maximum(best, v)
-    target = wide_row(at) * 64 + c[None, :]
+    target = line.to(tl.int64) * half_columns * 64 + right[:, None] * 64 + c[None, :]
     tl.store(out + target, (best * sign).to(out.dtype.element_ty), mask=there[:, None])
     tl.store(which + target, place.to(tl.uint8), mask=there[:, None])
 
@@ -39,25 +37,24 @@ def pool(x, shape):
     """The largest of 3×3 in steps of two, still to be normed, and which of the nine it was."""
     images, rows, columns = shape
     half_rows, half_columns = (rows + 1) // 2, (columns + 1) // 2
-    count = images * half_rows * half_columns
-    out = torch.empty(count, WIDTH, device=x.raw.device, dtype=x.raw.dtype)
-    which = torch.empty(count, WIDTH, device=x.raw.device, dtype=torch.uint8)
-    _pool[(-(-count // TALL),)](
-        x.raw, x.factor, out, which, count, rows, columns, half_rows, half_columns, TALL
+    lines = images * half_rows
+    out = torch.empty(lines * half_columns, WIDTH, device=x.raw.device, dtype=x.raw.dtype)
+    which = torch.empty(lines * half_columns, WIDTH, device=x.raw.device, dtype=torch.uint8)
+    _pool[(lines, -(-half_columns // TALL))](
+        x.raw, x.factor, out, which, rows, columns, half_rows, half_columns, TALL
     )
     return x.of(out), which
 
 
 @triton.jit
 def _pool_back(
-    upper, which, raw, out, by, own, rest, count, rows, columns, half_rows, half_columns, BM: tl.constexpr
+    upper, which, raw, out, by, own, rest, rows, columns, half_rows, half_columns, BM: tl.constexpr
 ):
-    at = tl.program_id(0) * BM + tl.arange(0, BM)
+    line, right = tl.program_id(0), tl.program_id(1) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
-    there = at < count
-    image = at // (rows * columns)
-    down = at // columns % rows
-    right = at % columns
+    there = right < columns
+    image = line // rows
+    down = line % rows + tl.zeros([BM], tl.int32)
     g = tl.zeros([BM, 64], tl.float32)
     for corner in tl.static_range(4):
         # A pixel of an odd row lies in two windows' rows, one of an even row in the middle of one.
@@ -68,13 +65,13 @@ def _pool_back(
         if corner % 2 == 1:
             reached = reached & (right % 2 == 1)
         tap = (down - high * 2 + 1) * 3 + right - low * 2 + 1
-        row = (image * half_rows + high) * half_columns + low
-        place = wide_row(row) * 64 + c[None, :]
+        place = (image * half_rows + high).to(tl.int64) * half_columns * 64 + low * 64
+        place = place[:, None] + c[None, :]
         here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None]
         # Read whole and then chosen from: a mask that changes within a row would break it into elements.
         reaching = tl.load(upper + place, mask=reached[:, None], other=0.0).to(tl.float32)
         g += tl.where(here, reaching, 0.0)
-    target = wide_row(at) * 64 + c[None, :]
+    target = line.to(tl.int64) * columns * 64 + right[:, None] * 64 + c[None, :]
     x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
     d = tl.load(by + c)[None, :] * g + tl.load(own + c)[None, :] * x + tl.load(rest + c)[None, :]
     tl.store(out + target, d.to(out.dtype.element_ty), mask=there[:, None])
@@ -83,9 +80,8 @@ def _pool_back(
 def pool_back(s, which, shape):
     """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for each chosen."""
     images, rows, columns = shape
-    count = images * rows * columns
-    _pool_back[(-(-count // TALL),)](
-        s.upper, which, s.norm.raw, s.norm.raw, s.by, s.own, s.rest, count, rows, columns,
+    _pool_back[(images * rows, -(-columns // TALL))](
+        s.upper, which, s.norm.raw, s.norm.raw, s.by, s.own, s.rest, rows, columns,
         (rows + 1) // 2, (columns + 1) // 2, TALL,
     )  # fmt: skip
     return s.norm.raw

@@ -5,7 +5,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import channels, tuning
-from trainmark.workloads.resnet50.fused.kernels.reading import normed
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, striped
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
@@ -17,8 +17,10 @@ def _product(
     x, weight, y, value, factor, offset, shortcut, shortcut_factor, shortcut_offset, pivot, totals, squares,
     rows,
     inner: tl.constexpr, outputs: tl.constexpr, reading: tl.constexpr, exact: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, turned: tl.constexpr, warps: tl.constexpr,
+    stages: tl.constexpr,
 ):  # fmt: skip
+    precision: tl.constexpr = "ieee" if exact else "tf32"
     across: tl.constexpr = outputs // BN
     column = tl.program_id(0) % across
     first = tl.program_id(0) // across
@@ -27,12 +29,12 @@ def _product(
     near = tl.load(pivot + n)
     m = tl.arange(0, BM)
     k = tl.arange(0, BK)
-    total = tl.zeros([BM, BN], tl.float32)
-    square = tl.zeros([BM, BN], tl.float32)
+    total = tl.zeros([BM if turned else warps * 8, BN], tl.float32)
+    square = tl.zeros([BM if turned else warps * 8, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = start + m < rows
-        out = tl.zeros([BN, BM], tl.float32)
+        out = tl.zeros([BN, BM] if turned else [BM, BN], tl.float32)
         for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
             place = start * inner + m[:, None] * inner + (at + k)[None, :]
             a = tl.load(x + place, mask=there[:, None], other=0.0)
@@ -49,31 +51,37 @@ def _product(
                 if reading >= 2:
                     if column == 0:
                         tl.store(value + place, a, mask=there[:, None])
-            w = tl.load(weight + n[:, None] * inner + (at + k)[None, :])
-            out = tl.dot(w, tl.trans(a), out, input_precision="ieee" if exact else "tf32")
-        rounded = tl.trans(out).to(y.dtype.element_ty)
+            if turned:
+                w = tl.load(weight + n[:, None] * inner + (at + k)[None, :])
+                out = tl.dot(w, tl.trans(a), out, input_precision=precision)
+            else:
+                w = tl.load(weight + n[None, :] * inner + (at + k)[:, None])
+                out = tl.dot(a, w, out, input_precision=precision)
+        rounded = (tl.trans(out) if turned else out).to(y.dtype.element_ty)
         tl.store(y + start * outputs + m[:, None] * outputs + n[None, :], rounded, mask=there[:, None])
         away = tl.where(there[:, None], rounded.to(tl.float32) - near[None, :], 0.0)
-        total += away
-        square += away * away
+        total += away if turned else striped(away, warps)
+        square += away * away if turned else striped(away * away, warps)
     tl.store(totals + first * outputs + n, tl.sum(total, axis=0))
     tl.store(squares + first * outputs + n, tl.sum(square, axis=0))
 
 
-# Rows, outputs and inner columns of a tile, warps, stages: a thread keeps a product and its two sums.
+# Rows, outputs and inner columns of a tile; whether the product is turned, so that what was computed on the
+# way in lies in shared memory and not in registers; warps, stages.
 TILES = [
-    (64, 64, 64, 4, 3),
-    (64, 64, 64, 4, 2),
-    (64, 64, 128, 4, 2),
-    (64, 64, 256, 8, 2),
-    (128, 64, 64, 8, 3),
-    (64, 128, 64, 8, 3),
-    (64, 128, 128, 8, 2),
+    (64, 64, 64, True, 4, 3),
+    (64, 64, 128, True, 4, 2),
+    (64, 128, 64, True, 8, 3),
+    (64, 64, 64, False, 4, 3),
+    (64, 128, 64, False, 4, 3),
+    (128, 128, 64, False, 8, 3),
 ]
 
 
 def candidates(inner, outputs):
-    """The tiles that divide this product."""
+    """The tiles that divide this product; none where it is better left to a library."""
+    if inner * outputs > tuning.MOST_WEIGHTS:
+        return []
     return [tile for tile in TILES if outputs % tile[1] == 0 and inner % tile[2] == 0]
 
 
@@ -100,7 +108,8 @@ def product(x, weight, norm):
         launch(way, norm.copy())
 
     key = source.shape[0], *weight.shape, reading, source.dtype
-    way = tuning.tuner.choose("product_way", key, [FUSED, APART], tried, source.device)
+    ways = [FUSED, APART] if candidates(weight.shape[1], weight.shape[0]) else [APART]
+    way = tuning.tuner.choose("product_way", key, ways, tried, source.device)
     stored, y = launch(way, norm)
     if isinstance(x, Joined):
         x.value = stored
@@ -112,13 +121,13 @@ def _fused(source, weight, pivot, reading, parts, value):
     y = torch.empty(rows, outputs, device=source.device, dtype=source.dtype)
 
     def launch(tile):
-        tall, across, deep, warps, stages = tile
+        tall, across, _, _, warps, _ = tile
 
         def arguments(strips):
             partial = torch.empty(2, strips, outputs, device=source.device, dtype=torch.float32)
             return partial, (
                 source, weight, y, value, *parts, pivot, *partial, rows,
-                inner, outputs, reading, source.dtype == torch.float32, tall, across, deep, stages,
+                inner, outputs, reading, source.dtype == torch.float32, *tile,
             )  # fmt: skip
 
         return walk(_product, arguments, warps, -(-rows // tall), outputs // across, source.device)

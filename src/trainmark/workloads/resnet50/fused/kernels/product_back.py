@@ -6,7 +6,7 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
 from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, with_addend
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
@@ -18,8 +18,10 @@ def _product_back(
     totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
     inner: tl.constexpr, outputs: tl.constexpr, rectify: tl.constexpr, stop: tl.constexpr,
     adds: tl.constexpr, exact: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, stages: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, turned: tl.constexpr, warps: tl.constexpr,
+    stages: tl.constexpr,
 ):  # fmt: skip
+    precision: tl.constexpr = "ieee" if exact else "tf32"
     across: tl.constexpr = outputs // BN
     column = tl.program_id(0) % across
     first = tl.program_id(0) // across
@@ -27,13 +29,14 @@ def _product_back(
     n = column * BN + tl.arange(0, BN)
     m = tl.arange(0, BM)
     k = tl.arange(0, BK)
-    total = tl.zeros([BM, BN], tl.float32)
-    against = tl.zeros([BM, BN], tl.float32)
-    shortcut_against = tl.zeros([BM, BN], tl.float32)
+    kept: tl.constexpr = BM if turned else warps * 8
+    total = tl.zeros([kept, BN], tl.float32)
+    against = tl.zeros([kept, BN], tl.float32)
+    shortcut_against = tl.zeros([kept, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = (start + m < rows)[:, None]
-        acc = tl.zeros([BN, BM], tl.float32)
+        acc = tl.zeros([BN, BM] if turned else [BM, BN], tl.float32)
         for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
             c = at + k
             place = start * inner + m[:, None] * inner + c[None, :]
@@ -41,11 +44,25 @@ def _product_back(
             x = tl.load(raw + place, mask=there, other=0.0)
             f, o = tl.load(factor + c), tl.load(offset + c)
             d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
-            w = tl.load(weight + c[None, :] * outputs + n[:, None])
-            acc = tl.dot(w, tl.trans(d.to(w.dtype)), acc, input_precision="ieee" if exact else "tf32")
+            if turned:
+                w = tl.load(weight + c[None, :] * outputs + n[:, None])
+                acc = tl.dot(w, tl.trans(d.to(w.dtype)), acc, input_precision=precision)
+            else:
+                w = tl.load(weight + c[:, None] * outputs + n[None, :])
+                acc = tl.dot(d.to(w.dtype), w, acc, input_precision=precision)
         place = start * outputs + m[:, None] * outputs + n[None, :]
         acc = with_addend(
-            tl.trans(acc), addend, tile, n, place, there, picture_rows, picture_columns, outputs, adds, BM
+            tl.trans(acc) if turned else acc,
+            addend,
+            tile,
+            n,
+            place,
+            there,
+            picture_rows,
+            picture_columns,
+            outputs,
+            adds,
+            BM,
         )
         if stop == 1:
             x = tl.load(onto + place, mask=there, other=0.0)
@@ -56,10 +73,12 @@ def _product_back(
         tl.store(out + place, rounded, mask=there)
         if stop != 0:
             g = tl.where(there, rounded.to(tl.float32), 0.0)
-            total += g
-            against += against_raw(g, onto, onto_mean, n, place, there)
+            a = against_raw(g, onto, onto_mean, n, place, there)
+            total += g if turned else striped(g, warps)
+            against += a if turned else striped(a, warps)
             if stop == 3:
-                shortcut_against += against_raw(g, shortcut, shortcut_mean, n, place, there)
+                a = against_raw(g, shortcut, shortcut_mean, n, place, there)
+                shortcut_against += a if turned else striped(a, warps)
     if stop != 0:
         place = first * outputs + n
         tl.store(totals + place, tl.sum(total, axis=0))
@@ -74,14 +93,14 @@ def product_back(s, weight, end):
     out = torch.empty(rows, outputs, device=weight.device, dtype=weight.dtype)
 
     def launch(tile):
-        tall, across, deep, warps, stages = tile
+        tall, across, _, _, warps, _ = tile
 
         def arguments(strips):
             partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
             return partial, (
                 *s.matrices(), weight, out, *end.matrices(out, s.by), *partial, rows, *end.picture,
                 inner, outputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
-                tall, across, deep, stages,
+                *tile,
             )  # fmt: skip
 
         return walk(_product_back, arguments, warps, -(-rows // tall), outputs // across, weight.device)

@@ -43,16 +43,19 @@ def fold(images, kind):
 
 
 @triton.jit
-def _cells(row, rows, columns):
-    """Where an output's first cell begins."""
-    image = row // (rows * columns)
-    cell = (image * (rows + 3) + row // columns % rows) * (columns + 3) + row % columns
-    return wide_row(cell) * 16
+def _piece(tile, rows, columns, BM: tl.constexpr):
+    """A tile is a piece of a picture's row: its first output, its first cell, what of it is there."""
+    pieces = tl.cdiv(columns, BM)
+    line = tile // pieces
+    right = tile % pieces * BM
+    cell = (line // rows * (rows + 3) + line % rows) * (columns + 3) + right
+    there = (right + tl.arange(0, BM) < columns)[:, None]
+    return (line * columns + right).to(tl.int64), cell.to(tl.int64) * 16, there
 
 
 @triton.jit
 def _stem(
-    folded, weight, y, pivot, totals, squares, count, rows, columns,
+    folded, weight, y, pivot, totals, squares, tiles, rows, columns,
     exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     n = tl.arange(0, 64)
@@ -61,18 +64,16 @@ def _stem(
     near = tl.load(pivot + n)
     total = tl.zeros([warps * 8, 64], tl.float32)
     square = tl.zeros([warps * 8, 64], tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(count, BM), tl.num_programs(0), num_stages=stages):
-        row = tile * BM + m
-        there = (row < count)[:, None]
-        start = _cells(row, rows, columns)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
+        row, start, there = _piece(tile, rows, columns, BM)
         acc = tl.zeros([BM, 64], tl.float32)
         for line in tl.static_range(4):
-            place = start + line * (columns + 3) * 16 + k[None, :]
+            place = start + line * (columns + 3) * 16 + m[:, None] * 16 + k[None, :]
             a = tl.load(folded + place, mask=there, other=0.0)
             b = tl.load(weight + n[None, :] * 256 + (line * 64 + k)[:, None])
             acc = tl.dot(a, b, acc, input_precision="ieee" if exact else "tf32")
         rounded = acc.to(y.dtype.element_ty)
-        tl.store(y + wide_row(row) * 64 + n[None, :], rounded, mask=there)
+        tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
         away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
         total += striped(away, warps)
         square += striped(away * away, warps)
@@ -87,15 +88,16 @@ def stem(folded, weight, norm):
 
     def launch(tile):
         tall, warps, stages = tile
+        tiles = images * rows * -(-columns // tall)
 
         def arguments(strips):
             partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
             return partial, (
-                folded, weight, y, norm.mean, *partial, count, rows, columns,
+                folded, weight, y, norm.mean, *partial, tiles, rows, columns,
                 folded.dtype == torch.float32, tall, warps, stages,
             )  # fmt: skip
 
-        return walk(_stem, arguments, warps, -(-count // tall), 1, folded.device)
+        return walk(_stem, arguments, warps, tiles, 1, folded.device)
 
     tried = [(tall, warps, stages) for tall, warps in ((128, 8), (128, 4), (64, 4)) for stages in (2, 1)]
     partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
@@ -106,7 +108,7 @@ def stem(folded, weight, norm):
 
 @triton.jit
 def _stem_weight_gradient(
-    gradient, folded, partial, count, rows, columns,
+    gradient, folded, partial, tiles, rows, columns,
     exact: tl.constexpr, BM: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     line = tl.program_id(0) % 4
@@ -116,11 +118,10 @@ def _stem_weight_gradient(
     k = tl.arange(0, 64)
     m = tl.arange(0, BM)
     acc = tl.zeros([64, 64], tl.float32)
-    for tile in tl.range(first, tl.cdiv(count, BM), step, num_stages=stages):
-        row = tile * BM + m
-        there = (row < count)[:, None]
-        g = tl.load(gradient + wide_row(row) * 64 + n[None, :], mask=there, other=0.0)
-        place = _cells(row, rows, columns) + line * (columns + 3) * 16 + k[None, :]
+    for tile in tl.range(first, tiles, step, num_stages=stages):
+        row, start, there = _piece(tile, rows, columns, BM)
+        g = tl.load(gradient + row * 64 + m[:, None] * 64 + n[None, :], mask=there, other=0.0)
+        place = start + line * (columns + 3) * 16 + m[:, None] * 16 + k[None, :]
         a = tl.load(folded + place, mask=there, other=0.0)
         acc = tl.dot(tl.trans(g), a, acc, input_precision="ieee" if exact else "tf32")
     tl.store(partial + first * 64 * 256 + n[:, None] * 256 + (line * 64 + k)[None, :], acc)
@@ -133,13 +134,14 @@ def stem_weight_gradient(gradient, folded):
 
     def launch(tile):
         deep, warps, stages = tile
+        tiles = images * rows * -(-columns // deep)
 
         def arguments(strips):
             partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
             exact = folded.dtype == torch.float32
-            return partial, (gradient, folded, partial, count, rows, columns, exact, deep, stages)
+            return partial, (gradient, folded, partial, tiles, rows, columns, exact, deep, stages)
 
-        return walk(_stem_weight_gradient, arguments, warps, -(-count // deep), 4, folded.device).sum(0)
+        return walk(_stem_weight_gradient, arguments, warps, tiles, 4, folded.device).sum(0)
 
     tried = [(deep, 4, stages) for deep in (128, 64) for stages in (3, 2, 1)]
     key = count, folded.dtype

@@ -13,7 +13,8 @@ from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, wit
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
-MOST_OUTPUTS = 256
+WARPS_SHARE = 64 * 32  # of the sums: 64 in each thread
+MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 
 
 @triton.jit
@@ -78,16 +79,16 @@ def _together(
             tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
 
 
-# Rows and inputs of a tile, warps, stages: what a thread keeps must fit in its registers.
-TILES = [(64, 64, 4, 2), (64, 64, 8, 2), (128, 64, 8, 2), (64, 64, 4, 3), (64, 128, 8, 2), (64, 64, 8, 3)]
+# Rows and inputs of a tile, warps, stages.
+TILES = [(64, 64, 4, 2), (64, 64, 4, 3), (64, 64, 8, 3), (64, 128, 8, 2)]
 
 
-def candidates(outputs, inputs):
-    """The tiles that divide this gradient; none where its part of the weights' is too large to keep."""
-    fitting = outputs <= MOST_OUTPUTS
-    return [
-        tile for tile in TILES if fitting and inputs % tile[1] == 0 and outputs * tile[1] <= 64 * 32 * tile[2]
-    ]
+def candidates(weight):
+    """The tiles that divide this gradient and whose part of the weights' fits in a program's registers."""
+    outputs, inputs = weight.shape
+    if weight.numel() > tuning.MOST_WEIGHTS or outputs * weight.element_size() > MOST_BYTES:
+        return []
+    return [tile for tile in TILES if inputs % tile[1] == 0 and outputs * tile[1] <= WARPS_SHARE * tile[2]]
 
 
 def together(s, x, conv, end):
@@ -120,5 +121,5 @@ def together(s, x, conv, end):
         return sums
 
     key = rows, outputs, inputs, s.rectify, rectified, end.stop, end.adds, weight.dtype
-    tile = tuning.tuner.choose("together", key, candidates(outputs, inputs), launch, weight.device)
+    tile = tuning.tuner.choose("together", key, candidates(weight), launch, weight.device)
     return out, launch(tile)

@@ -9,6 +9,8 @@ from pathlib import Path
 import torch
 import triton
 
+MOST_WEIGHTS = 256 * 256  # more, and a product is bound by arithmetic, at which libraries are better
+
 
 class Tuner:
     """`choose` runs every candidate where the shape is new, and the best of them where it is not."""
