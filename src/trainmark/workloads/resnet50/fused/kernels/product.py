@@ -13,6 +13,13 @@ PLAIN, RECTIFIED, JOINED, JOINED_NORMED = range(4)
 
 
 @triton.jit
+def weights_of(weight, n, at, k, inner: tl.constexpr, turned: tl.constexpr):
+    if turned:
+        return tl.load(weight + n[:, None] * inner + (at + k)[None, :])
+    return tl.load(weight + n[None, :] * inner + (at + k)[:, None])
+
+
+@triton.jit
 def _product(
     x, weight, y, value, factor, offset, shortcut, shortcut_factor, shortcut_offset, pivot, totals, squares,
     rows,
@@ -31,6 +38,8 @@ def _product(
     k = tl.arange(0, BK)
     total = tl.zeros([BM if turned else warps * 8, BN], tl.float32)
     square = tl.zeros([BM if turned else warps * 8, BN], tl.float32)
+    if inner == BK:
+        w = weights_of(weight, n, 0, k, inner, turned)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = start + m < rows
@@ -51,11 +60,11 @@ def _product(
                 if reading >= 2:
                     if column == 0:
                         tl.store(value + place, a, mask=there[:, None])
+            if inner != BK:
+                w = weights_of(weight, n, at, k, inner, turned)
             if turned:
-                w = tl.load(weight + n[:, None] * inner + (at + k)[None, :])
                 out = tl.dot(w, tl.trans(a), out, input_precision=precision)
             else:
-                w = tl.load(weight + n[None, :] * inner + (at + k)[:, None])
                 out = tl.dot(a, w, out, input_precision=precision)
         rounded = (tl.trans(out) if turned else out).to(y.dtype.element_ty)
         tl.store(y + start * outputs + m[:, None] * outputs + n[None, :], rounded, mask=there[:, None])

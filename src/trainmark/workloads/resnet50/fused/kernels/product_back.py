@@ -12,6 +12,13 @@ from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
 
 @triton.jit
+def weights_of(weight, n, c, outputs: tl.constexpr, turned: tl.constexpr):
+    if turned:
+        return tl.load(weight + c[None, :] * outputs + n[:, None])
+    return tl.load(weight + c[:, None] * outputs + n[None, :])
+
+
+@triton.jit
 def _product_back(
     upper, raw, by, own, rest, factor, offset, weight, out,
     addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
@@ -33,6 +40,8 @@ def _product_back(
     total = tl.zeros([kept, BN], tl.float32)
     against = tl.zeros([kept, BN], tl.float32)
     shortcut_against = tl.zeros([kept, BN], tl.float32)
+    if inner == BK:
+        w = weights_of(weight, n, k, outputs, turned)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         start = tile * tl.full([], BM, tl.int64)
         there = (start + m < rows)[:, None]
@@ -44,11 +53,11 @@ def _product_back(
             x = tl.load(raw + place, mask=there, other=0.0)
             f, o = tl.load(factor + c), tl.load(offset + c)
             d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
+            if inner != BK:
+                w = weights_of(weight, n, c, outputs, turned)
             if turned:
-                w = tl.load(weight + c[None, :] * outputs + n[:, None])
                 acc = tl.dot(w, tl.trans(d.to(w.dtype)), acc, input_precision=precision)
             else:
-                w = tl.load(weight + c[:, None] * outputs + n[None, :])
                 acc = tl.dot(d.to(w.dtype), w, acc, input_precision=precision)
         place = start * outputs + m[:, None] * outputs + n[None, :]
         acc = with_addend(

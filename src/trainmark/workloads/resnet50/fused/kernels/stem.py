@@ -62,6 +62,8 @@ def _stem(
     k = tl.arange(0, 64)
     m = tl.arange(0, BM)
     near = tl.load(pivot + n)
+    w = weight + n[None, :] * 256 + k[:, None]
+    w = tl.load(w), tl.load(w + 64), tl.load(w + 128), tl.load(w + 192)
     total = tl.zeros([warps * 8, 64], tl.float32)
     square = tl.zeros([warps * 8, 64], tl.float32)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
@@ -70,8 +72,7 @@ def _stem(
         for line in tl.static_range(4):
             place = start + line * (columns + 3) * 16 + m[:, None] * 16 + k[None, :]
             a = tl.load(folded + place, mask=there, other=0.0)
-            b = tl.load(weight + n[None, :] * 256 + (line * 64 + k)[:, None])
-            acc = tl.dot(a, b, acc, input_precision="ieee" if exact else "tf32")
+            acc = tl.dot(a, w[line], acc, input_precision="ieee" if exact else "tf32")
         rounded = acc.to(y.dtype.element_ty)
         tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
         away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
