@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from types import SimpleNamespace
 
 import pytest
 
@@ -12,13 +11,13 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark
 from matrices import (  # noqa: E402
     ROWS,
     assert_same,
+    convolution,
     joined,
     matrix,
     norm,
     normed,
     slope,
     vector,
-    weight,
 )
 
 from trainmark.workloads.resnet50.fused import twins  # noqa: E402
@@ -70,11 +69,11 @@ OPERANDS = {
 @pytest.mark.parametrize("operand", OPERANDS)
 def test_a_product_with_its_statistics(both, way, operand, inputs, outputs, kind):
     x = OPERANDS[operand](inputs, kind)
-    (found, expected), given = both("product", x, weight(outputs, inputs, kind), norm(outputs))
+    (found, expected), given = both("product", x, convolution(outputs, inputs, kind))
     assert_same(found.raw, expected.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(found, part), getattr(expected, part), kind)
-    ours, theirs = (norm for _, _, norm in given)
+    ours, theirs = (conv.norm for _, conv in given)
     assert_same(ours.mean, theirs.mean, kind)
     assert_same(ours.variance, theirs.variance, kind)
     if isinstance(x, Joined):
@@ -94,16 +93,46 @@ def test_both_gradients_of_a_product_with_the_sums_of_its_norms(
     rows = 3 * 5 * 3 if spread else ROWS
     addend = None if added == "nothing" else matrix(inputs, kind, rows)
     s = slope(outputs, kind, rectify=added == "nothing")
-    gradient = torch.full((outputs, inputs), float("nan"))
-    conv = SimpleNamespace(weight=weight(outputs, inputs, kind), gradient=gradient)
+    conv = convolution(outputs, inputs, kind)
     onto = None if operand == "a matrix" else x
     (found, expected), given = both("product_gradients", s, x, conv, onto, addend, spread)
     assert_same(given[0][2].gradient, given[1][2].gradient, kind)
     assert_same(found[0], expected[0], kind)
-    assert len(found[1]) == len(expected[1])
-    for partial, sums in zip(found[1], expected[1], strict=True):
-        assert_same(partial[0].sum(0), sums[0], kind)
-        assert_same(partial[1].sum(0), sums[1], kind)
+    if isinstance(x, Joined):
+        assert_same(found[1].sum(0), expected[1], kind)
+    elif onto is not None:
+        for partial, sums in zip(found[1], expected[1], strict=True):
+            assert_same(partial.sum(0), sums, kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("outputs", "inputs"), [(256, 64), (512, 256)])
+@pytest.mark.parametrize("operand", ["a matrix", "to be normed"])
+@pytest.mark.parametrize("size", [1.0, 1e-4])
+def test_what_widens_there_and_back(kernels, size, operand, inputs, outputs, kind):
+    """Statistics and gradients that never read what they are of, against those that do."""
+    x = OPERANDS[operand](inputs, kind)
+    x = x if operand == "to be normed" else x.relu() + 1  # far from its mean: what is subtracted is large
+    convs = [convolution(outputs, inputs, kind)]
+    convs.append(copy.deepcopy(convs[0]))
+    ours, theirs = (
+        ops.widen(copy.deepcopy(x), conv) for ops, conv in zip((kernels, twins), convs, strict=True)
+    )
+    assert_same(ours.raw, theirs.raw, kind)
+    for part in ("factor", "offset", "mean", "deviation"):
+        assert_same(getattr(ours, part), getattr(theirs, part), kind)
+    upper = (torch.randn(ROWS, outputs) * size + size / 2).to(kind)
+    totals = upper.float().view(3, -1, outputs).sum(1)
+    onto = x if operand == "to be normed" else None
+    found, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
+    expected, sums = twins.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
+    assert_same(found, expected, kind, times=2)
+    assert_same(convs[0].gradient, convs[1].gradient, kind, times=2)
+    for name in ("mean", "variance", "scale_gradient", "bias_gradient"):
+        assert_same(getattr(convs[0].norm, name), getattr(convs[1].norm, name), kind, times=2)
+    if onto is not None:
+        assert_same(partial[0].sum(0), sums[0], kind, times=2)
+        assert_same(partial[1].sum(0), sums[1], kind, times=2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -169,7 +198,6 @@ def test_pooling_there_and_back(both, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_back_from_the_mean(both, kind):
     last = twins.join(joined(2048, kind, shortcut_is_normed=False, rows=3 * 49))
-    ((found, [partial]), (expected, [sums])), _ = both("head_back", torch.randn(3, 2048), last, 3)
+    ((found, partial), (expected, total)), _ = both("head_back", torch.randn(3, 2048), last, 3)
     assert_same(found, expected, kind)
-    assert_same(partial[0].sum(0), sums[0], kind)
-    assert_same(partial[1].sum(0), sums[1], kind)
+    assert_same(partial.sum(0), total, kind)

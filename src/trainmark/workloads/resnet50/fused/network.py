@@ -32,14 +32,12 @@ class Block:
 class Kept:
     """What the way back through a block needs of the way there.
 
-    `x` is its operand, and `taken` what of it the shortcut took; `x1` and those with a y are as in
-    `Passes.through`.
+    `x` is its operand; `x1` and those with a y are as in `Passes.through`.
     """
 
     block: Block
     shape: tuple
     x: object
-    taken: object
     y1: Normed
     x1: torch.Tensor
     y2: Normed
@@ -102,17 +100,17 @@ class Passes:
     def through(self, block, x, shape):
         ops = self.ops
         # The first product also stores what the block before ended in: `x.value` is there from then on.
-        y1 = ops.product(x, block.first.weight, block.first.norm)
+        y1 = ops.product(x, block.first)
         x1 = ops.rectified(y1)
         out = halved(shape) if block.stride == 2 else shape
         y2 = ops.statistics(ops.convolution(x1, block.second.weight, shape, block.stride), block.second.norm)
-        y3 = ops.product(y2, block.third.weight, block.third.norm)
+        y3 = ops.widen(y2, block.third)
         if block.shortcut:
             taken = x if block.stride == 1 else ops.every_second(x.value, *shape)
-            shortcut = ops.product(taken, block.shortcut.weight, block.shortcut.norm)
+            shortcut = ops.widen(taken, block.shortcut)
         else:
-            shortcut, taken = x.value, None
-        self.kept.append(Kept(block, shape, x, taken, y1, x1, y2))
+            shortcut = x.value
+        self.kept.append(Kept(block, shape, x, y1, x1, y2))
         return Joined(y3, shortcut), out
 
     def backward(self, gradient):
@@ -124,25 +122,23 @@ class Passes:
             upper, sums = self.back_through(seen, onto, upper, sums)
             onto = seen.x
             yield seen.block
-        behind = self.slope(upper, onto, self.stem.norm, sums[0], rows=self.stem_norm.raw.shape[0])
+        behind = self.slope(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
         raw = self.ops.pool_back(behind, self.which, self.stem_shape)
         folded = self.ops.stem_weight_gradient(raw, self.folded)
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
         yield self.stem
 
-    def back_through(self, seen, joined, upper, sums):
+    def back_through(self, seen, joined, upper, totals):
         """`upper` is the gradient in front of the ReLU of `joined`, which ends the block."""
         ops, block, y1, y2 = self.ops, seen.block, seen.y1, seen.y2
-        s3 = self.slope(upper, joined.norm, block.third.norm, sums[0])
-        upper2, sums2 = ops.product_gradients(s3, y2, block.third, onto=y2)
-        raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2[0]))
+        upper2, sums2 = ops.widen_back(upper, totals, joined.norm, block.third, onto=y2)
+        raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2))
         upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride)
         s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
         addend, spread = upper, None
         if block.shortcut:
-            s0 = self.slope(upper, joined.shortcut, block.shortcut.norm, sums[1])
-            addend, _ = ops.product_gradients(s0, seen.taken, block.shortcut)
+            addend, _ = ops.widen_back(upper, totals, joined.shortcut, block.shortcut)
             spread = seen.shape if block.stride == 2 else None
         return ops.product_gradients(s1, seen.x, block.first, onto=seen.x, addend=addend, spread=spread)
 

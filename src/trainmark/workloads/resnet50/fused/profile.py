@@ -14,10 +14,12 @@ from trainmark.workloads.resnet50.fused import kernels
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.network import Passes
 from trainmark.workloads.resnet50.fused.parameters import Parameters
+from trainmark.workloads.resnet50.fused.terms import Widened
 from trainmark.workloads.resnet50.models.pytorch import ResNet50
 
 KINDS = {"amp": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
-PRODUCTS = {"product": 1, "product_gradients": 2}
+# Products of every row with the weights, and where the convolution stands among what is given.
+PRODUCTS = {"product": (1, 1), "widen": (1, 1), "product_gradients": (2, 2), "widen_back": (2, 3)}
 
 
 def main():
@@ -80,17 +82,16 @@ def found(things):
 
 
 def moved(inputs, more, out):
-    """The fewest bytes: each tensor once."""
-    return sum(each.numel() * each.element_size() for each in found([inputs, list(more.values()), out]))
+    """The fewest bytes: each tensor once; what widened is not read on the way back, only what it read."""
+    read = [each.operand if isinstance(each, Widened) else each for each in inputs]
+    return sum(each.numel() * each.element_size() for each in found([read, list(more.values()), out]))
 
 
 def worked(name, inputs):
     """Floating-point operations of the products in it."""
     if name in PRODUCTS:
-        conv = inputs[2] if name == "product_gradients" else None
-        weight = conv.weight if conv else inputs[1]
-        rows = inputs[0].upper.shape[0] if conv else found([inputs[0]])[0].shape[0]
-        return 2 * PRODUCTS[name] * rows * weight.numel()
+        times, at = PRODUCTS[name]
+        return 2 * times * found(inputs[:1])[0].shape[0] * inputs[at].weight.numel()
     if name in ("convolution", "convolution_back"):
         (images, rows, columns), stride = inputs[-2], inputs[-1]
         weight = inputs[1] if name == "convolution" else inputs[2].weight

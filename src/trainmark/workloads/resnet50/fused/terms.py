@@ -41,6 +41,19 @@ class Normed:
 
 
 @dataclass
+class Widened(Normed):
+    """What a 1×1 convolution with more outputs than inputs gave: all that its norm needs, the operand tells.
+
+    The sum of squares of an output is its weights times the operand's covariance times its weights, and the
+    operand has fewer columns. `total` is the sum of its rows, `spread` the weights times its covariance.
+    """
+
+    operand: torch.Tensor = None
+    total: torch.Tensor = None
+    spread: torch.Tensor = None
+
+
+@dataclass
 class Joined:
     """The end of a block: `relu(norm + shortcut)`; the shortcut is a matrix, or again to be normed."""
 

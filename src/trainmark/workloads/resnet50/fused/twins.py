@@ -6,7 +6,7 @@ Sums and products are taken in float32 or better; what is stored is rounded to t
 import torch
 from torch.nn import functional as F
 
-from trainmark.workloads.resnet50.fused.terms import Joined, Normed
+from trainmark.workloads.resnet50.fused.terms import Joined, Normed, Slope, Widened
 from trainmark.workloads.resnet50.shared import recipe
 
 
@@ -56,10 +56,16 @@ def apply(s):
 # Forward
 
 
-def product(x, weight, norm):
+def product(x, conv):
     """`value(x) · weightᵀ`, ready to be normed."""
-    raw = (wide(value(x)) @ wide(weight).T).to(weight.dtype)
-    return statistics(raw, norm)
+    raw = (wide(value(x)) @ wide(conv.weight).T).to(conv.weight.dtype)
+    return statistics(raw, conv.norm)
+
+
+def widen(x, conv):
+    """The same where it has more outputs than inputs; what it read is kept."""
+    operand = value(x)
+    return Widened(**vars(product(operand, conv)), operand=operand)
 
 
 def statistics(raw, norm):
@@ -97,8 +103,9 @@ def sums(upper, x, rectify=False):
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     """Both gradients of a product; that of the weights goes to its place.
 
-    The operand's is stopped by its own ReLU, and comes with the sums of its norms. `addend` came by the
-    shortcut; where that has strides, `spread` (images, rows, columns) says how its rows lie among these.
+    The operand's is stopped by its own ReLU, and comes with the sums that its norm or its block needs.
+    `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
+    lie among these.
     """
     gradient, kind = wide(apply(s)), conv.weight.dtype
     conv.gradient.copy_(gradient.T @ wide(value(x)))
@@ -106,17 +113,23 @@ def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     if addend is not None:
         out += wide(addend if spread is None else spread_rows(addend, spread))
     if onto is None:
-        return out.to(kind), []
+        return out.to(kind), None
     return stopped(out, onto, kind)
+
+
+def widen_back(upper, totals, y, conv, onto=None):
+    """Both gradients of what widened, where `totals` are the sums of `upper`."""
+    _, against = sums(upper, y)
+    numbers = coefficients((totals, against), conv.norm, y, upper.shape[0])
+    return product_gradients(Slope(upper, y, *numbers), y.operand, conv, onto=onto)
 
 
 def stopped(out, onto, kind):
     if isinstance(onto, Normed):
         out = torch.where(normed(onto) > 0, out, 0).to(kind)
-        return out, [sums(out, onto)]
+        return out, sums(out, onto)
     out = torch.where(onto.value > 0, out, 0).to(kind)
-    norms = [onto.norm] + [onto.shortcut] * isinstance(onto.shortcut, Normed)
-    return out, [sums(out, norm) for norm in norms]
+    return out, wide(out).sum(0)
 
 
 def every_second(matrix, images, rows, columns):

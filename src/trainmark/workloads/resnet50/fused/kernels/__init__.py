@@ -14,6 +14,7 @@ from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
 from trainmark.workloads.resnet50.fused.kernels.product import product
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
 from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
+from trainmark.workloads.resnet50.fused.kernels.widening import widen, widen_back
 from trainmark.workloads.resnet50.fused.twins import (
     convolution,
     convolution_back,
@@ -44,4 +45,6 @@ __all__ = [
     "sums",
     "unfold_weight",
     "update",
+    "widen",
+    "widen_back",
 ]

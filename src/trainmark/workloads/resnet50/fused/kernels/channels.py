@@ -62,14 +62,16 @@ def _added_up(one, two, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: 
 @triton.jit
 def _finish_statistics(
     totals, squares, pivot, scale, bias, running_mean, running_variance, out, rows, count, momentum, epsilon,
-    channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
+    channels: tl.constexpr, centred: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
-    near = tl.load(pivot + c).to(tl.float32)
     total, square = _added_up(totals, squares, c, count, channels, BC, BP)
-    away = total / rows
-    mean = near + away
-    variance = tl.maximum(square / rows - away * away, 0.0)
+    mean = total / rows
+    variance = square / rows
+    if not centred:
+        variance -= mean * mean
+        mean += tl.load(pivot + c).to(tl.float32)
+    variance = tl.maximum(variance, 0.0)
     deviation = tl.rsqrt(variance + epsilon)
     factor = tl.load(scale + c) * deviation
     tl.store(out + c, factor)
@@ -91,14 +93,14 @@ def statistics(raw, norm):
     return finish_statistics(raw, partial, norm, pivot=raw)  # sums around the first row: nothing cancels
 
 
-def finish_statistics(raw, partial, norm, pivot):
-    """From sums around the pivot, one row of them from each program."""
+def finish_statistics(raw, partial, norm, pivot=None, centred=False):
+    """From sums around the pivot, one row of them from each program; or squares around the mean itself."""
     rows, channels = raw.shape
     out = torch.empty(4, channels, device=raw.device, dtype=torch.float32)
     _finish_statistics[(channels // FEW,)](
-        partial[0], partial[1], pivot, norm.scale, norm.bias, norm.mean, norm.variance, out, rows,
-        partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON, channels, FEW, MANY,
-        num_warps=8,
+        partial[0], partial[1], norm.mean if centred else pivot, norm.scale, norm.bias, norm.mean,
+        norm.variance, out, rows, partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON,
+        channels, centred, FEW, MANY, num_warps=8,
     )  # fmt: skip
     return Normed(raw, *out)
 
@@ -211,6 +213,38 @@ def _rectified(
         else:
             x += other.to(tl.float32)
     tl.store(out + place, tl.maximum(x, 0.0).to(out.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def _summed(
+    raw, factor, offset, out, totals, rows,
+    channels: tl.constexpr, rectifies: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    c = tl.program_id(1) * BC + tl.arange(0, BC)
+    total = tl.zeros([BM, BC], tl.float32)
+    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
+        place, there = tile_of(tile, c, rows, channels, BM)
+        x = tl.load(raw + place, mask=there, other=0.0)
+        if rectifies:
+            x = tl.maximum(normed(x, tl.load(factor + c), tl.load(offset + c)), 0.0).to(raw.dtype.element_ty)
+            tl.store(out + place, x, mask=there)
+        total += tl.where(there, x.to(tl.float32), 0.0)
+    tl.store(totals + tl.program_id(0) * channels + c, tl.sum(total, axis=0))
+
+
+def summed(x):
+    """The value of an operand, and the sum of its rows."""
+    rectifies = isinstance(x, Normed)
+    source, numbers = (x.raw, (x.factor, x.offset)) if rectifies else (x, (x, x))
+    rows, channels = source.shape
+    tall, across = tile(channels)
+    count = strips(rows, tall, across, channels, source.device)
+    out = torch.empty_like(source) if rectifies else source
+    partial = torch.empty(count, channels, device=source.device, dtype=torch.float32)
+    _summed[(count, channels // across)](
+        source, *numbers, out, partial, rows, channels, rectifies, tall, across
+    )
+    return out, partial.sum(0)
 
 
 def rectified(x):

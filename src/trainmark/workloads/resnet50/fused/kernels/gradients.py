@@ -4,7 +4,7 @@ import torch
 
 from trainmark.workloads.resnet50.fused.kernels import channels, stopping, together, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
-from trainmark.workloads.resnet50.fused.kernels.product import candidates
+from trainmark.workloads.resnet50.fused.kernels.product import candidates, multiply
 from trainmark.workloads.resnet50.fused.kernels.product_back import product_back
 from trainmark.workloads.resnet50.fused.kernels.weight_gradient import weight_gradient
 
@@ -12,20 +12,29 @@ TOGETHER, FUSED, APART = "together", "fused", "apart"
 
 
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
-    """That of the weights goes to its place; returned is the operand's, with the sums of its norms."""
+    """That of the weights goes to its place; returned is the operand's, with the sums that follow."""
     end = Ending(onto, addend, spread)
-    ways = {TOGETHER: together.together, FUSED: _fused, APART: _apart}
+    ways = {TOGETHER: _together, FUSED: _fused, APART: _apart}
 
     def launch(way):
         return ways[way](s, x, conv, end)
 
     weight = conv.weight
     key = s.upper.shape[0], *weight.shape, s.rectify, type(x).__name__, end.stop, end.adds, weight.dtype
-    fitting = {TOGETHER: together.candidates(weight), FUSED: candidates(*weight.shape), APART: True}
+    fitting = {
+        TOGETHER: onto is x and together.candidates(weight),
+        FUSED: candidates(*weight.shape),
+        APART: True,
+    }
     tried = [way for way, fits in fitting.items() if fits]
     way = tuning.tuner.choose("product_gradients", key, tried, launch, weight.device)
     out, partial = launch(way)
     return out, end.sums(partial)
+
+
+def _together(s, x, conv, end):
+    """All in one pass, where the operand is also what stops its gradient."""
+    return together.together(s, conv, end)
 
 
 def _fused(s, x, conv, end):
@@ -37,14 +46,6 @@ def _fused(s, x, conv, end):
 def _apart(s, x, conv, end):
     """It is stored once, and the products are the library's."""
     gradient = channels.apply(s, out=torch.empty_like(s.upper))
-    _multiply(gradient.T, channels.computed(x), conv.gradient)
+    multiply(gradient.T, channels.computed(x), conv.gradient)
     out = gradient @ conv.weight
-    return out, stopping.stopped(out, end, s.by)
-
-
-def _multiply(a, b, out):
-    """A product of halves that is stored as it was added up, in float32."""
-    if a.is_cuda and a.dtype != out.dtype:
-        torch.ops.aten.mm.dtype_out(a, b, out.dtype, out=out)
-    else:
-        out.copy_(a @ b)
+    return out, stopping.stopped(out, end)

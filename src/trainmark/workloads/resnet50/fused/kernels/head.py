@@ -10,14 +10,12 @@ from trainmark.workloads.resnet50.fused.kernels.reading import tile_of
 
 @triton.jit
 def _head_back(
-    gradient, value, raw, mean, out, totals, againsts, rows, places,
+    gradient, value, out, totals, rows, places,
     channels: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     m = tl.arange(0, BM)
-    middle = tl.load(mean + c)
     total = tl.zeros([BM, BC], tl.float32)
-    against = tl.zeros([BM, BC], tl.float32)
     for tile in range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0)):
         place, there = tile_of(tile, c, rows, channels, BM)
         image = (tile * BM + m) // places
@@ -25,22 +23,18 @@ def _head_back(
         passes = tl.load(value + place, mask=there, other=0.0) > 0
         stopped = tl.where(passes, g.to(tl.float32) / places, 0.0).to(out.dtype.element_ty)
         tl.store(out + place, stopped, mask=there)
-        x = tl.load(raw + place, mask=there, other=0.0).to(tl.float32)
         total += stopped.to(tl.float32)
-        against += stopped.to(tl.float32) * (x - middle[None, :])
     tl.store(totals + tl.program_id(0) * channels + c, tl.sum(total, axis=0))
-    tl.store(againsts + tl.program_id(0) * channels + c, tl.sum(against, axis=0))
 
 
 def head_back(gradient, onto, images):
-    """From the gradient of every image's mean to that of the last block, and the sums of its norm."""
+    """From the gradient of every image's mean to that of the last block, and its sums."""
     rows, width = onto.value.shape
     tall, across = channels.tile(width)
     count = channels.strips(rows, tall, across, width, gradient.device)
     out = torch.empty_like(onto.value)
-    partial = torch.empty(2, count, width, device=gradient.device, dtype=torch.float32)
+    totals = torch.empty(count, width, device=gradient.device, dtype=torch.float32)
     _head_back[(count, width // across)](
-        gradient, onto.value, onto.norm.raw, onto.norm.mean, out, partial[0], partial[1], rows,
-        rows // images, width, tall, across,
+        gradient, onto.value, out, totals, rows, rows // images, width, tall, across,
     )  # fmt: skip
-    return out, [partial]
+    return out, totals

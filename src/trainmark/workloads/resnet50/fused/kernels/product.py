@@ -97,8 +97,9 @@ def candidates(inner, outputs):
 FUSED, APART = "fused", "apart"
 
 
-def product(x, weight, norm):
+def product(x, conv):
     """`value(x) · weightᵀ`, ready to be normed; a joined operand gets its value on the way."""
+    weight, norm = conv.weight, conv.norm
     source, reading, parts = _operand(x)
     value = torch.empty_like(source) if reading >= JOINED else source
 
@@ -144,6 +145,14 @@ def _fused(source, weight, pivot, reading, parts, value):
     key = rows, inner, outputs, reading, source.dtype
     tried = candidates(inner, outputs)
     return y, launch(tuning.tuner.choose("product", key, tried, launch, source.device))
+
+
+def multiply(a, b, out):
+    """A library's product of halves, stored as it was added up, in float32."""
+    if a.is_cuda and a.dtype != out.dtype:
+        torch.ops.aten.mm.dtype_out(a, b, out.dtype, out=out)
+    else:
+        out.copy_(a.to(out.dtype) @ b.to(out.dtype))
 
 
 def _operand(x):

@@ -7,7 +7,7 @@ import triton.language as tl
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.product import candidates
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, striped
-from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, with_addend
+from trainmark.workloads.resnet50.fused.kernels.stopping import with_addend
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
 
@@ -21,8 +21,7 @@ def weights_of(weight, n, c, outputs: tl.constexpr, turned: tl.constexpr):
 @triton.jit
 def _product_back(
     upper, raw, by, own, rest, factor, offset, weight, out,
-    addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
-    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
+    addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows, picture_rows, picture_columns,
     inner: tl.constexpr, outputs: tl.constexpr, rectify: tl.constexpr, stop: tl.constexpr,
     adds: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, turned: tl.constexpr, warps: tl.constexpr,
@@ -39,7 +38,6 @@ def _product_back(
     kept: tl.constexpr = BM if turned else warps * 8
     total = tl.zeros([kept, BN], tl.float32)
     against = tl.zeros([kept, BN], tl.float32)
-    shortcut_against = tl.zeros([kept, BN], tl.float32)
     if inner == BK:
         w = weights_of(weight, n, k, outputs, turned)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
@@ -73,27 +71,24 @@ def _product_back(
             adds,
             BM,
         )
-        if stop == 1:
-            x = tl.load(onto + place, mask=there, other=0.0)
-            acc = tl.where(normed(x, tl.load(onto_factor + n), tl.load(onto_offset + n)) > 0, acc, 0.0)
-        if stop > 1:
-            acc = tl.where(tl.load(onto_value + place, mask=there, other=0.0) > 0, acc, 0.0)
+        if stop != 0:
+            x = tl.load(onto + place, mask=there, other=0.0).to(tl.float32)
+            reached = x
+            if stop == 1:
+                reached = normed(x, tl.load(onto_factor + n), tl.load(onto_offset + n))
+            acc = tl.where((reached > 0) & there, acc, 0.0)
         rounded = acc.to(out.dtype.element_ty)
         tl.store(out + place, rounded, mask=there)
         if stop != 0:
-            g = tl.where(there, rounded.to(tl.float32), 0.0)
-            a = against_raw(g, onto, onto_mean, n, place, there)
+            g = rounded.to(tl.float32)
             total += g if turned else striped(g, warps)
-            against += a if turned else striped(a, warps)
-            if stop == 3:
-                a = against_raw(g, shortcut, shortcut_mean, n, place, there)
-                shortcut_against += a if turned else striped(a, warps)
+            if stop == 1:
+                a = g * (x - tl.load(onto_mean + n)[None, :])
+                against += a if turned else striped(a, warps)
     if stop != 0:
-        place = first * outputs + n
-        tl.store(totals + place, tl.sum(total, axis=0))
-        tl.store(againsts + place, tl.sum(against, axis=0))
-        if stop == 3:
-            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+        tl.store(totals + first * outputs + n, tl.sum(total, axis=0))
+        if stop == 1:
+            tl.store(againsts + first * outputs + n, tl.sum(against, axis=0))
 
 
 def product_back(s, weight, end):
@@ -105,9 +100,9 @@ def product_back(s, weight, end):
         tall, across, _, _, warps, _ = tile
 
         def arguments(strips):
-            partial = torch.empty(3, strips, outputs, device=weight.device, dtype=torch.float32)
+            partial = torch.empty(2, strips, outputs, device=weight.device, dtype=torch.float32)
             return partial, (
-                *s.matrices(), weight, out, *end.matrices(out, s.by), *partial, rows, *end.picture,
+                *s.matrices(), weight, out, *end.matrices(out), *partial, rows, *end.picture,
                 inner, outputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
                 *tile,
             )  # fmt: skip

@@ -36,56 +36,50 @@ def with_addend(
 
 
 @triton.jit
-def against_raw(g, raw, mean, c, place, there):
-    """What the sum of a norm against its raw values grows by."""
-    x = tl.load(raw + place, mask=there, other=0.0).to(tl.float32)
-    return g * (x - tl.load(mean + c)[None, :])
-
-
-@triton.jit
 def _stopped(
-    gradient, addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
-    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
-    width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+    gradient, mixed, units, constant, addend, onto, factor, offset, mean,
+    totals, againsts, rows, picture_rows, picture_columns,
+    width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, mixes: tl.constexpr,
+    BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     total = tl.zeros([BM, BC], tl.float32)
     against = tl.zeros([BM, BC], tl.float32)
-    shortcut_against = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
         place, there = tile_of(tile, c, rows, width, BM)
         g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32)
+        if mixes:
+            g = g * tl.load(units) - tl.load(constant + c)[None, :]
+            g += tl.load(mixed + place, mask=there, other=0.0).to(tl.float32) * tl.load(units + 1)
         g = with_addend(g, addend, tile, c, place, there, picture_rows, picture_columns, width, adds, BM)
-        if stop == 1:
-            x = tl.load(onto + place, mask=there, other=0.0)
-            g = tl.where(normed(x, tl.load(onto_factor + c), tl.load(onto_offset + c)) > 0, g, 0.0)
-        if stop > 1:
-            g = tl.where(tl.load(onto_value + place, mask=there, other=0.0) > 0, g, 0.0)
+        if stop != 0:
+            x = tl.load(onto + place, mask=there, other=0.0).to(tl.float32)
+            reached = x
+            if stop == 1:
+                reached = normed(x, tl.load(factor + c), tl.load(offset + c))
+            g = tl.where((reached > 0) & there, g, 0.0)
         rounded = g.to(gradient.dtype.element_ty)
         tl.store(gradient + place, rounded, mask=there)
         if stop != 0:
-            g = tl.where(there, rounded.to(tl.float32), 0.0)
+            g = rounded.to(tl.float32)
             total += g
-            against += against_raw(g, onto, onto_mean, c, place, there)
-            if stop == 3:
-                shortcut_against += against_raw(g, shortcut, shortcut_mean, c, place, there)
+            if stop == 1:
+                against += g * (x - tl.load(mean + c)[None, :])
     if stop != 0:
-        place = tl.program_id(0) * width + c
-        tl.store(totals + place, tl.sum(total, axis=0))
-        tl.store(againsts + place, tl.sum(against, axis=0))
-        if stop == 3:
-            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+        tl.store(totals + tl.program_id(0) * width + c, tl.sum(total, axis=0))
+        if stop == 1:
+            tl.store(againsts + tl.program_id(0) * width + c, tl.sum(against, axis=0))
 
 
-def stopped(gradient, end, any_vector):
+def stopped(gradient, end):
     """In place; the sums are one row from each program."""
     rows, width = gradient.shape
     tall, across = channels.tile(width)
     count = channels.strips(rows, tall, across, width, gradient.device)
-    partial = torch.empty(3, count, width, device=gradient.device, dtype=torch.float32)
-    if end.stop or end.adds:
+    partial = torch.empty(2, count, width, device=gradient.device, dtype=torch.float32)
+    if end.stop or end.adds or end.mixed:
         _stopped[(count, width // across)](
-            gradient, *end.matrices(gradient, any_vector), partial[0], partial[1], partial[2], rows,
-            *end.picture, width, end.stop, end.adds, tall, across,
+            gradient, *(end.mixed or [gradient] * 3), *end.matrices(gradient), *partial, rows, *end.picture,
+            width, end.stop, end.adds, end.mixed is not None, tall, across,
         )  # fmt: skip
     return partial

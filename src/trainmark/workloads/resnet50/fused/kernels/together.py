@@ -9,9 +9,8 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
-from trainmark.workloads.resnet50.fused.kernels.stopping import against_raw, with_addend
+from trainmark.workloads.resnet50.fused.kernels.stopping import with_addend
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
-from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
 WARPS_SHARE = 64 * 32  # of the sums: 64 in each thread
 MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
@@ -19,10 +18,9 @@ MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 
 @triton.jit
 def _together(
-    upper, raw, by, own, rest, factor, offset, weight, x, out, weight_sums,
-    addend, onto, onto_value, onto_factor, onto_offset, onto_mean, shortcut, shortcut_mean,
-    totals, againsts, shortcut_againsts, rows, picture_rows, picture_columns,
-    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr, rectified: tl.constexpr,
+    upper, raw, by, own, rest, factor, offset, weight, out, weight_sums,
+    addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows, picture_rows, picture_columns,
+    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr,
     stop: tl.constexpr, adds: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
@@ -38,7 +36,6 @@ def _together(
     weight_sum = tl.zeros([BN, outputs], tl.float32)
     total = tl.zeros([BM, BN], tl.float32)
     against = tl.zeros([BM, BN], tl.float32)
-    shortcut_against = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), tl.num_programs(0) // across, num_stages=stages):
         place, there = tile_of(tile, k, rows, outputs, BM)
         g = tl.load(upper + place, mask=there, other=0.0)
@@ -46,9 +43,9 @@ def _together(
         d = slope(g, r, numbers[0], numbers[1], numbers[2], f, o, rectify)
         d = tl.where(there, d, 0.0).to(w.dtype)
         place, there = tile_of(tile, n, rows, inputs, BM)
-        read = tl.load(x + place, mask=there, other=0.0)
+        read = tl.load(onto + place, mask=there, other=0.0)
         value = read
-        if rectified:
+        if stop == 1:
             value = tl.maximum(normed(read, tl.load(onto_factor + n), tl.load(onto_offset + n)), 0.0)
         passes = value > 0
         # The other way round: a product's second operand is read from shared memory, where both find `d`.
@@ -57,26 +54,16 @@ def _together(
         back = with_addend(
             back, addend, tile, n, place, there, picture_rows, picture_columns, inputs, adds, BM
         )
-        if stop != 0:
-            back = tl.where(passes & there, back, 0.0)
-        rounded = back.to(out.dtype.element_ty)
+        rounded = tl.where(passes & there, back, 0.0).to(out.dtype.element_ty)
         tl.store(out + place, rounded, mask=there)
-        if stop != 0:
-            back = rounded.to(tl.float32)
-            total += back
-            if stop == 1:  # the norm's raw values are what was read
-                against += back * (read.to(tl.float32) - tl.load(onto_mean + n)[None, :])
-            else:
-                against += against_raw(back, onto, onto_mean, n, place, there)
-            if stop == 3:
-                shortcut_against += against_raw(back, shortcut, shortcut_mean, n, place, there)
+        back = rounded.to(tl.float32)
+        total += back
+        if stop == 1:
+            against += back * (read.to(tl.float32) - tl.load(onto_mean + n)[None, :])
     tl.store(weight_sums + first * outputs * inputs + k[None, :] * inputs + n[:, None], weight_sum)
-    if stop != 0:
-        place = first * inputs + n
-        tl.store(totals + place, tl.sum(total, axis=0))
-        tl.store(againsts + place, tl.sum(against, axis=0))
-        if stop == 3:
-            tl.store(shortcut_againsts + place, tl.sum(shortcut_against, axis=0))
+    tl.store(totals + first * inputs + n, tl.sum(total, axis=0))
+    if stop == 1:
+        tl.store(againsts + first * inputs + n, tl.sum(against, axis=0))
 
 
 # Rows and inputs of a tile, warps, stages.
@@ -91,35 +78,29 @@ def candidates(weight):
     return [tile for tile in TILES if inputs % tile[1] == 0 and outputs * tile[1] <= WARPS_SHARE * tile[2]]
 
 
-def together(s, x, conv, end):
-    """The operand's gradient and the sums of its norms, one row from each program; the weights' is set."""
+def together(s, conv, end):
+    """The operand's gradient and its sums, one row from each program; the weights' is set."""
     weight = conv.weight
     rows, (outputs, inputs) = s.upper.shape[0], weight.shape
-    rectified = isinstance(x, Normed)
-    read = x.raw if rectified else x.value if isinstance(x, Joined) else x
     out = torch.empty(rows, inputs, device=weight.device, dtype=weight.dtype)
-    ends = end.matrices(out, s.by)
-    if rectified:
-        ends = (*ends[:3], x.factor, x.offset, *ends[5:])
 
     def launch(tile):
         tall, across, warps, stages = tile
 
         def arguments(strips):
-            sums = torch.empty(3, strips, inputs, device=weight.device, dtype=torch.float32)
+            sums = torch.empty(2, strips, inputs, device=weight.device, dtype=torch.float32)
             weight_sums = torch.empty(strips, outputs, inputs, device=weight.device, dtype=torch.float32)
             return (sums, weight_sums), (
-                *s.matrices(), weight, read, out, weight_sums, *ends, *sums, rows, *end.picture,
-                outputs, inputs, s.rectify, rectified, end.stop, end.adds, weight.dtype == torch.float32,
+                *s.matrices(), weight, out, weight_sums, *end.matrices(out), *sums, rows, *end.picture,
+                outputs, inputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
                 tall, across, stages,
             )  # fmt: skip
 
-        sums, weight_sums = walk(
-            _together, arguments, warps, -(-rows // tall), inputs // across, weight.device
-        )
+        pieces = inputs // across
+        sums, weight_sums = walk(_together, arguments, warps, -(-rows // tall), pieces, weight.device)
         torch.sum(weight_sums, 0, out=conv.gradient)
         return sums
 
-    key = rows, outputs, inputs, s.rectify, rectified, end.stop, end.adds, weight.dtype
+    key = rows, outputs, inputs, s.rectify, end.stop, end.adds, weight.dtype
     tile = tuning.tuner.choose("together", key, candidates(weight), launch, weight.device)
     return out, launch(tile)
