@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 
@@ -107,23 +108,25 @@ def test_both_gradients_of_a_product_with_the_sums_of_its_norms(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("outputs", "inputs"), [(256, 64), (512, 256)])
-@pytest.mark.parametrize("operand", ["a matrix", "to be normed"])
+@pytest.mark.parametrize("operand", ["a matrix", "every second of a matrix", "to be normed"])
 @pytest.mark.parametrize("size", [1.0, 1e-4])
 def test_what_widens_there_and_back(kernels, size, operand, inputs, outputs, kind):
     """Statistics and gradients that never read what they are of, against those that do."""
-    x = OPERANDS[operand](inputs, kind)
-    x = x if operand == "to be normed" else x.relu() + 1  # far from its mean: what is subtracted is large
+    shape = PICTURE if operand == "every second of a matrix" else None
+    if operand == "to be normed":
+        x = onto = normed(inputs, kind)
+    else:  # far from its mean: what is subtracted is large
+        x, onto = matrix(inputs, kind, math.prod(PICTURE) if shape else ROWS).relu() + 1, None
     convs = [convolution(outputs, inputs, kind)]
     convs.append(copy.deepcopy(convs[0]))
     ours, theirs = (
-        ops.widen(copy.deepcopy(x), conv) for ops, conv in zip((kernels, twins), convs, strict=True)
+        ops.widen(copy.deepcopy(x), conv, shape) for ops, conv in zip((kernels, twins), convs, strict=True)
     )
     assert_same(ours.raw, theirs.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(ours, part), getattr(theirs, part), kind)
-    upper = (torch.randn(ROWS, outputs) * size + size / 2).to(kind)
+    upper = (torch.randn(ours.raw.shape[0], outputs) * size + size / 2).to(kind)
     totals = upper.float().view(3, -1, outputs).sum(1)
-    onto = x if operand == "to be normed" else None
     found, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
     expected, sums = twins.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
     assert_same(found, expected, kind, times=2)

@@ -62,9 +62,12 @@ def product(x, conv):
     return statistics(raw, conv.norm)
 
 
-def widen(x, conv):
-    """The same where it has more outputs than inputs; what it read is kept."""
-    operand = value(x)
+def widen(x, conv, shape=None):
+    """The same where it has more outputs than inputs, and what it read is kept.
+
+    Where a shape is given, only every second row and column of the pictures is read.
+    """
+    operand = value(x) if shape is None else every_second(value(x), *shape)
     return Widened(**vars(product(operand, conv)), operand=operand)
 
 

@@ -18,7 +18,6 @@ from trainmark.workloads.resnet50.fused.kernels.widening import widen, widen_bac
 from trainmark.workloads.resnet50.fused.twins import (
     convolution,
     convolution_back,
-    every_second,
     fold_weight,
     unfold_weight,
 )
@@ -28,7 +27,6 @@ __all__ = [
     "coefficients",
     "convolution",
     "convolution_back",
-    "every_second",
     "find_overflow",
     "fold",
     "fold_weight",

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of, wide_row
 from trainmark.workloads.resnet50.fused.kernels.walking import multiprocessors
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 from trainmark.workloads.resnet50.shared import recipe
@@ -57,6 +57,20 @@ def _added_up(one, two, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: 
         first += tl.load(one + place, mask=there, other=0.0)
         second += tl.load(two + place, mask=there, other=0.0)
     return tl.sum(first, axis=0), tl.sum(second, axis=0)
+
+
+@triton.jit
+def _add_up(partial, out, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
+    c = tl.program_id(0) * BC + tl.arange(0, BC)
+    total, _ = _added_up(partial, partial, c, count, channels, BC, BP)
+    tl.store(out + c, total)
+
+
+def added_up(partial):
+    count, channels = partial.shape
+    out = torch.empty(channels, device=partial.device, dtype=torch.float32)
+    _add_up[(channels // FEW,)](partial, out, count, channels, FEW, MANY, num_warps=8)
+    return out
 
 
 @triton.jit
@@ -216,35 +230,63 @@ def _rectified(
 
 
 @triton.jit
+def skipping_row(row, picture_rows, picture_columns):
+    """Where every second row and column of a picture lies in it."""
+    half_rows = (picture_rows + 1) // 2
+    half_columns = (picture_columns + 1) // 2
+    image = row // (half_rows * half_columns)
+    down = row // half_columns % half_rows * 2
+    return (image * picture_rows + down) * picture_columns + row % half_columns * 2
+
+
+@triton.jit
 def _summed(
-    raw, factor, offset, out, totals, rows,
-    channels: tl.constexpr, rectifies: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
+    raw, factor, offset, out, totals, rows, picture_rows, picture_columns,
+    channels: tl.constexpr, rectifies: tl.constexpr, skips: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     total = tl.zeros([BM, BC], tl.float32)
     for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=4):
         place, there = tile_of(tile, c, rows, channels, BM)
-        x = tl.load(raw + place, mask=there, other=0.0)
+        source = place
+        if skips:
+            row = skipping_row(tile * BM + tl.arange(0, BM), picture_rows, picture_columns)
+            source = wide_row(row) * channels + c[None, :]
+        x = tl.load(raw + source, mask=there, other=0.0)
         if rectifies:
             x = tl.maximum(normed(x, tl.load(factor + c), tl.load(offset + c)), 0.0).to(raw.dtype.element_ty)
+        if rectifies or skips:
             tl.store(out + place, x, mask=there)
         total += tl.where(there, x.to(tl.float32), 0.0)
     tl.store(totals + tl.program_id(0) * channels + c, tl.sum(total, axis=0))
 
 
-def summed(x):
-    """The value of an operand, and the sum of its rows."""
+def summed(x, shape=None):
+    """The value of an operand, or of every second row and column of its pictures; and the sum of its rows."""
     rectifies = isinstance(x, Normed)
     source, numbers = (x.raw, (x.factor, x.offset)) if rectifies else (x, (x, x))
-    rows, channels = source.shape
+    channels = source.shape[1]
+    images, down, right = shape or (source.shape[0], 1, 1)
+    rows = images * ((down + 1) // 2) * ((right + 1) // 2)
     tall, across = tile(channels)
     count = strips(rows, tall, across, channels, source.device)
-    out = torch.empty_like(source) if rectifies else source
+    out = source.new_empty(rows, channels) if rectifies or shape else source
     partial = torch.empty(count, channels, device=source.device, dtype=torch.float32)
     _summed[(count, channels // across)](
-        source, *numbers, out, partial, rows, channels, rectifies, tall, across
+        source,
+        *numbers,
+        out,
+        partial,
+        rows,
+        down,
+        right,
+        channels,
+        rectifies,
+        shape is not None,
+        tall,
+        across,
     )
-    return out, partial.sum(0)
+    return out, added_up(partial)
 
 
 def rectified(x):

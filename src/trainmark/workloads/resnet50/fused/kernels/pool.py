@@ -47,41 +47,54 @@ def pool(x, shape):
 
 
 @triton.jit
+def _reaching(upper, which, high, j, c, half_columns, tap: tl.constexpr):
+    """What a row of windows sends to the even and odd pixels of a row; `tap` is its first place there."""
+    even = tl.zeros([j.shape[0], 64], tl.float32)
+    odd = tl.zeros([j.shape[0], 64], tl.float32)
+    for beside in tl.static_range(2):
+        # Read whole and then chosen from: a mask that changes within a row would break it into elements.
+        there = (j + beside < half_columns)[:, None]
+        place = high.to(tl.int64) * half_columns * 64 + (j + beside)[:, None] * 64 + c[None, :]
+        chosen = tl.load(which + place, mask=there, other=9).to(tl.int32)
+        g = tl.load(upper + place, mask=there, other=0.0).to(tl.float32)
+        if beside == 0:
+            even += tl.where(chosen == tap + 1, g, 0.0)
+        odd += tl.where(chosen == (tap if beside else tap + 2), g, 0.0)
+    return even, odd
+
+
+@triton.jit
 def _pool_back(
     upper, which, raw, out, by, own, rest, rows, columns, half_rows, half_columns, BM: tl.constexpr
 ):
-    line, right = tl.program_id(0), tl.program_id(1) * BM + tl.arange(0, BM)
+    line, j = tl.program_id(0), tl.program_id(1) * BM + tl.arange(0, BM)
     c = tl.arange(0, 64)
-    there = right < columns
-    image = line // rows
-    down = line % rows + tl.zeros([BM], tl.int32)
-    g = tl.zeros([BM, 64], tl.float32)
-    for corner in tl.static_range(4):
-        # A pixel of an odd row lies in two windows' rows, one of an even row in the middle of one.
-        high, low = (down + corner // 2) // 2, (right + corner % 2) // 2
-        reached = there & (high < half_rows) & (low < half_columns)
-        if corner // 2 == 1:
-            reached = reached & (down % 2 == 1)
-        if corner % 2 == 1:
-            reached = reached & (right % 2 == 1)
-        tap = (down - high * 2 + 1) * 3 + right - low * 2 + 1
-        place = (image * half_rows + high).to(tl.int64) * half_columns * 64 + low * 64
-        place = place[:, None] + c[None, :]
-        here = tl.load(which + place, mask=reached[:, None], other=9).to(tl.int32) == tap[:, None]
-        # Read whole and then chosen from: a mask that changes within a row would break it into elements.
-        reaching = tl.load(upper + place, mask=reached[:, None], other=0.0).to(tl.float32)
-        g += tl.where(here, reaching, 0.0)
-    target = line.to(tl.int64) * columns * 64 + right[:, None] * 64 + c[None, :]
-    x = tl.load(raw + target, mask=there[:, None], other=0.0).to(tl.float32)
-    d = tl.load(by + c)[None, :] * g + tl.load(own + c)[None, :] * x + tl.load(rest + c)[None, :]
-    tl.store(out + target, d.to(out.dtype.element_ty), mask=there[:, None])
+    down = line % rows
+    high = line // rows * half_rows + down // 2
+    if down % 2 == 0:  # in the middle of a row of windows; else between two
+        even, odd = _reaching(upper, which, high, j, c, half_columns, 3)
+    else:
+        even, odd = _reaching(upper, which, high, j, c, half_columns, 6)
+        if down // 2 + 1 < half_rows:
+            more = _reaching(upper, which, high + 1, j, c, half_columns, 0)
+            even += more[0]
+            odd += more[1]
+    numbers = tl.load(by + c)[None, :], tl.load(own + c)[None, :], tl.load(rest + c)[None, :]
+    for side in tl.static_range(2):
+        right = j * 2 + side
+        there = (right < columns)[:, None]
+        place = line.to(tl.int64) * columns * 64 + right[:, None] * 64 + c[None, :]
+        x = tl.load(raw + place, mask=there, other=0.0).to(tl.float32)
+        d = numbers[0] * (odd if side else even) + numbers[1] * x + numbers[2]
+        tl.store(out + place, d.to(out.dtype.element_ty), mask=there)
 
 
 def pool_back(s, which, shape):
     """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for each chosen."""
     images, rows, columns = shape
-    _pool_back[(images * rows, -(-columns // TALL))](
+    half_rows, half_columns = (rows + 1) // 2, (columns + 1) // 2
+    _pool_back[(images * rows, -(-half_columns // TALL))](
         s.upper, which, s.norm.raw, s.norm.raw, s.by, s.own, s.rest, rows, columns,
-        (rows + 1) // 2, (columns + 1) // 2, TALL,
+        half_rows, half_columns, TALL,
     )  # fmt: skip
     return s.norm.raw

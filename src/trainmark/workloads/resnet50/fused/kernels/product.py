@@ -16,7 +16,8 @@ PLAIN, RECTIFIED, JOINED, JOINED_NORMED = range(4)
 def weights_of(weight, n, at, k, inner: tl.constexpr, turned: tl.constexpr):
     if turned:
         return tl.load(weight + n[:, None] * inner + (at + k)[None, :])
-    return tl.load(weight + n[None, :] * inner + (at + k)[:, None])
+    else:  # noqa: RET505 - two returns of different shapes must be two branches
+        return tl.load(weight + n[None, :] * inner + (at + k)[:, None])
 
 
 @triton.jit

@@ -15,7 +15,8 @@ from trainmark.workloads.resnet50.fused.kernels.walking import walk
 def weights_of(weight, n, c, outputs: tl.constexpr, turned: tl.constexpr):
     if turned:
         return tl.load(weight + c[None, :] * outputs + n[:, None])
-    return tl.load(weight + c[:, None] * outputs + n[None, :])
+    else:  # noqa: RET505 - two returns of different shapes must be two branches
+        return tl.load(weight + c[:, None] * outputs + n[None, :])
 
 
 @triton.jit

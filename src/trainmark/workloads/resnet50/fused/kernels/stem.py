@@ -50,12 +50,23 @@ def _piece(tile, rows, columns, BM: tl.constexpr):
     right = tile % pieces * BM
     cell = (line // rows * (rows + 3) + line % rows) * (columns + 3) + right
     there = (right + tl.arange(0, BM) < columns)[:, None]
-    return (line * columns + right).to(tl.int64), cell.to(tl.int64) * 16, there
+    return (line * columns + right).to(tl.int64), cell.to(tl.int64), there
 
 
 @triton.jit
+def _cells(start, line, columns, depth, BM: tl.constexpr):
+    """Where four neighbouring cells of every output lie, in this line of them.
+
+    Outputs beside one another read the same cells. Copies of 16 bytes pass by the cache in which they lie:
+    told no more than that a cell begins at a multiple of four, the compiler takes copies of 8.
+    """
+    first = (start + line * (columns + 3) + tl.arange(0, BM)) * depth
+    return tl.multiple_of(first, 4)[:, None] + tl.arange(0, 64)[None, :]
+
+
+@triton.jit(do_not_specialize=["depth"])
 def _stem(
-    folded, weight, y, pivot, totals, squares, tiles, rows, columns,
+    folded, weight, y, pivot, totals, squares, tiles, rows, columns, depth,
     exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     n = tl.arange(0, 64)
@@ -70,8 +81,7 @@ def _stem(
         row, start, there = _piece(tile, rows, columns, BM)
         acc = tl.zeros([BM, 64], tl.float32)
         for line in tl.static_range(4):
-            place = start + line * (columns + 3) * 16 + m[:, None] * 16 + k[None, :]
-            a = tl.load(folded + place, mask=there, other=0.0)
+            a = tl.load(folded + _cells(start, line, columns, depth, BM), mask=there, other=0.0)
             acc = tl.dot(a, w[line], acc, input_precision="ieee" if exact else "tf32")
         rounded = acc.to(y.dtype.element_ty)
         tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
@@ -94,7 +104,7 @@ def stem(folded, weight, norm):
         def arguments(strips):
             partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
             return partial, (
-                folded, weight, y, norm.mean, *partial, tiles, rows, columns,
+                folded, weight, y, norm.mean, *partial, tiles, rows, columns, DEPTH,
                 folded.dtype == torch.float32, tall, warps, stages,
             )  # fmt: skip
 
@@ -107,25 +117,35 @@ def stem(folded, weight, norm):
     return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["depth"])
 def _stem_weight_gradient(
-    gradient, folded, partial, tiles, rows, columns,
+    gradient, folded, partial, tiles, rows, columns, depth,
     exact: tl.constexpr, BM: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
-    line = tl.program_id(0) % 4
-    first = tl.program_id(0) // 4
-    step = tl.num_programs(0) // 4
+    precision: tl.constexpr = "ieee" if exact else "tf32"
     n = tl.arange(0, 64)
-    k = tl.arange(0, 64)
     m = tl.arange(0, BM)
-    acc = tl.zeros([64, 64], tl.float32)
-    for tile in tl.range(first, tiles, step, num_stages=stages):
+    one = tl.zeros([64, 64], tl.float32)
+    two = tl.zeros([64, 64], tl.float32)
+    three = tl.zeros([64, 64], tl.float32)
+    four = tl.zeros([64, 64], tl.float32)
+    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
         row, start, there = _piece(tile, rows, columns, BM)
         g = tl.load(gradient + row * 64 + m[:, None] * 64 + n[None, :], mask=there, other=0.0)
-        place = start + line * (columns + 3) * 16 + m[:, None] * 16 + k[None, :]
-        a = tl.load(folded + place, mask=there, other=0.0)
-        acc = tl.dot(tl.trans(g), a, acc, input_precision="ieee" if exact else "tf32")
-    tl.store(partial + first * 64 * 256 + n[:, None] * 256 + (line * 64 + k)[None, :], acc)
+        g = tl.trans(g)
+        a = tl.load(folded + _cells(start, 0, columns, depth, BM), mask=there, other=0.0)
+        one = tl.dot(g, a, one, input_precision=precision)
+        a = tl.load(folded + _cells(start, 1, columns, depth, BM), mask=there, other=0.0)
+        two = tl.dot(g, a, two, input_precision=precision)
+        a = tl.load(folded + _cells(start, 2, columns, depth, BM), mask=there, other=0.0)
+        three = tl.dot(g, a, three, input_precision=precision)
+        a = tl.load(folded + _cells(start, 3, columns, depth, BM), mask=there, other=0.0)
+        four = tl.dot(g, a, four, input_precision=precision)
+    place = partial + tl.program_id(0) * 64 * 256 + n[:, None] * 256 + tl.arange(0, 64)[None, :]
+    tl.store(place, one)
+    tl.store(place + 64, two)
+    tl.store(place + 128, three)
+    tl.store(place + 192, four)
 
 
 def stem_weight_gradient(gradient, folded):
@@ -140,11 +160,11 @@ def stem_weight_gradient(gradient, folded):
         def arguments(strips):
             partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
             exact = folded.dtype == torch.float32
-            return partial, (gradient, folded, partial, tiles, rows, columns, exact, deep, stages)
+            return partial, (gradient, folded, partial, tiles, rows, columns, DEPTH, exact, deep, stages)
 
-        return walk(_stem_weight_gradient, arguments, warps, tiles, 4, folded.device).sum(0)
+        return walk(_stem_weight_gradient, arguments, warps, tiles, 1, folded.device).sum(0)
 
-    tried = [(deep, 4, stages) for deep in (128, 64) for stages in (3, 2, 1)]
+    tried = [(64, 4, 2), (64, 8, 2), (64, 4, 3), (64, 8, 3), (128, 8, 2), (64, 4, 1)]
     key = count, folded.dtype
     tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
     return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)

@@ -21,6 +21,7 @@ from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.terms import Widened
 
 SIDE = 64  # of a tile of a small matrix
+MANY_INPUTS = 512
 FEW = 16  # outputs that one program settles
 
 
@@ -46,11 +47,11 @@ def _spread(
     tl.store(squares + tl.program_id(1) * outputs + k, tl.sum(w * acc, axis=1))
 
 
-def widen(x, conv):
-    """`value(x) · weightᵀ`, ready to be normed."""
+def widen(x, conv, shape=None):
+    """`value(x) · weightᵀ`, ready to be normed; of every second row and column where a shape is given."""
     weight = conv.weight
     outputs, inputs = weight.shape
-    operand, total = channels.summed(x)
+    operand, total = channels.summed(x, shape)
     raw = operand @ weight.T
     gram = torch.empty(inputs, inputs, device=weight.device, dtype=torch.float32)
     multiply(operand.T, operand, gram)
@@ -150,8 +151,9 @@ def widen_back(upper, totals, y, conv, onto=None):
         norm.scale_gradient, norm.bias_gradient, conv.gradient, scaled, own, shift, units,
         rows, totals.shape[0], outputs, inputs, FEW, SIDE, channels.MANY,
     )  # fmt: skip
-    _mix[(inputs // SIDE, inputs // SIDE)](
-        weight, own, shift, mixing, constant, units, outputs, inputs, exact, SIDE
+    side = SIDE if inputs > MANY_INPUTS else SIDE // 2  # smaller tiles where else few programs would run
+    _mix[(inputs // side, inputs // side)](
+        weight, own, shift, mixing, constant, units, outputs, inputs, exact, side
     )
     end = Ending(onto, mixed=(y.operand @ mixing, units, constant))
     out = upper @ scaled
