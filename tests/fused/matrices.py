@@ -36,9 +36,8 @@ def normed(channels, kind, rows=ROWS):
     return twins.statistics(matrix(channels, kind, rows), norm(channels))
 
 
-def joined(channels, kind, *, shortcut_is_normed, rows=ROWS):
-    make = normed if shortcut_is_normed else matrix
-    return Joined(normed(channels, kind, rows), make(channels, kind, rows))
+def joined(channels, kind, rows=ROWS):
+    return Joined(normed(channels, kind, rows), matrix(channels, kind, rows))
 
 
 def slope(channels, kind, *, rectify=False):

@@ -46,7 +46,7 @@ def both(kernels):
     return call
 
 
-@pytest.fixture(params=["together", "fused", "apart"])
+@pytest.fixture
 def way(request, kernels, monkeypatch):
     """In one kernel, in several, or with the library's product between: which is faster, a GPU decides."""
     from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
@@ -57,19 +57,24 @@ def way(request, kernels, monkeypatch):
     monkeypatch.setattr(tuner, "choose", choose)
 
 
+def ways(fused):
+    return pytest.mark.parametrize("way", [fused, "apart"], indirect=True)
+
+
 OPERANDS = {
     "a matrix": matrix,
     "to be normed": normed,
-    "joined": lambda *given: joined(*given, shortcut_is_normed=False),
-    "joined with a shortcut to be normed": lambda *given: joined(*given, shortcut_is_normed=True),
+    "joined": joined,
 }
 
 
+@ways("fused")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("inputs", "outputs"), SHAPES)
 @pytest.mark.parametrize("operand", OPERANDS)
 def test_a_product_with_its_statistics(both, way, operand, inputs, outputs, kind):
     x = OPERANDS[operand](inputs, kind)
+    x = twins.join(x) if isinstance(x, Joined) else x
     (found, expected), given = both("product", x, convolution(outputs, inputs, kind))
     assert_same(found.raw, expected.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
@@ -77,10 +82,9 @@ def test_a_product_with_its_statistics(both, way, operand, inputs, outputs, kind
     ours, theirs = (conv.norm for _, conv in given)
     assert_same(ours.mean, theirs.mean, kind)
     assert_same(ours.variance, theirs.variance, kind)
-    if isinstance(x, Joined):
-        assert_same(given[0][0].value, given[1][0].value, kind)
 
 
+@ways("together")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
 @pytest.mark.parametrize("operand", OPERANDS)
@@ -106,11 +110,12 @@ def test_both_gradients_of_a_product_with_the_sums_of_its_norms(
             assert_same(partial.sum(0), sums, kind)
 
 
+@ways("fused")
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("outputs", "inputs"), [(256, 64), (512, 256)])
+@pytest.mark.parametrize(("outputs", "inputs"), [(256, 64), (256, 128)])
 @pytest.mark.parametrize("operand", ["a matrix", "every second of a matrix", "to be normed"])
 @pytest.mark.parametrize("size", [1.0, 1e-4])
-def test_what_widens_there_and_back(kernels, size, operand, inputs, outputs, kind):
+def test_what_widens_there_and_back(kernels, way, size, operand, inputs, outputs, kind):
     """Statistics and gradients that never read what they are of, against those that do."""
     shape = PICTURE if operand == "every second of a matrix" else None
     if operand == "to be normed":
@@ -122,10 +127,9 @@ def test_what_widens_there_and_back(kernels, size, operand, inputs, outputs, kin
     ours, theirs = (
         ops.widen(copy.deepcopy(x), conv, shape) for ops, conv in zip((kernels, twins), convs, strict=True)
     )
-    assert_same(ours.raw, theirs.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(ours, part), getattr(theirs, part), kind)
-    upper = (torch.randn(ours.raw.shape[0], outputs) * size + size / 2).to(kind)
+    upper = (torch.randn(theirs.raw.shape[0], outputs) * size + size / 2).to(kind)
     totals = upper.float().view(3, -1, outputs).sum(1)
     found, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
     expected, sums = twins.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
@@ -136,6 +140,22 @@ def test_what_widens_there_and_back(kernels, size, operand, inputs, outputs, kin
     if onto is not None:
         assert_same(partial[0].sum(0), sums[0], kind, times=2)
         assert_same(partial[1].sum(0), sums[1], kind, times=2)
+
+
+@ways("fused")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shortcut", ["a matrix", "what widened as well"])
+def test_a_block_ends_joined(kernels, way, shortcut, kind):
+    x, others = normed(64, kind), [matrix(256, kind)] * 2
+    conv, other = convolution(256, 64, kind), convolution(256, 128, kind)
+    if shortcut != "a matrix":
+        operand = matrix(128, kind)
+        others = [ops.widen(operand, copy.deepcopy(other)) for ops in (kernels, twins)]
+    found, expected = (
+        ops.join(Joined(ops.widen(x, copy.deepcopy(conv)), given)).value
+        for ops, given in zip((kernels, twins), others, strict=True)
+    )
+    assert_same(found, expected, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -153,8 +173,6 @@ def test_what_is_done_channel_by_channel(both, rectify, kind):
     assert_same(found, expected, kind)
     (found, expected), _ = both("rectified", x)
     assert_same(found, expected, kind)
-    (found, expected), _ = both("join", joined(64, kind, shortcut_is_normed=rectify))
-    assert_same(found.value, expected.value, kind)
 
 
 def test_the_coefficients_of_a_slope_and_the_gradients_of_a_norm(kernels):
@@ -200,7 +218,7 @@ def test_pooling_there_and_back(both, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_back_from_the_mean(both, kind):
-    last = twins.join(joined(2048, kind, shortcut_is_normed=False, rows=3 * 49))
+    last = twins.join(joined(2048, kind, rows=3 * 49))
     ((found, partial), (expected, total)), _ = both("head_back", torch.randn(3, 2048), last, 3)
     assert_same(found, expected, kind)
     assert_same(partial.sum(0), total, kind)

@@ -94,12 +94,11 @@ class Passes:
         self.kept = []
         for block in self.blocks:
             x, shape = self.through(block, x, shape)
-        self.last = ops.join(x)
-        return self.last.value
+        self.last = x
+        return x.value
 
     def through(self, block, x, shape):
         ops = self.ops
-        # The first product also stores what the block before ended in: `x.value` is there from then on.
         y1 = ops.product(x, block.first)
         x1 = ops.rectified(y1)
         out = halved(shape) if block.stride == 2 else shape
@@ -113,7 +112,7 @@ class Passes:
         else:
             shortcut = x.value
         self.kept.append(Kept(block, shape, x, y1, x1, y2))
-        return Joined(y3, shortcut), out
+        return ops.join(Joined(y3, shortcut)), out
 
     def backward(self, gradient):
         """From the gradient of every image's mean; yields a block when its gradients are there."""

@@ -46,9 +46,11 @@ class Widened(Normed):
 
     The sum of squares of an output is its weights times the operand's covariance times its weights, and the
     operand has fewer columns. `total` is the sum of its rows, `spread` the weights times its covariance.
+    Nobody reads `raw`: kernels never store it.
     """
 
     operand: torch.Tensor = None
+    weight: torch.Tensor = None
     total: torch.Tensor = None
     spread: torch.Tensor = None
 

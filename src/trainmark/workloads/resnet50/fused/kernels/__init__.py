@@ -3,18 +3,19 @@
 from trainmark.workloads.resnet50.fused.kernels.channels import (
     apply,
     coefficients,
-    join,
     rectified,
     statistics,
     sums,
 )
 from trainmark.workloads.resnet50.fused.kernels.gradients import product_gradients
 from trainmark.workloads.resnet50.fused.kernels.head import head_back
+from trainmark.workloads.resnet50.fused.kernels.joining import join
 from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
 from trainmark.workloads.resnet50.fused.kernels.product import product
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
 from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
-from trainmark.workloads.resnet50.fused.kernels.widening import widen, widen_back
+from trainmark.workloads.resnet50.fused.kernels.widening import widen
+from trainmark.workloads.resnet50.fused.kernels.widening_back import widen_back
 from trainmark.workloads.resnet50.fused.twins import (
     convolution,
     convolution_back,

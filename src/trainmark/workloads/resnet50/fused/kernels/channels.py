@@ -107,16 +107,21 @@ def statistics(raw, norm):
     return finish_statistics(raw, partial, norm, pivot=raw)  # sums around the first row: nothing cancels
 
 
-def finish_statistics(raw, partial, norm, pivot=None, centred=False):
-    """From sums around the pivot, one row of them from each program; or squares around the mean itself."""
-    rows, channels = raw.shape
-    out = torch.empty(4, channels, device=raw.device, dtype=torch.float32)
+def finish_statistics(raw, partial, norm, pivot):
+    """From sums around the pivot, one row of them from each program."""
+    return Normed(raw, *numbers_of(norm, partial, raw.shape[0], pivot))
+
+
+def numbers_of(norm, partial, rows, pivot=None):
+    """Factor, offset, mean and deviation; without a pivot, from sums, and squares around their own mean."""
+    channels, centred = partial.shape[2], pivot is None
+    out = torch.empty(4, channels, device=partial.device, dtype=torch.float32)
     _finish_statistics[(channels // FEW,)](
         partial[0], partial[1], norm.mean if centred else pivot, norm.scale, norm.bias, norm.mean,
         norm.variance, out, rows, partial.shape[1], recipe.BATCH_NORM_MOMENTUM, recipe.BATCH_NORM_EPSILON,
         channels, centred, FEW, MANY, num_warps=8,
     )  # fmt: skip
-    return Normed(raw, *out)
+    return tuple(out)
 
 
 # Sums for the gradients of a norm
@@ -293,23 +298,17 @@ def rectified(x):
     return _launch_rectified(x, x, 0)
 
 
-def join(x):
-    """A block's end with its value, which is computed once."""
-    x.value = computed(x)
-    return x
+def joined(x, shortcut):
+    """The value of a block's end; the shortcut is a matrix, or again to be normed."""
+    again = isinstance(shortcut, Normed)
+    return _launch_rectified(x, shortcut if again else x.of(shortcut), 2 if again else 1)
 
 
 def computed(x):
-    """The value of an operand, which is left as it is."""
+    """The value of an operand."""
     if isinstance(x, Normed):
         return rectified(x)
-    if not isinstance(x, Joined):
-        return x
-    if x.value is not None:
-        return x.value
-    again = isinstance(x.shortcut, Normed)
-    other = x.shortcut if again else x.norm.of(x.shortcut)
-    return _launch_rectified(x.norm, other, 2 if again else 1)
+    return x.value if isinstance(x, Joined) else x
 
 
 def _launch_rectified(x, other, joins):

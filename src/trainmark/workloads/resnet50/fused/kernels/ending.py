@@ -9,8 +9,8 @@ ADDS_NONE, ADDS, ADDS_SPREAD = range(3)
 class Ending:
     """As numbers and pointers for a kernel; where there is nothing, a pointer that nobody reads stands in."""
 
-    def __init__(self, onto=None, addend=None, spread=None, mixed=None):
-        self.onto, self.addend, self.mixed = onto, addend, mixed
+    def __init__(self, onto=None, addend=None, spread=None):
+        self.onto, self.addend = onto, addend
         self.adds = ADDS_NONE if addend is None else ADDS if spread is None else ADDS_SPREAD
         self.picture = spread[1:] if spread else (1, 1)
         self.stop = FREE if onto is None else RECTIFIED if isinstance(onto, Normed) else JOINED

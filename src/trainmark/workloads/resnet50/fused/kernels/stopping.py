@@ -71,15 +71,15 @@ def _stopped(
             tl.store(againsts + tl.program_id(0) * width + c, tl.sum(against, axis=0))
 
 
-def stopped(gradient, end):
-    """In place; the sums are one row from each program."""
+def stopped(gradient, end, mixed=None):
+    """In place; the sums are one row from each program. `mixed`: a second part, units and a constant."""
     rows, width = gradient.shape
     tall, across = channels.tile(width)
     count = channels.strips(rows, tall, across, width, gradient.device)
     partial = torch.empty(2, count, width, device=gradient.device, dtype=torch.float32)
-    if end.stop or end.adds or end.mixed:
+    if end.stop or end.adds or mixed:
         _stopped[(count, width // across)](
-            gradient, *(end.mixed or [gradient] * 3), *end.matrices(gradient), *partial, rows, *end.picture,
-            width, end.stop, end.adds, end.mixed is not None, tall, across,
+            gradient, *(mixed or [gradient] * 3), *end.matrices(gradient), *partial, rows, *end.picture,
+            width, end.stop, end.adds, mixed is not None, tall, across,
         )  # fmt: skip
     return partial

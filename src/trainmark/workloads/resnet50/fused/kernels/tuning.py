@@ -12,6 +12,13 @@ import triton
 MOST_WEIGHTS = 256 * 256  # more, and a product is bound by arithmetic, at which libraries are better
 
 
+def dividing(tiles, outputs, inner):
+    """Of tiles of rows, outputs and inner columns those that divide a product; of a large one none."""
+    if outputs * inner > MOST_WEIGHTS:
+        return []
+    return [tile for tile in tiles if outputs % tile[1] == 0 and inner % tile[2] == 0]
+
+
 class Tuner:
     """`choose` runs every candidate where the shape is new, and the best of them where it is not."""
 
