@@ -6,7 +6,7 @@ from trainmark.workloads.resnet50.fused.kernels import channels, stopping, toget
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 
-TOGETHER, APART = "together", "apart"
+TOGETHER, STORED, APART = "together", "stored", "apart"
 
 
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
@@ -14,19 +14,23 @@ def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     end = Ending(onto, addend, spread)
 
     def launch(way):
-        return together.together(s, conv, end) if way == TOGETHER else _apart(s, x, conv, end)
+        if way == TOGETHER:
+            return together.together(s, conv, end)
+        gradient = channels.apply(s, out=torch.empty_like(s.upper))
+        if way == STORED:
+            return together.together(s, conv, end, gradient)
+        return _apart(gradient, x, conv, end)
 
     weight = conv.weight
     key = s.upper.shape[0], *weight.shape, s.rectify, type(x).__name__, end.stop, end.adds, weight.dtype
     # In one pass, the operand is also what stops its gradient.
-    ways = [TOGETHER, APART] if onto is x and together.candidates(weight) else [APART]
+    ways = [TOGETHER, STORED, APART] if onto is x and together.candidates(weight) else [APART]
     out, partial = launch(tuning.tuner.choose("product_gradients", key, ways, launch, weight.device))
     return out, end.sums(partial)
 
 
-def _apart(s, x, conv, end):
-    """The gradient in front of the norm is stored once, and the products are the library's."""
-    gradient = channels.apply(s, out=torch.empty_like(s.upper))
+def _apart(gradient, x, conv, end):
+    """The products are the library's."""
     multiply(gradient.T, channels.computed(x), conv.gradient)
     out = gradient @ conv.weight
     return out, stopping.stopped(out, end)

@@ -41,7 +41,8 @@ def _join(
 
 
 # Rows, outputs and inner columns of a tile, warps, stages.
-TILES = [(64, 128, 64, 4, 3), (64, 64, 64, 4, 3), (128, 128, 64, 8, 3), (64, 128, 128, 4, 2)]
+TILES = [(64, 128, 64, 4, 3), (128, 128, 64, 8, 3), (64, 128, 128, 4, 2), (128, 128, 64, 8, 4)]
+MOST_WEIGHTS = 512 * 2048  # what it saves grows with the outputs
 FUSED, APART = "fused", "apart"
 
 
@@ -59,7 +60,7 @@ def join(x):
         return channels.joined(x.norm.of(operand @ weight.T), shortcut)
 
     key = operand.shape[0], *weight.shape, norms, weight.dtype
-    ways = [FUSED, APART] if tuning.dividing(TILES, *weight.shape) else [APART]
+    ways = [FUSED, APART] if tuning.dividing(TILES, *weight.shape, MOST_WEIGHTS) else [APART]
     x.value = launch(tuning.tuner.choose("join_way", key, ways, launch, weight.device))
     return x
 
@@ -78,6 +79,6 @@ def _fused(norm, shortcut, norms):
         walk(_join, lambda strips: (None, given), warps, -(-rows // tall), outputs // across, value.device)
 
     key = rows, inner, outputs, norms, value.dtype
-    tried = tuning.dividing(TILES, outputs, inner)
+    tried = tuning.dividing(TILES, outputs, inner, MOST_WEIGHTS)
     launch(tuning.tuner.choose("join", key, tried, launch, value.device))
     return value

@@ -50,23 +50,19 @@ def _piece(tile, rows, columns, BM: tl.constexpr):
     right = tile % pieces * BM
     cell = (line // rows * (rows + 3) + line % rows) * (columns + 3) + right
     there = (right + tl.arange(0, BM) < columns)[:, None]
-    return (line * columns + right).to(tl.int64), cell.to(tl.int64), there
+    return (line * columns + right).to(tl.int64), cell.to(tl.int64) * 16, there
 
 
 @triton.jit
-def _cells(start, line, columns, depth, BM: tl.constexpr):
-    """Where four neighbouring cells of every output lie, in this line of them.
-
-    Outputs beside one another read the same cells. Copies of 16 bytes pass by the cache in which they lie:
-    told no more than that a cell begins at a multiple of four, the compiler takes copies of 8.
-    """
-    first = (start + line * (columns + 3) + tl.arange(0, BM)) * depth
-    return tl.multiple_of(first, 4)[:, None] + tl.arange(0, 64)[None, :]
+def _cells(start, line, columns, BM: tl.constexpr):
+    """Where four neighbouring cells of every output lie, in this line of them."""
+    first = start + line * (columns + 3) * 16
+    return first + tl.arange(0, BM)[:, None] * 16 + tl.arange(0, 64)[None, :]
 
 
-@triton.jit(do_not_specialize=["depth"])
+@triton.jit
 def _stem(
-    folded, weight, y, pivot, totals, squares, tiles, rows, columns, depth,
+    folded, weight, y, pivot, totals, squares, tiles, rows, columns,
     exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     n = tl.arange(0, 64)
@@ -81,7 +77,7 @@ def _stem(
         row, start, there = _piece(tile, rows, columns, BM)
         acc = tl.zeros([BM, 64], tl.float32)
         for line in tl.static_range(4):
-            a = tl.load(folded + _cells(start, line, columns, depth, BM), mask=there, other=0.0)
+            a = tl.load(folded + _cells(start, line, columns, BM), mask=there, other=0.0)
             acc = tl.dot(a, w[line], acc, input_precision="ieee" if exact else "tf32")
         rounded = acc.to(y.dtype.element_ty)
         tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
@@ -104,7 +100,7 @@ def stem(folded, weight, norm):
         def arguments(strips):
             partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
             return partial, (
-                folded, weight, y, norm.mean, *partial, tiles, rows, columns, DEPTH,
+                folded, weight, y, norm.mean, *partial, tiles, rows, columns,
                 folded.dtype == torch.float32, tall, warps, stages,
             )  # fmt: skip
 
@@ -117,9 +113,9 @@ def stem(folded, weight, norm):
     return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
 
 
-@triton.jit(do_not_specialize=["depth"])
+@triton.jit
 def _stem_weight_gradient(
-    gradient, folded, partial, tiles, rows, columns, depth,
+    gradient, folded, partial, tiles, rows, columns,
     exact: tl.constexpr, BM: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     precision: tl.constexpr = "ieee" if exact else "tf32"
@@ -133,13 +129,13 @@ def _stem_weight_gradient(
         row, start, there = _piece(tile, rows, columns, BM)
         g = tl.load(gradient + row * 64 + m[:, None] * 64 + n[None, :], mask=there, other=0.0)
         g = tl.trans(g)
-        a = tl.load(folded + _cells(start, 0, columns, depth, BM), mask=there, other=0.0)
+        a = tl.load(folded + _cells(start, 0, columns, BM), mask=there, other=0.0)
         one = tl.dot(g, a, one, input_precision=precision)
-        a = tl.load(folded + _cells(start, 1, columns, depth, BM), mask=there, other=0.0)
+        a = tl.load(folded + _cells(start, 1, columns, BM), mask=there, other=0.0)
         two = tl.dot(g, a, two, input_precision=precision)
-        a = tl.load(folded + _cells(start, 2, columns, depth, BM), mask=there, other=0.0)
+        a = tl.load(folded + _cells(start, 2, columns, BM), mask=there, other=0.0)
         three = tl.dot(g, a, three, input_precision=precision)
-        a = tl.load(folded + _cells(start, 3, columns, depth, BM), mask=there, other=0.0)
+        a = tl.load(folded + _cells(start, 3, columns, BM), mask=there, other=0.0)
         four = tl.dot(g, a, four, input_precision=precision)
     place = partial + tl.program_id(0) * 64 * 256 + n[:, None] * 256 + tl.arange(0, 64)[None, :]
     tl.store(place, one)
@@ -160,7 +156,7 @@ def stem_weight_gradient(gradient, folded):
         def arguments(strips):
             partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
             exact = folded.dtype == torch.float32
-            return partial, (gradient, folded, partial, tiles, rows, columns, DEPTH, exact, deep, stages)
+            return partial, (gradient, folded, partial, tiles, rows, columns, exact, deep, stages)
 
         return walk(_stem_weight_gradient, arguments, warps, tiles, 1, folded.device).sum(0)
 

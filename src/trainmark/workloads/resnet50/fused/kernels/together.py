@@ -13,6 +13,7 @@ from trainmark.workloads.resnet50.fused.kernels.stopping import with_addend
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
 WARPS_SHARE = 64 * 32  # of the sums: 64 in each thread
+MOST_WEIGHTS = 256 * 512
 MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 
 
@@ -20,7 +21,7 @@ MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 def _together(
     upper, raw, by, own, rest, factor, offset, weight, out, weight_sums,
     addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows, picture_rows, picture_columns,
-    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr,
+    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr, stored: tl.constexpr,
     stop: tl.constexpr, adds: tl.constexpr, exact: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
@@ -30,18 +31,20 @@ def _together(
     first = tl.program_id(0) // across
     k = tl.arange(0, outputs)
     n = column * BN + tl.arange(0, BN)
-    numbers = tl.load(by + k), tl.load(own + k), tl.load(rest + k)
-    f, o = tl.load(factor + k), tl.load(offset + k)
+    if not stored:
+        numbers = tl.load(by + k), tl.load(own + k), tl.load(rest + k)
+        f, o = tl.load(factor + k), tl.load(offset + k)
     w = tl.load(weight + k[None, :] * inputs + n[:, None])
     weight_sum = tl.zeros([BN, outputs], tl.float32)
     total = tl.zeros([BM, BN], tl.float32)
     against = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), tl.num_programs(0) // across, num_stages=stages):
         place, there = tile_of(tile, k, rows, outputs, BM)
-        g = tl.load(upper + place, mask=there, other=0.0)
-        r = tl.load(raw + place, mask=there, other=0.0)
-        d = slope(g, r, numbers[0], numbers[1], numbers[2], f, o, rectify)
-        d = tl.where(there, d, 0.0).to(w.dtype)
+        d = tl.load(upper + place, mask=there, other=0.0)
+        if not stored:
+            r = tl.load(raw + place, mask=there, other=0.0)
+            d = slope(d, r, numbers[0], numbers[1], numbers[2], f, o, rectify)
+            d = tl.where(there, d, 0.0).to(w.dtype)
         place, there = tile_of(tile, n, rows, inputs, BM)
         read = tl.load(onto + place, mask=there, other=0.0)
         value = read
@@ -73,13 +76,18 @@ TILES = [(64, 64, 4, 2), (64, 64, 4, 3), (64, 64, 8, 3), (64, 128, 8, 2)]
 def candidates(weight):
     """The tiles that divide this gradient and whose part of the weights' fits in a program's registers."""
     outputs, inputs = weight.shape
-    if weight.numel() > tuning.MOST_WEIGHTS or outputs * weight.element_size() > MOST_BYTES:
+    if weight.numel() > MOST_WEIGHTS or outputs * weight.element_size() > MOST_BYTES:
         return []
     return [tile for tile in TILES if inputs % tile[1] == 0 and outputs * tile[1] <= WARPS_SHARE * tile[2]]
 
 
-def together(s, conv, end):
-    """The operand's gradient and its sums, one row from each program; the weights' is set."""
+def together(s, conv, end, stored=None):
+    """The operand's gradient and its sums, one row from each program; the weights' is set.
+
+    `stored` is the gradient in front of the norm where it was computed before, and once for all columns.
+    """
+    upper, *numbers = s.matrices()
+    given = [upper if stored is None else stored, *numbers]
     weight = conv.weight
     rows, (outputs, inputs) = s.upper.shape[0], weight.shape
     out = torch.empty(rows, inputs, device=weight.device, dtype=weight.dtype)
@@ -91,9 +99,9 @@ def together(s, conv, end):
             sums = torch.empty(2, strips, inputs, device=weight.device, dtype=torch.float32)
             weight_sums = torch.empty(strips, outputs, inputs, device=weight.device, dtype=torch.float32)
             return (sums, weight_sums), (
-                *s.matrices(), weight, out, weight_sums, *end.matrices(out), *sums, rows, *end.picture,
-                outputs, inputs, s.rectify, end.stop, end.adds, weight.dtype == torch.float32,
-                tall, across, stages,
+                *given, weight, out, weight_sums, *end.matrices(out), *sums, rows, *end.picture,
+                outputs, inputs, s.rectify, stored is not None, end.stop, end.adds,
+                weight.dtype == torch.float32, tall, across, stages,
             )  # fmt: skip
 
         pieces = inputs // across
@@ -101,6 +109,6 @@ def together(s, conv, end):
         torch.sum(weight_sums, 0, out=conv.gradient)
         return sums
 
-    key = rows, outputs, inputs, s.rectify, end.stop, end.adds, weight.dtype
+    key = rows, outputs, inputs, s.rectify, stored is not None, end.stop, end.adds, weight.dtype
     tile = tuning.tuner.choose("together", key, candidates(weight), launch, weight.device)
     return out, launch(tile)

@@ -12,9 +12,9 @@ import triton
 MOST_WEIGHTS = 256 * 256  # more, and a product is bound by arithmetic, at which libraries are better
 
 
-def dividing(tiles, outputs, inner):
+def dividing(tiles, outputs, inner, most=MOST_WEIGHTS):
     """Of tiles of rows, outputs and inner columns those that divide a product; of a large one none."""
-    if outputs * inner > MOST_WEIGHTS:
+    if outputs * inner > most:
         return []
     return [tile for tile in tiles if outputs % tile[1] == 0 and inner % tile[2] == 0]
 

@@ -17,20 +17,20 @@ from trainmark.workloads.resnet50.fused.kernels import channels
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.terms import Widened
 
-SIDE = 64  # of a tile of a small matrix
+SIDE = 32  # of a tile of a small matrix: many, since each is a short product
 
 
 @triton.jit
 def _spread(
     weight, gram, total, spread, means, squares, rows,
-    outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr,
+    outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr, DEEP: tl.constexpr,
 ):  # fmt: skip
     k = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
     n = tl.program_id(1) * SIDE + tl.arange(0, SIDE)
-    i = tl.arange(0, SIDE)
+    i = tl.arange(0, DEEP)
     here = tl.load(total + n)
     acc = tl.zeros([SIDE, SIDE], tl.float32)
-    for at in range(0, inputs, SIDE):
+    for at in range(0, inputs, DEEP):
         w = tl.load(weight + k[:, None] * inputs + (at + i)[None, :]).to(tl.float32)
         g = tl.load(gram + (at + i)[:, None] * inputs + n[None, :])
         g -= tl.load(total + at + i)[:, None] * (here / rows)[None, :]
@@ -56,7 +56,7 @@ def widen(x, conv, shape=None):
     partial = torch.empty(2, inputs // SIDE, outputs, device=weight.device, dtype=torch.float32)
     _spread[(outputs // SIDE, inputs // SIDE)](
         weight, gram, total, spread, *partial, operand.shape[0],
-        outputs, inputs, weight.dtype == torch.float32, SIDE,
+        outputs, inputs, weight.dtype == torch.float32, SIDE, 64,
     )  # fmt: skip
     numbers = channels.numbers_of(conv.norm, partial, operand.shape[0])
     return Widened(None, *numbers, operand=operand, weight=weight, total=total, spread=spread)

@@ -14,8 +14,8 @@ from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
-SIDE = 64  # of a tile of a small matrix
-MANY_INPUTS = 512
+SIDE = 32  # of a tile of a small matrix: many, since each is a short product
+DEEP = 128  # outputs that it takes at a time
 FEW = 16  # outputs that one program settles
 
 
@@ -62,16 +62,16 @@ def _settle(
 @triton.jit
 def _mix(
     weight, own, shift, mixing, constant, units,
-    outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr,
+    outputs: tl.constexpr, inputs: tl.constexpr, exact: tl.constexpr, SIDE: tl.constexpr, DEEP: tl.constexpr,
 ):  # fmt: skip
     every = tl.arange(0, outputs)
     unit = tl.maximum(tl.max(tl.abs(tl.load(own + every)), axis=0), 1e-30)
     i = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
     j = tl.program_id(1) * SIDE + tl.arange(0, SIDE)
-    k = tl.arange(0, SIDE)
+    k = tl.arange(0, DEEP)
     acc = tl.zeros([SIDE, SIDE], tl.float32)
-    moved = tl.zeros([SIDE, SIDE], tl.float32)
-    for at in range(0, outputs, SIDE):
+    moved = tl.zeros([DEEP, SIDE], tl.float32)
+    for at in range(0, outputs, DEEP):
         c = at + k
         one = tl.load(weight + c[:, None] * inputs + i[None, :]).to(tl.float32)
         one *= (tl.load(own + c) / unit)[:, None]
@@ -173,11 +173,10 @@ def _matrices(totals, product, y, conv, rows):
     _settle[(outputs // FEW,)](
         totals, product, weight, y.spread, y.total, norm.scale, y.deviation, y.mean,
         norm.scale_gradient, norm.bias_gradient, conv.gradient, scaled, own, shift, units,
-        rows, totals.shape[0], outputs, inputs, FEW, SIDE, channels.MANY,
+        rows, totals.shape[0], outputs, inputs, FEW, 64, channels.MANY,
     )  # fmt: skip
-    side = SIDE if inputs > MANY_INPUTS else SIDE // 2  # smaller tiles where else few programs would run
-    _mix[(inputs // side, inputs // side)](
-        weight, own, shift, mixing, constant, units, outputs, inputs, exact, side
+    _mix[(inputs // SIDE, inputs // SIDE)](
+        weight, own, shift, mixing, constant, units, outputs, inputs, exact, SIDE, DEEP
     )
     return scaled, mixing, units, constant
 
