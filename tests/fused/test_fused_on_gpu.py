@@ -24,6 +24,14 @@ RATE = 0.01
 NO_WORSE = 1.5
 
 
+@pytest.fixture
+def untuned(monkeypatch):
+    """What would be tried first is taken: kernels rather than libraries, and no time is spent on choosing."""
+    from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
+
+    monkeypatch.setattr(tuner, "choose", lambda name, key, candidates, launch, device: candidates[0])
+
+
 def options(precision):
     return SimpleNamespace(
         precision=precision, loss_scale=SCALE, world_size=1, recipe=recipe.find("ngc-90", 256)
@@ -65,7 +73,15 @@ def far(found, expected):
 
 @pytest.mark.parametrize("precision", ["amp", "bf16"])
 @pytest.mark.parametrize(("images", "size"), [(32, 224), (7, 97), (13, 160)])
-def test_a_step_is_no_further_from_float64_than_pytorchs_mixed_precision(images, size, precision):
+def test_a_step_is_no_further_from_float64_than_pytorchs_mixed_precision(untuned, images, size, precision):
+    no_further(images, size, precision)
+
+
+def test_nor_where_tiles_were_chosen_by_trying():
+    no_further(64, 128, "amp")
+
+
+def no_further(images, size, precision):
     torch.manual_seed(images)
     model = ResNet50().cuda()
     pixels, labels = torch.randn(images, 3, size, size).cuda(), torch.randint(0, 1000, (images,)).cuda()

@@ -6,25 +6,23 @@ from trainmark.workloads.resnet50.fused.kernels import channels, stopping, toget
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 
-TOGETHER, STORED, APART = "together", "stored", "apart"
+TOGETHER, APART = "together", "apart"
 
 
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     """That of the weights goes to its place; returned is the operand's, with the sums that follow."""
     end = Ending(onto, addend, spread)
+    gradient = channels.apply(s, out=torch.empty_like(s.upper))
 
     def launch(way):
         if way == TOGETHER:
-            return together.together(s, conv, end)
-        gradient = channels.apply(s, out=torch.empty_like(s.upper))
-        if way == STORED:
-            return together.together(s, conv, end, gradient)
+            return together.together(gradient, conv, end)
         return _apart(gradient, x, conv, end)
 
     weight = conv.weight
-    key = s.upper.shape[0], *weight.shape, s.rectify, type(x).__name__, end.stop, end.adds, weight.dtype
+    key = s.upper.shape[0], *weight.shape, type(x).__name__, end.stop, end.adds, weight.dtype
     # In one pass, the operand is also what stops its gradient.
-    ways = [TOGETHER, STORED, APART] if onto is x and together.candidates(weight) else [APART]
+    ways = [TOGETHER, APART] if onto is x and together.candidates(weight) else [APART]
     out, partial = launch(tuning.tuner.choose("product_gradients", key, ways, launch, weight.device))
     return out, end.sums(partial)
 

@@ -42,7 +42,7 @@ def _join(
 
 # Rows, outputs and inner columns of a tile, warps, stages.
 TILES = [(64, 128, 64, 4, 3), (128, 128, 64, 8, 3), (64, 128, 128, 4, 2), (128, 128, 64, 8, 4)]
-MOST_WEIGHTS = 512 * 2048  # what it saves grows with the outputs
+MOST_WEIGHTS = 256 * 1024  # what it saves grows with the outputs
 FUSED, APART = "fused", "apart"
 
 

@@ -1,4 +1,4 @@
-"""Both gradients of a 1×1 convolution in one pass: what both need is read and computed once.
+"""Both gradients of a 1×1 convolution in one pass: the operand is read once, and stops its own gradient.
 
 A program keeps its part of the weights' gradient in registers; so the convolution has few outputs.
 """
@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import tuning
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, slope, tile_of
+from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of
 from trainmark.workloads.resnet50.fused.kernels.stopping import with_addend
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
@@ -19,11 +19,10 @@ MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 
 @triton.jit
 def _together(
-    upper, raw, by, own, rest, factor, offset, weight, out, weight_sums,
+    gradient, weight, out, weight_sums,
     addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows, picture_rows, picture_columns,
-    outputs: tl.constexpr, inputs: tl.constexpr, rectify: tl.constexpr, stored: tl.constexpr,
-    stop: tl.constexpr, adds: tl.constexpr, exact: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
+    outputs: tl.constexpr, inputs: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr,
+    exact: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     precision: tl.constexpr = "ieee" if exact else "tf32"
     across: tl.constexpr = inputs // BN
@@ -31,20 +30,13 @@ def _together(
     first = tl.program_id(0) // across
     k = tl.arange(0, outputs)
     n = column * BN + tl.arange(0, BN)
-    if not stored:
-        numbers = tl.load(by + k), tl.load(own + k), tl.load(rest + k)
-        f, o = tl.load(factor + k), tl.load(offset + k)
     w = tl.load(weight + k[None, :] * inputs + n[:, None])
     weight_sum = tl.zeros([BN, outputs], tl.float32)
     total = tl.zeros([BM, BN], tl.float32)
     against = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), tl.num_programs(0) // across, num_stages=stages):
         place, there = tile_of(tile, k, rows, outputs, BM)
-        d = tl.load(upper + place, mask=there, other=0.0)
-        if not stored:
-            r = tl.load(raw + place, mask=there, other=0.0)
-            d = slope(d, r, numbers[0], numbers[1], numbers[2], f, o, rectify)
-            d = tl.where(there, d, 0.0).to(w.dtype)
+        d = tl.load(gradient + place, mask=there, other=0.0)
         place, there = tile_of(tile, n, rows, inputs, BM)
         read = tl.load(onto + place, mask=there, other=0.0)
         value = read
@@ -81,15 +73,10 @@ def candidates(weight):
     return [tile for tile in TILES if inputs % tile[1] == 0 and outputs * tile[1] <= WARPS_SHARE * tile[2]]
 
 
-def together(s, conv, end, stored=None):
-    """The operand's gradient and its sums, one row from each program; the weights' is set.
-
-    `stored` is the gradient in front of the norm where it was computed before, and once for all columns.
-    """
-    upper, *numbers = s.matrices()
-    given = [upper if stored is None else stored, *numbers]
+def together(gradient, conv, end):
+    """The operand's gradient and its sums, one row from each program; the weights' is set."""
     weight = conv.weight
-    rows, (outputs, inputs) = s.upper.shape[0], weight.shape
+    rows, (outputs, inputs) = gradient.shape[0], weight.shape
     out = torch.empty(rows, inputs, device=weight.device, dtype=weight.dtype)
 
     def launch(tile):
@@ -99,9 +86,8 @@ def together(s, conv, end, stored=None):
             sums = torch.empty(2, strips, inputs, device=weight.device, dtype=torch.float32)
             weight_sums = torch.empty(strips, outputs, inputs, device=weight.device, dtype=torch.float32)
             return (sums, weight_sums), (
-                *given, weight, out, weight_sums, *end.matrices(out), *sums, rows, *end.picture,
-                outputs, inputs, s.rectify, stored is not None, end.stop, end.adds,
-                weight.dtype == torch.float32, tall, across, stages,
+                gradient, weight, out, weight_sums, *end.matrices(out), *sums, rows, *end.picture,
+                outputs, inputs, end.stop, end.adds, weight.dtype == torch.float32, tall, across, stages,
             )  # fmt: skip
 
         pieces = inputs // across
@@ -109,6 +95,6 @@ def together(s, conv, end, stored=None):
         torch.sum(weight_sums, 0, out=conv.gradient)
         return sums
 
-    key = rows, outputs, inputs, s.rectify, stored is not None, end.stop, end.adds, weight.dtype
+    key = rows, outputs, inputs, end.stop, end.adds, weight.dtype
     tile = tuning.tuner.choose("together", key, candidates(weight), launch, weight.device)
     return out, launch(tile)

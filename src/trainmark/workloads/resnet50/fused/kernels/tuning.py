@@ -12,6 +12,11 @@ import triton
 MOST_WEIGHTS = 256 * 256  # more, and a product is bound by arithmetic, at which libraries are better
 
 
+def side(inputs):
+    """Of the tiles of a small square matrix: many, since each is a short product; but not too many."""
+    return 32 if inputs < 512 else 64
+
+
 def dividing(tiles, outputs, inner, most=MOST_WEIGHTS):
     """Of tiles of rows, outputs and inner columns those that divide a product; of a large one none."""
     if outputs * inner > most:

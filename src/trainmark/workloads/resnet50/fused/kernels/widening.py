@@ -13,11 +13,11 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels
+from trainmark.workloads.resnet50.fused.kernels import channels, tuning
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.terms import Widened
 
-SIDE = 32  # of a tile of a small matrix: many, since each is a short product
+DEEP = 64  # columns that a product of small matrices takes at a time
 
 
 @triton.jit
@@ -53,10 +53,11 @@ def widen(x, conv, shape=None):
     gram = torch.empty(inputs, inputs, device=weight.device, dtype=torch.float32)
     multiply(operand.T, operand, gram)
     spread = torch.empty(outputs, inputs, device=weight.device, dtype=torch.float32)
-    partial = torch.empty(2, inputs // SIDE, outputs, device=weight.device, dtype=torch.float32)
-    _spread[(outputs // SIDE, inputs // SIDE)](
+    side = tuning.side(inputs)
+    partial = torch.empty(2, inputs // side, outputs, device=weight.device, dtype=torch.float32)
+    _spread[(outputs // side, inputs // side)](
         weight, gram, total, spread, *partial, operand.shape[0],
-        outputs, inputs, weight.dtype == torch.float32, SIDE, 64,
+        outputs, inputs, weight.dtype == torch.float32, side, DEEP,
     )  # fmt: skip
     numbers = channels.numbers_of(conv.norm, partial, operand.shape[0])
     return Widened(None, *numbers, operand=operand, weight=weight, total=total, spread=spread)

@@ -14,8 +14,7 @@ from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
-SIDE = 32  # of a tile of a small matrix: many, since each is a short product
-DEEP = 128  # outputs that it takes at a time
+DEEP = 128  # outputs that a product of small matrices takes at a time
 FEW = 16  # outputs that one program settles
 
 
@@ -175,8 +174,9 @@ def _matrices(totals, product, y, conv, rows):
         norm.scale_gradient, norm.bias_gradient, conv.gradient, scaled, own, shift, units,
         rows, totals.shape[0], outputs, inputs, FEW, 64, channels.MANY,
     )  # fmt: skip
-    _mix[(inputs // SIDE, inputs // SIDE)](
-        weight, own, shift, mixing, constant, units, outputs, inputs, exact, SIDE, DEEP
+    side = tuning.side(inputs)
+    _mix[(inputs // side, inputs // side)](
+        weight, own, shift, mixing, constant, units, outputs, inputs, exact, side, DEEP
     )
     return scaled, mixing, units, constant
 
