@@ -193,7 +193,7 @@ def coefficients(partial, norm, x, rows):
 
 @triton.jit
 def _apply(
-    upper, raw, out, by, own, rest, factor, offset, rows,
+    upper, raw, by, own, rest, factor, offset, rows,
     channels: tl.constexpr, rectify: tl.constexpr, BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
@@ -202,19 +202,18 @@ def _apply(
     x = tl.load(raw + place, mask=there, other=0.0)
     f, o = tl.load(factor + c), tl.load(offset + c)
     d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
-    tl.store(out + place, d.to(out.dtype.element_ty), mask=there)
+    tl.store(upper + place, d.to(upper.dtype.element_ty), mask=there)
 
 
-def apply(s, out=None):
-    """The gradient in front of a norm, stored over the one behind it where no other place is given."""
-    out = s.upper if out is None else out
+def apply(s):
+    """The gradient in front of a norm, stored over the one behind it."""
     rows, channels = s.upper.shape
     tall, across = tile(channels)
     _apply[(-(-rows // tall), channels // across)](
-        s.upper, s.norm.raw, out, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
+        s.upper, s.norm.raw, s.by, s.own, s.rest, s.norm.factor, s.norm.offset, rows,
         channels, s.rectify, tall, across,
     )  # fmt: skip
-    return out
+    return s.upper
 
 
 @triton.jit

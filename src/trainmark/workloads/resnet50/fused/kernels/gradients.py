@@ -1,7 +1,5 @@
 """Both gradients of a 1×1 convolution, by the way that is fastest for its shape on this device."""
 
-import torch
-
 from trainmark.workloads.resnet50.fused.kernels import channels, stopping, together, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
@@ -12,7 +10,7 @@ TOGETHER, APART = "together", "apart"
 def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
     """That of the weights goes to its place; returned is the operand's, with the sums that follow."""
     end = Ending(onto, addend, spread)
-    gradient = channels.apply(s, out=torch.empty_like(s.upper))
+    gradient = channels.apply(s)
 
     def launch(way):
         if way == TOGETHER:

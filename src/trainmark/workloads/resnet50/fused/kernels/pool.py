@@ -4,8 +4,11 @@ import torch
 import triton
 import triton.language as tl
 
+from trainmark.workloads.resnet50.fused.kernels import tuning
+
 WIDTH = 64
-TALL = 64  # pixels of a row that are done together
+# Pixels of a row that are done together, and warps.
+TILES = [(64, 4), (64, 8), (32, 4), (32, 2), (16, 2)]
 
 
 @triton.jit
@@ -40,9 +43,14 @@ def pool(x, shape):
     lines = images * half_rows
     out = torch.empty(lines * half_columns, WIDTH, device=x.raw.device, dtype=x.raw.dtype)
     which = torch.empty(lines * half_columns, WIDTH, device=x.raw.device, dtype=torch.uint8)
-    _pool[(lines, -(-half_columns // TALL))](
-        x.raw, x.factor, out, which, rows, columns, half_rows, half_columns, TALL
-    )
+
+    def launch(tile):
+        tall, warps = tile
+        _pool[(lines, -(-half_columns // tall))](
+            x.raw, x.factor, out, which, rows, columns, half_rows, half_columns, tall, num_warps=warps
+        )
+
+    launch(tuning.tuner.choose("pool", (*shape, out.dtype), TILES, launch, out.device))
     return x.of(out), which
 
 
@@ -90,11 +98,17 @@ def _pool_back(
 
 
 def pool_back(s, which, shape):
-    """The gradient of what was pooled, stored over its raw values; `s.upper` has a row for each chosen."""
+    """The gradient of what was pooled; `s.upper` has a row for each chosen."""
     images, rows, columns = shape
     half_rows, half_columns = (rows + 1) // 2, (columns + 1) // 2
-    _pool_back[(images * rows, -(-half_columns // TALL))](
-        s.upper, which, s.norm.raw, s.norm.raw, s.by, s.own, s.rest, rows, columns,
-        half_rows, half_columns, TALL,
-    )  # fmt: skip
-    return s.norm.raw
+    out = torch.empty_like(s.norm.raw)
+
+    def launch(tile):
+        tall, warps = tile
+        _pool_back[(images * rows, -(-half_columns // tall))](
+            s.upper, which, s.norm.raw, out, s.by, s.own, s.rest, rows, columns,
+            half_rows, half_columns, tall, num_warps=warps,
+        )  # fmt: skip
+
+    launch(tuning.tuner.choose("pool_back", (*shape, out.dtype), TILES, launch, out.device))
+    return out

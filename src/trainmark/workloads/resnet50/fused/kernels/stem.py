@@ -106,7 +106,7 @@ def stem(folded, weight, norm):
 
         return walk(_stem, arguments, warps, tiles, 1, folded.device)
 
-    tried = [(tall, warps, stages) for tall, warps in ((128, 8), (128, 4), (64, 4)) for stages in (2, 1)]
+    tried = [(64, 4, 2), (64, 8, 2), (64, 4, 1), (128, 4, 1), (64, 4, 3)]
     partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
     if y.dtype == torch.float32:
         return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
@@ -160,7 +160,7 @@ def stem_weight_gradient(gradient, folded):
 
         return walk(_stem_weight_gradient, arguments, warps, tiles, 1, folded.device).sum(0)
 
-    tried = [(64, 4, 2), (64, 8, 2), (64, 4, 3), (64, 8, 3), (128, 8, 2), (64, 4, 1)]
+    tried = [(64, 4, 2), (64, 4, 3), (128, 4, 2)]
     key = count, folded.dtype
     tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
     return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)
