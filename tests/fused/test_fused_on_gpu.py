@@ -22,6 +22,8 @@ SCALE = 128.0
 RATE = 0.01
 # What either rounds, it rounds at random: of two errors of one size, one is the larger.
 NO_WORSE = 1.5
+# At first, sixteen blocks make large differences of small ones, whoever computes them; calmer ones do less.
+CALM = 0.2
 
 
 @pytest.fixture
@@ -84,11 +86,16 @@ def test_nor_where_tiles_were_chosen_by_trying():
 def no_further(images, size, precision):
     torch.manual_seed(images)
     model = ResNet50().cuda()
+    for name, tensor in named_tensors(model).items():
+        if name.endswith("norm3.scale"):
+            tensor.data.fill_(CALM)
     pixels, labels = torch.randn(images, 3, size, size).cuda(), torch.randint(0, 1000, (images,)).cuda()
     exact = reference(model, pixels, labels)
     theirs = reference(model, pixels, labels, precision)
     ours = fused(model, pixels, labels, precision)
-    assert abs(ours[0] - exact[0]) <= NO_WORSE * abs(theirs[0] - exact[0]) + 1e-3
+    # A single number may be right by chance: one rounding of the loss is allowed besides.
+    rounding = torch.finfo(HALF[precision]).eps * exact[0]
+    assert abs(ours[0] - exact[0]) <= NO_WORSE * abs(theirs[0] - exact[0]) + rounding
     for found, other, expected in zip(ours[1:], theirs[1:], exact[1:], strict=True):
         assert far(found, expected) <= NO_WORSE * far(other, expected)
 

@@ -106,7 +106,7 @@ def stem(folded, weight, norm):
 
         return walk(_stem, arguments, warps, tiles, 1, folded.device)
 
-    tried = [(64, 4, 2), (64, 8, 2), (64, 4, 1), (128, 4, 1), (64, 4, 3)]
+    tried = [(64, 4, 2), (64, 4, 1), (128, 4, 1), (128, 8, 2)]
     partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
     if y.dtype == torch.float32:
         return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
