@@ -160,7 +160,7 @@ def stem_weight_gradient(gradient, folded):
 
         return walk(_stem_weight_gradient, arguments, warps, tiles, 1, folded.device).sum(0)
 
-    tried = [(64, 4, 2), (64, 4, 3), (128, 4, 2)]
+    tried = [(64, 4, 2), (64, 4, 3), (64, 4, 1)]
     key = count, folded.dtype
     tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
     return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)

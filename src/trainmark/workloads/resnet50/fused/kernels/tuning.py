@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,12 +26,15 @@ def dividing(tiles, outputs, inner, most=MOST_WEIGHTS):
 
 
 class Tuner:
-    """`choose` runs every candidate where the shape is new, and the best of them where it is not."""
+    """`choose` runs every candidate where the shape is new, and the best of them where it is not.
+
+    A candidate is a tile, or the name of a way, which may find that no tile of its kernel fits the device.
+    """
 
     def __init__(self, folder=None):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmark" / "tiles"
         self.folder = Path(folder) if folder else cache
-        self.known = {}
+        self.known, self.said = {}, set()
 
     def choose(self, name, key, candidates, launch, device):
         if device.type != "cuda":
@@ -42,7 +46,9 @@ class Tuner:
         if text not in known:
             known[text] = self._fastest(candidates, launch, device)
             self._keep(place, known)
-        return known[text]
+        chosen, unfit = known[text]
+        self._say(name, key, [way for way in unfit if isinstance(way, str)], chosen)
+        return chosen
 
     def _fastest(self, candidates, launch, device):
         def fits(candidate):
@@ -59,7 +65,15 @@ class Tuner:
             fitting = [each for each, does in zip(candidates, pool.map(fits, candidates)) if does]
         if not fitting:
             raise NotFittingError
-        return min(fitting, key=lambda each: milliseconds(lambda: launch(each)))
+        unfit = [each for each in candidates if each not in fitting]
+        return min(fitting, key=lambda each: milliseconds(lambda: launch(each))), unfit
+
+    def _say(self, name, key, unfit, chosen):
+        """Where a kernel has no tile for this device, its layer is PyTorch's: once for each layer."""
+        if unfit and (name, key) not in self.said:
+            self.said.add((name, key))
+            shape = " × ".join(str(each) for each in key if isinstance(each, int))
+            print("no tile of {} fits this device at {}: {}".format(name, shape, chosen), file=sys.stderr)
 
     def _known(self, place):
         if place not in self.known:
