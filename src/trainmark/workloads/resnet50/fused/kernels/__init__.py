@@ -1,15 +1,10 @@
 """The operations of the passes as kernels in Triton; those that are missing here are PyTorch's."""
 
-from trainmark.workloads.resnet50.fused.kernels.channels import (
-    apply,
-    coefficients,
-    rectified,
-    statistics,
-    sums,
-)
+from trainmark.workloads.resnet50.fused.kernels.channels import apply, rectified
 from trainmark.workloads.resnet50.fused.kernels.gradients import product_gradients
 from trainmark.workloads.resnet50.fused.kernels.head import head_back
 from trainmark.workloads.resnet50.fused.kernels.joining import join
+from trainmark.workloads.resnet50.fused.kernels.norms import coefficients, statistics, sums
 from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
 from trainmark.workloads.resnet50.fused.kernels.product import product
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient

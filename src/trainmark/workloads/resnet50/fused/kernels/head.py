@@ -4,8 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels
 from trainmark.workloads.resnet50.fused.kernels.reading import tile_of
+from trainmark.workloads.resnet50.fused.kernels.walking import strips, tile_shape
 
 
 @triton.jit
@@ -30,8 +30,8 @@ def _head_back(
 def head_back(gradient, onto, images):
     """From the gradient of every image's mean to that of the last block, and its sums."""
     rows, width = onto.value.shape
-    tall, across = channels.tile(width)
-    count = channels.strips(rows, tall, across, width, gradient.device)
+    tall, across = tile_shape(width)
+    count = strips(rows, tall, across, width, gradient.device)
     out = torch.empty_like(onto.value)
     totals = torch.empty(count, width, device=gradient.device, dtype=torch.float32)
     _head_back[(count, width // across)](

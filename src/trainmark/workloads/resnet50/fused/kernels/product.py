@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels import channels, norms, tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, striped, tile_of
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
@@ -60,11 +60,11 @@ def product(x, conv):
 
     def launch(way, norm):
         if way == APART:
-            return channels.statistics(channels.computed(x) @ weight.T, norm)
+            return norms.statistics(channels.computed(x) @ weight.T, norm)
         y, partial = _fused(matrix, (x.factor, x.offset) if rectify else (x, x), conv, rectify)
         if y.dtype == torch.float32:
-            return channels.statistics(y, norm)  # a running mean may lie far away, and float32 would show it
-        return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+            return norms.statistics(y, norm)  # a running mean may lie far away, and float32 would show it
+        return norms.finish_statistics(y, partial, norm, pivot=norm.mean)
 
     key = matrix.shape[0], *weight.shape, rectify, matrix.dtype
     ways = [FUSED, APART] if tuning.dividing(TILES, *weight.shape) else [APART]

@@ -11,6 +11,12 @@ def wide_row(row):
 
 
 @triton.jit
+def from_the_end(tile, rows, BM: tl.constexpr):
+    """What was stored last is still in the cache: who reads a matrix at once begins there."""
+    return tl.cdiv(rows, BM) - 1 - tile
+
+
+@triton.jit
 def tile_of(tile, columns, rows, width: tl.constexpr, BM: tl.constexpr):
     """Where the elements of a tile lie in a matrix, and which of its rows are there."""
     m = tl.arange(0, BM)

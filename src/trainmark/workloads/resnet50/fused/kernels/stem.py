@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels import norms, tuning
 from trainmark.workloads.resnet50.fused.kernels.reading import striped, wide_row
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
 
@@ -109,8 +109,8 @@ def stem(folded, weight, norm):
     tried = [(64, 4, 2), (64, 4, 1), (128, 4, 1), (128, 8, 2)]
     partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
     if y.dtype == torch.float32:
-        return channels.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
-    return channels.finish_statistics(y, partial, norm, pivot=norm.mean)
+        return norms.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
+    return norms.finish_statistics(y, partial, norm, pivot=norm.mean)
 
 
 @triton.jit

@@ -4,12 +4,12 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels
-from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of, wide_row
+from trainmark.workloads.resnet50.fused.kernels.reading import from_the_end, normed, tile_of, wide_row
+from trainmark.workloads.resnet50.fused.kernels.walking import strips, tile_shape
 
 
 @triton.jit
-def spread_row(row, picture_rows, picture_columns):
+def spread_row(row, picture_rows: tl.constexpr, picture_columns: tl.constexpr):
     """Where the row of a picture lies among every second row and column of it, and whether it does."""
     down = row // picture_columns % picture_rows
     right = row % picture_columns
@@ -22,7 +22,7 @@ def spread_row(row, picture_rows, picture_columns):
 
 @triton.jit
 def with_addend(
-    g, addend, tile, c, place, there, picture_rows, picture_columns,
+    g, addend, tile, c, place, there, picture_rows: tl.constexpr, picture_columns: tl.constexpr,
     width: tl.constexpr, adds: tl.constexpr, BM: tl.constexpr,
 ):  # fmt: skip
     """A tile of a gradient and what comes to it by the shortcut."""
@@ -38,14 +38,15 @@ def with_addend(
 @triton.jit
 def _stopped(
     gradient, mixed, units, constant, addend, onto, factor, offset, mean,
-    totals, againsts, rows, picture_rows, picture_columns,
+    totals, againsts, rows, picture_rows: tl.constexpr, picture_columns: tl.constexpr,
     width: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr, mixes: tl.constexpr,
     BM: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(1) * BC + tl.arange(0, BC)
     total = tl.zeros([BM, BC], tl.float32)
     against = tl.zeros([BM, BC], tl.float32)
-    for tile in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
+    for at in tl.range(tl.program_id(0), tl.cdiv(rows, BM), tl.num_programs(0), num_stages=3):
+        tile = from_the_end(at, rows, BM)
         place, there = tile_of(tile, c, rows, width, BM)
         g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32)
         if mixes:
@@ -74,8 +75,8 @@ def _stopped(
 def stopped(gradient, end, mixed=None):
     """In place; the sums are one row from each program. `mixed`: a second part, units and a constant."""
     rows, width = gradient.shape
-    tall, across = channels.tile(width)
-    count = channels.strips(rows, tall, across, width, gradient.device)
+    tall, across = tile_shape(width)
+    count = strips(rows, tall, across, width, gradient.device)
     partial = torch.empty(2, count, width, device=gradient.device, dtype=torch.float32)
     if end.stop or end.adds or mixed:
         _stopped[(count, width // across)](

@@ -20,9 +20,10 @@ MOST_BYTES = 512  # of a row of outputs, since shared memory holds tiles of them
 @triton.jit
 def _together(
     gradient, weight, out, weight_sums,
-    addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows, picture_rows, picture_columns,
-    outputs: tl.constexpr, inputs: tl.constexpr, stop: tl.constexpr, adds: tl.constexpr,
-    exact: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
+    addend, onto, onto_factor, onto_offset, onto_mean, totals, againsts, rows,
+    picture_rows: tl.constexpr, picture_columns: tl.constexpr, outputs: tl.constexpr, inputs: tl.constexpr,
+    stop: tl.constexpr, adds: tl.constexpr, exact: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
     precision: tl.constexpr = "ieee" if exact else "tf32"
     across: tl.constexpr = inputs // BN

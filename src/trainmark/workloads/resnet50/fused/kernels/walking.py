@@ -5,6 +5,9 @@ import functools
 import torch
 
 WARP = 32
+ELEMENTS = 4096  # of a tile
+WIDEST = 128  # channels of a tile
+PROGRAMS = 4  # a multiprocessor, where each walks over many tiles
 _beside = {}
 
 
@@ -49,3 +52,14 @@ def _side_by_side(compiled, warps, device):
         device.max_threads_per_multi_processor // (WARP * warps),
     )
     return max(1, min(room))
+
+
+def tile_shape(channels):
+    across = min(channels, WIDEST)
+    return ELEMENTS // across, across
+
+
+def strips(rows, tall, across, channels, device):
+    """How many programs share the rows, where each keeps its sums to the end."""
+    most = multiprocessors(device) * PROGRAMS // (channels // across)
+    return max(1, min(most, -(-rows // tall)))

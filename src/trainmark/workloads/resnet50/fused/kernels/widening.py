@@ -13,7 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels, tuning
+from trainmark.workloads.resnet50.fused.kernels import channels, norms, tuning
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.terms import Widened
 
@@ -59,5 +59,5 @@ def widen(x, conv, shape=None):
         weight, gram, total, spread, *partial, operand.shape[0],
         outputs, inputs, weight.dtype == torch.float32, side, DEEP,
     )  # fmt: skip
-    numbers = channels.numbers_of(conv.norm, partial, operand.shape[0])
+    numbers = norms.numbers_of(conv.norm, partial, operand.shape[0])
     return Widened(None, *numbers, operand=operand, weight=weight, total=total, spread=spread)

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from trainmark.workloads.resnet50.fused.kernels import channels, stopping, tuning
+from trainmark.workloads.resnet50.fused.kernels import norms, stopping, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of
@@ -172,7 +172,7 @@ def _matrices(totals, product, y, conv, rows):
     _settle[(outputs // FEW,)](
         totals, product, weight, y.spread, y.total, norm.scale, y.deviation, y.mean,
         norm.scale_gradient, norm.bias_gradient, conv.gradient, scaled, own, shift, units,
-        rows, totals.shape[0], outputs, inputs, FEW, 64, channels.MANY,
+        rows, totals.shape[0], outputs, inputs, FEW, 64, norms.MANY,
     )  # fmt: skip
     side = tuning.side(inputs)
     _mix[(inputs // side, inputs // side)](
