@@ -131,10 +131,7 @@ class Step:
         for parameter in norms + others:
             # Left to itself the fused update takes memory as it finds it when the first step overflows.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-        half = HALF.get(opt.precision)
-        self.autocast = contextlib.nullcontext
-        if half is not None:
-            self.autocast = lambda: torch.autocast(device.type, half, cache_enabled=not opt.cuda_graph)
+        self.autocast = autocast_of(opt, device)
         self.static_scale = None if opt.loss_scale == "dynamic" else opt.loss_scale
         self.scaler = torch.amp.GradScaler(
             device.type, init_scale=self.static_scale or 2.0**16, enabled=opt.precision == "amp"
@@ -180,6 +177,14 @@ class Step:
             trust = self.recipe.trust * weights / (length + decay * weights)
             trust = torch.where((weights > 0) & (length > 0), trust, 1.0)
             gradient.add_(parameter, alpha=decay).mul_(self.rate * trust)
+
+
+def autocast_of(opt, device):
+    """In which products take halves, where the precision says so."""
+    half = HALF.get(opt.precision)
+    if half is None:
+        return contextlib.nullcontext
+    return lambda: torch.autocast(device.type, half, cache_enabled=not opt.cuda_graph)
 
 
 def watched(opt, model, device):
@@ -266,7 +271,7 @@ class Training:
     @torch.no_grad()
     def evaluate(self, images, labels):
         self.plain.eval()
-        with self.update.autocast():
+        with autocast_of(self.opt, self.device)():
             best = self.plain(images).topk(5).indices
         self.plain.train()
         right = best == labels[:, None]

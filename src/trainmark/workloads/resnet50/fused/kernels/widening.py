@@ -29,12 +29,21 @@ def _spread(
     n = tl.program_id(1) * SIDE + tl.arange(0, SIDE)
     i = tl.arange(0, DEEP)
     here = tl.load(total + n)
+    # No covariance is larger than the largest square: by it, halves hold them all.
+    unit = tl.max(tl.load(gram + tl.arange(0, inputs) * (inputs + 1)), axis=0)
+    unit = tl.maximum(unit, 1e-30)
     acc = tl.zeros([SIDE, SIDE], tl.float32)
     for at in range(0, inputs, DEEP):
-        w = tl.load(weight + k[:, None] * inputs + (at + i)[None, :]).to(tl.float32)
+        w = tl.load(weight + k[:, None] * inputs + (at + i)[None, :])
         g = tl.load(gram + (at + i)[:, None] * inputs + n[None, :])
-        g -= tl.load(total + at + i)[:, None] * (here / rows)[None, :]
-        acc = tl.dot(w, g, acc, input_precision="ieee" if exact else "tf32x3")
+        g = (g - tl.load(total + at + i)[:, None] * (here / rows)[None, :]) / unit
+        if exact:
+            acc = tl.dot(w, g, acc, input_precision="ieee")
+        else:  # in two halves, of which the second is what the first has rounded away
+            half = g.to(w.dtype)
+            acc = tl.dot(w, half, acc)
+            acc = tl.dot(w, (g - half.to(tl.float32)).to(w.dtype), acc)
+    acc *= unit
     place = k[:, None] * inputs + n[None, :]
     tl.store(spread + place, acc)
     w = tl.load(weight + place).to(tl.float32)

@@ -74,9 +74,10 @@ def _mix(
         c = at + k
         one = tl.load(weight + c[:, None] * inputs + i[None, :]).to(tl.float32)
         one *= (tl.load(own + c) / unit)[:, None]
-        two = tl.load(weight + c[:, None] * inputs + j[None, :]).to(tl.float32)
-        acc = tl.dot(tl.trans(one), two, acc, input_precision="ieee" if exact else "tf32")
-        moved += tl.load(shift + c)[:, None] * two
+        two = tl.load(weight + c[:, None] * inputs + j[None, :])
+        acc = tl.dot(tl.trans(one.to(two.dtype)), two, acc, input_precision="ieee" if exact else "tf32")
+        if tl.program_id(0) == 0:
+            moved += tl.load(shift + c)[:, None] * two.to(tl.float32)
     tl.store(mixing + i[:, None] * inputs + j[None, :], acc.to(mixing.dtype.element_ty))
     if tl.program_id(0) == 0:
         tl.store(constant + j, tl.sum(moved, axis=0))
