@@ -2,13 +2,15 @@
 
 import os
 import shlex
+import time
 from dataclasses import replace
 
 import pytest
 from small_jobs import HANG_GUARD_SECONDS, carry_out, left_running, printed, python_job, shell_job
 
+from trainmark.launch.job import Exited, Loss
 from trainmark.launch.outcome import Cause
-from trainmark.launch.watch import Limits, SignsOfLife
+from trainmark.launch.watch import Limits, SignsOfLife, watch
 
 SILENT_AFTER_TWO = Limits(trial=HANG_GUARD_SECONDS, silence=2.0)
 STEPPING = """
@@ -98,3 +100,41 @@ def test_an_error_while_watching_leaves_nothing_running(tmp_path, launcher):
     with pytest.raises(RuntimeError, match="the display broke"):
         carry_out(launcher, job, stop_asked=broken)
     assert left_running(job) == []
+
+
+class TwoNodes:
+    """A session whose first rank falls at once, and whose other node is found to be gone a while later."""
+
+    def __init__(self, gone_after):
+        self.began, self.gone_after = time.monotonic(), gone_after
+        self.told = [Exited(0, 1)]
+
+    def exits(self, timeout):
+        time.sleep(timeout)
+        told, self.told = self.told, []
+        return told
+
+    def node_of(self, rank):
+        return f"node{rank}"
+
+    def lost(self):
+        gone = time.monotonic() - self.began > self.gone_after
+        return Loss("node1", "its connection was lost") if gone else None
+
+    def doubtful(self):
+        return False
+
+    def stop(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [("connection closed by peer", Cause.NODE_LOST), ("ValueError: no", Cause.RANK_FAILED)],
+)
+def test_a_rank_that_lost_its_peer_is_not_blamed_before_the_peers_node_is_missed(tmp_path, said, cause):
+    job = python_job(tmp_path, "", ranks=2)
+    job.log(0).parent.mkdir(exist_ok=True)
+    job.log(0).write_text(said)
+    ending = watch(TwoNodes(gone_after=4.0), job, Limits(), lambda: False, lambda: None)
+    assert ending.cause is cause
