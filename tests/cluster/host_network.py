@@ -86,6 +86,10 @@ class HostNetwork:
     def up(self, index: int) -> None:
         must(self.ip, "link", "set", self.cable(index), "up")
 
+    def forget(self, enter: list[str]) -> None:
+        """Whom a host could not reach: else it holds on to that for a while after the cable is back."""
+        must(*enter, self.ip, "neighbour", "flush", "dev", "eth0")
+
     def slow(self, index: int, enter: list[str], ms: float, loss: float) -> None:
         """Delay what goes to the host, and lose some of it: by the kernel if it can, else by a relay."""
         self.quicken(index)
