@@ -105,10 +105,7 @@ class Passes:
         y2 = ops.statistics(ops.convolution(x1, block.second.weight, shape, block.stride), block.second.norm)
         y3 = ops.widen(y2, block.third)
         if block.shortcut:
-            if block.stride == 1:
-                shortcut = ops.widen(x, block.shortcut)
-            else:
-                shortcut = ops.widen(x.value, block.shortcut, shape)
+            shortcut = ops.widen(x, block.shortcut, shape if block.stride == 2 else None)
         else:
             shortcut = x.value
         self.kept.append(Kept(block, shape, x, y1, x1, y2))

@@ -78,8 +78,3 @@ class Slope:
     own: torch.Tensor
     rest: torch.Tensor
     rectify: bool = False
-
-    def matrices(self):
-        """What a kernel needs to compute it."""
-        norm = self.norm
-        return self.upper, norm.raw, self.by, self.own, self.rest, norm.factor, norm.offset

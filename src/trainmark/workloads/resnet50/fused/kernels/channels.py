@@ -87,6 +87,7 @@ def _summed(
 
 def summed(x, shape=None):
     """The value of an operand, or of every second row and column of its pictures; and the sum of its rows."""
+    x = x.value if isinstance(x, Joined) else x
     rectifies = isinstance(x, Normed)
     source, numbers = (x.raw, (x.factor, x.offset)) if rectifies else (x, (x, x))
     channels = source.shape[1]

@@ -43,10 +43,20 @@ def _added_up(one, two, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: 
 
 
 @triton.jit
+def added(partial, c, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
+    """The same, of one kind of sums."""
+    p = tl.arange(0, BP)
+    total = tl.zeros([BP, BC], tl.float32)
+    for start in range(0, count, BP):
+        place = (start + p)[:, None] * channels + c[None, :]
+        total += tl.load(partial + place, mask=(start + p < count)[:, None], other=0.0)
+    return tl.sum(total, axis=0)
+
+
+@triton.jit
 def _add_up(partial, out, count, channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr):
     c = tl.program_id(0) * BC + tl.arange(0, BC)
-    total, _ = _added_up(partial, partial, c, count, channels, BC, BP)
-    tl.store(out + c, total)
+    tl.store(out + c, added(partial, c, count, channels, BC, BP))
 
 
 def added_up(partial):
@@ -132,17 +142,23 @@ def _sums(
 
 
 @triton.jit
+def slope_of(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows):
+    """By what a gradient, and what the norm read, go into a slope; both gradients of the norm are stored."""
+    deviation = tl.load(deviations + c)
+    tl.store(bias_gradient + c, t)
+    tl.store(scale_gradient + c, a * deviation)
+    by = tl.load(scale + c) * deviation
+    return by, -by * deviation * deviation * a / rows
+
+
+@triton.jit
 def _finish_sums(
     totals, againsts, scale, deviations, mean, scale_gradient, bias_gradient, out, rows, count,
     channels: tl.constexpr, BC: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
     t, a = _added_up(totals, againsts, c, count, channels, BC, BP)
-    deviation = tl.load(deviations + c)
-    by = tl.load(scale + c) * deviation
-    own = -by * deviation * deviation * a / rows
-    tl.store(bias_gradient + c, t)
-    tl.store(scale_gradient + c, a * deviation)
+    by, own = slope_of(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows)
     tl.store(out + c, by)
     tl.store(out + channels + c, own)
     tl.store(out + 2 * channels + c, -by * t / rows - own * tl.load(mean + c))

@@ -10,6 +10,7 @@ import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels import norms, stopping, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
+from trainmark.workloads.resnet50.fused.kernels.norms import added, slope_of
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
 from trainmark.workloads.resnet50.fused.kernels.reading import normed, tile_of
 from trainmark.workloads.resnet50.fused.kernels.walking import walk
@@ -29,23 +30,14 @@ def _settle(
     unit = tl.maximum(unit, 1e-30)
     k = tl.program_id(0) * FEW + tl.arange(0, FEW)
     n = tl.arange(0, SIDE)
-    p = tl.arange(0, MANY)
-    t = tl.zeros([MANY, FEW], tl.float32)
-    for start in range(0, count, MANY):
-        place = (start + p)[:, None] * outputs + k[None, :]
-        t += tl.load(sums + place, mask=(start + p < count)[:, None], other=0.0)
-    t = tl.sum(t, axis=0)
+    t = added(sums, k, count, outputs, FEW, MANY)
     a = tl.zeros([FEW, SIDE], tl.float32)
     for at in range(0, inputs, SIDE):
         place = k[:, None] * inputs + (at + n)[None, :]
         v = tl.load(product + place) - (t / rows)[:, None] * tl.load(total + at + n)[None, :]
         a += v * tl.load(weight + place).to(tl.float32)
     a = tl.sum(a, axis=1)
-    deviation = tl.load(deviations + k)
-    by = tl.load(scale + k) * deviation
-    of_own = -by * deviation * deviation * a / rows
-    tl.store(bias_gradient + k, t)
-    tl.store(scale_gradient + k, a * deviation)
+    by, of_own = slope_of(k, t, a, scale, deviations, scale_gradient, bias_gradient, rows)
     tl.store(own + k, of_own)
     tl.store(shift + k, by * t / rows + of_own * tl.load(mean + k))
     for at in range(0, inputs, SIDE):
