@@ -66,7 +66,7 @@ def _run(path: Path, as_json: bool) -> int:
 
 
 def _trial(trials: Path, name: str, as_json: bool) -> int:
-    from trainmark.runner.trial import tail
+    from trainmark.launch.log_tail import tail
     from trainmark.store.files import StoreError
     from trainmark.store.overview import trial_row
     from trainmark.store.trial import FIGURE, read_trial

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.launch.job import Job, Session
+from trainmark.launch.log_tail import tail
 from trainmark.launch.outcome import LOST_PEER, Cause, Ending
 
 TICK_SECONDS = 0.2
@@ -15,7 +16,6 @@ TICK_SECONDS = 0.2
 LAST_WORDS_SECONDS = 2.0
 # And this long where the one has only lost a peer: connections close before their node is known to be gone.
 LOST_PEER_SECONDS = 10.0
-LAST_LINES_BYTES = 4096
 STACKS_SECONDS = 1.0
 # The probe holds events back for up to 0.25 s, so two ranks that stop together seem this far apart.
 TOGETHER_SECONDS = 0.5
@@ -63,8 +63,8 @@ def watch(
                 return ending(Cause.AGENT_LOST if loss.node is None else Cause.NODE_LOST)
             # A rank that fails because another's node has just gone is not to blame for it.
             if culprit is not None and failed_at is not None and not session.doubtful():
-                several = len({session.node_of(rank) for rank in exits}) > 1
-                if now - failed_at > _patience(job.log(culprit), now - failed_at, several):
+                patient = now - failed_at <= LOST_PEER_SECONDS and _lost_elsewhere(session, job, culprit)
+                if now - failed_at > LAST_WORDS_SECONDS and not patient:
                     return ending(Cause.RANK_FAILED, culprit)
             if stop_asked():
                 return ending(Cause.STOPPED)
@@ -79,17 +79,10 @@ def watch(
         session.stop()
 
 
-def _patience(log: Path, waited: float, several_nodes: bool) -> float:
-    """How long to wait after a rank has failed, by what it said at the end."""
-    if not several_nodes or waited <= LAST_WORDS_SECONDS:
-        return LAST_WORDS_SECONDS
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, _size(log) - LAST_LINES_BYTES))
-            last = file.read().decode(errors="replace")
-    except OSError:
-        return LAST_WORDS_SECONDS
-    return LOST_PEER_SECONDS if LOST_PEER.search(last) else LAST_WORDS_SECONDS
+def _lost_elsewhere(session: Session, job: Job, rank: int) -> bool:
+    """It fell because it lost a peer, which may have been on a node of its own."""
+    nodes = {session.node_of(each) for each in range(job.world_size)}
+    return len(nodes) > 1 and bool(LOST_PEER.search(tail(job.log(rank))))
 
 
 class SignsOfLife:

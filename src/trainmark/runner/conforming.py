@@ -13,12 +13,12 @@ from trainmark.conform.verdict import Check, Verdict, code_digest, compared
 from trainmark.errors import UserError
 from trainmark.launch.job import Job
 from trainmark.launch.local import LocalLauncher
+from trainmark.launch.log_tail import tail
 from trainmark.launch.outcome import Cause, Outcome, judge
 from trainmark.launch.watch import Limits, watch
 from trainmark.runner.ask import Question, ask
 from trainmark.runner.code import keep_code
 from trainmark.runner.interpreter import Interpreter
-from trainmark.runner.trial import tail
 from trainmark.suite.workloads import module
 from trainmark.workloads.resnet50.shared import conformance
 

@@ -13,13 +13,13 @@ from typing import Any
 
 from trainmark.events import Event, Mark, RunStart, stream
 from trainmark.launch.job import Job, Launcher
+from trainmark.launch.log_tail import tail
 from trainmark.launch.node import NodeError
 from trainmark.launch.outcome import Outcome, judge
 from trainmark.launch.watch import Limits, watch
 from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, point
 from trainmark.readers import nccl_tests
 from trainmark.runner.code import keep_code
-from trainmark.runner.trial import tail
 from trainmark.suite.topology import Topology
 from trainmark.workloads.fabric.repetition import PATIENCE
 from trainmark.workloads.fabric.schedule import rounds

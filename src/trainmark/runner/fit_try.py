@@ -13,11 +13,12 @@ from trainmark.environments.place import home
 from trainmark.events import Step, stream
 from trainmark.launch.job import Job
 from trainmark.launch.local import LocalLauncher
+from trainmark.launch.log_tail import tail
 from trainmark.launch.outcome import Judgement, Outcome, judge
 from trainmark.launch.watch import Limits, watch
 from trainmark.measure.fit import Try
 from trainmark.runner.code import keep_code
-from trainmark.runner.trial import require_room, tail
+from trainmark.runner.trial import require_room
 from trainmark.suite.workloads import module
 
 WORKLOAD = "resnet50"

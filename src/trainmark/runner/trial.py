@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from trainmark.events import DeviceSample, Event, RunStart, stream
 from trainmark.launch.job import Job, Launcher, Loss
+from trainmark.launch.log_tail import tail
 from trainmark.launch.node import NodeError
 from trainmark.launch.outcome import Cause, Ending, Judgement, Outcome, judge
 from trainmark.launch.secret import without_secrets
@@ -37,10 +37,8 @@ from trainmark.suite.plan import Trial
 from trainmark.system.available import known_peak_flops
 from trainmark.system.sampler import Sampler
 
-TAIL_BYTES = 16384
 # Less than this and a trial cannot even leave its record.
 ROOM_BYTES = 1 << 20
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[^\n\t\x20-\x7e\x85\xa0-\U0010ffff]")
 
 
 @dataclass(frozen=True)
@@ -220,14 +218,3 @@ def keep_events(folder: Path, events: Sequence[Event]) -> None:
 
 def _samples(path: Path) -> list[Any]:
     return list(stream.read(path)) if path.exists() else []
-
-
-def tail(log: Path) -> str:
-    """The end of a log as plain text: what a terminal would obey is taken out."""
-    try:
-        with log.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - TAIL_BYTES))
-            return CONTROL.sub("", file.read().decode("utf-8", "replace").replace("\r", "\n"))
-    except OSError:
-        return ""
