@@ -22,6 +22,7 @@ from matrices import (  # noqa: E402
 )
 
 from trainmark.workloads.resnet50.fused import twins  # noqa: E402
+from trainmark.workloads.resnet50.fused.beside import AT_ONCE  # noqa: E402
 from trainmark.workloads.resnet50.fused.terms import Joined, Slope  # noqa: E402
 
 KINDS = [torch.float32, torch.float16]
@@ -100,7 +101,7 @@ def test_both_gradients_of_a_product_with_the_sums_of_its_norms(
     s = slope(outputs, kind, rectify=added == "nothing")
     conv = convolution(outputs, inputs, kind)
     onto = None if operand == "a matrix" else x
-    (found, expected), given = both("product_gradients", s, x, conv, onto, addend, spread)
+    (found, expected), given = both("product_gradients", s, x, conv, AT_ONCE, onto, addend, spread)
     assert_same(given[0][2].gradient, given[1][2].gradient, kind)
     assert_same(found[0], expected[0], kind)
     if isinstance(x, Joined):

@@ -217,7 +217,8 @@ class CapturedStep:
                 step(self.images, self.labels)
         torch.cuda.current_stream().wait_stream(side)
         self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
+        # Before what a step has on a stream beside: that only fills the gaps.
+        with torch.cuda.graph(self.graph, stream=torch.cuda.Stream(priority=-1)):
             self.loss = step(self.images, self.labels)
 
     def __call__(self, images, labels):

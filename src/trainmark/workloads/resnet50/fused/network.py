@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
+from trainmark.workloads.resnet50.fused.beside import AT_ONCE
 from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Normed, Slope
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -74,11 +75,14 @@ def network(parameters):
 
 
 class Passes:
-    """One batch forward and backward; `operations` are the kernels or their twins."""
+    """One batch forward and backward; `operations` are the kernels or their twins.
 
-    def __init__(self, parameters, operations):
+    Gradients of weights for which nothing else waits are left to `beside`.
+    """
+
+    def __init__(self, parameters, operations, beside=AT_ONCE):
         self.stem, self.blocks = network(parameters)
-        self.ops = operations
+        self.ops, self.beside = operations, beside
         self.kind = parameters.half.dtype
         self.kept = []
 
@@ -114,17 +118,21 @@ class Passes:
     def backward(self, gradient):
         """From the gradient of every image's mean; yields a block when its gradients are there."""
         upper, sums = self.ops.head_back(gradient, self.last, self.images)
-        onto = self.last
+        onto, before = self.last, None
         while self.kept:
             seen = self.kept.pop()
             upper, sums = self.back_through(seen, onto, upper, sums)
-            onto = seen.x
-            yield seen.block
+            self.beside.turn()
+            if before:
+                yield before
+            onto, before = seen.x, seen.block
         behind = self.slope(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
         raw = self.ops.pool_back(behind, self.which, self.stem_shape)
         folded = self.ops.stem_weight_gradient(raw, self.folded)
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
+        self.beside.turn()
+        yield before
         yield self.stem
 
     def back_through(self, seen, joined, upper, totals):
@@ -132,13 +140,13 @@ class Passes:
         ops, block, y1, y2 = self.ops, seen.block, seen.y1, seen.y2
         upper2, sums2 = ops.widen_back(upper, totals, joined.norm, block.third, onto=y2)
         raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2))
-        upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride)
+        upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride, self.beside)
         s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
         addend, spread = upper, None
         if block.shortcut:
             addend, _ = ops.widen_back(upper, totals, joined.shortcut, block.shortcut)
             spread = seen.shape if block.stride == 2 else None
-        return ops.product_gradients(s1, seen.x, block.first, onto=seen.x, addend=addend, spread=spread)
+        return ops.product_gradients(s1, seen.x, block.first, self.beside, seen.x, addend, spread)
 
     def slope(self, upper, x, norm, sums, rectify=False, rows=None):
         coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])

@@ -5,6 +5,7 @@ import torch.distributed as dist
 from torch.nn import functional as F
 
 from trainmark.workloads.resnet50.fused import operations
+from trainmark.workloads.resnet50.fused.beside import beside
 from trainmark.workloads.resnet50.fused.network import Passes
 from trainmark.workloads.resnet50.fused.parameters import Parameters
 from trainmark.workloads.resnet50.shared import gradient_clock, options
@@ -42,7 +43,7 @@ class Step:
         self.model, self.recipe, self.ranks = model, opt.recipe, opt.world_size
         self.parameters = Parameters(model, HALF.get(opt.precision, torch.float32))
         self.ops = operations.chosen(device)
-        self.passes = Passes(self.parameters, self.ops)
+        self.passes = Passes(self.parameters, self.ops, beside(device))
         self.rate, self.kept = torch.zeros((), device=device), torch.ones((), device=device)
         self.scaler = LossScale(opt, device)
         self.gradient_clock = gradient_clock.Untimed()

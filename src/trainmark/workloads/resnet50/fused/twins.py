@@ -6,6 +6,7 @@ Sums and products are taken in float32 or better; what is stored is rounded to t
 import torch
 from torch.nn import functional as F
 
+from trainmark.workloads.resnet50.fused.beside import AT_ONCE
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed, Slope, Widened
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -103,15 +104,15 @@ def sums(upper, x, rectify=False):
     return upper.sum(0), (upper * (wide(x.raw) - x.mean)).sum(0)
 
 
-def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
-    """Both gradients of a product; that of the weights goes to its place.
+def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
+    """Both gradients of a product; that of the weights goes to its place, in time.
 
     The operand's is stopped by its own ReLU, and comes with the sums that its norm or its block needs.
     `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
     lie among these.
     """
     gradient, kind = wide(apply(s)), conv.weight.dtype
-    conv.gradient.copy_(gradient.T @ wide(value(x)))
+    beside.begin(lambda: conv.gradient.copy_(gradient.T @ wide(value(x))))
     out = gradient @ wide(conv.weight)
     if addend is not None:
         out += wide(addend if spread is None else spread_rows(addend, spread))
@@ -124,7 +125,7 @@ def widen_back(upper, totals, y, conv, onto=None):
     """Both gradients of what widened, where `totals` are the sums of `upper`."""
     _, against = sums(upper, y)
     numbers = coefficients((totals, against), conv.norm, y, upper.shape[0])
-    return product_gradients(Slope(upper, y, *numbers), y.operand, conv, onto=onto)
+    return product_gradients(Slope(upper, y, *numbers), y.operand, conv, AT_ONCE, onto)
 
 
 def stopped(out, onto, kind):
@@ -219,24 +220,17 @@ def convolution(x, weight, shape, stride):
     return matrix(out)
 
 
-def convolution_back(gradient, x, conv, shape, stride):
-    """The gradient of its operand; that of its weights is put in its place."""
+def convolution_back(gradient, x, conv, shape, stride, beside):
+    """The gradient of its operand; that of its weights is put in its place, in time."""
     small = shape[0], -(-shape[1] // stride), -(-shape[2] // stride)
-    operand, weights, _ = torch.ops.aten.convolution_backward(
-        picture(gradient, small),
-        picture(x, shape),
-        conv.weight,
-        None,
-        [stride, stride],
-        [1, 1],
-        [1, 1],
-        False,
-        [0, 0],
-        1,
-        [True, True, False],
-    )
-    conv.gradient.copy_(weights)
-    return matrix(operand)
+    pictures = picture(gradient, small), picture(x, shape)
+
+    def back(*wanted):
+        geometry = [stride, stride], [1, 1], [1, 1], False, [0, 0], 1
+        return torch.ops.aten.convolution_backward(*pictures, conv.weight, None, *geometry, [*wanted, False])
+
+    beside.begin(lambda: conv.gradient.copy_(back(False, True)[1]))
+    return matrix(back(True, False)[0])
 
 
 def picture(rows, shape):

@@ -1,5 +1,6 @@
 """Both gradients of a 1×1 convolution, by the way that is fastest for its shape on this device."""
 
+from trainmark.workloads.resnet50.fused.beside import AT_ONCE
 from trainmark.workloads.resnet50.fused.kernels import channels, stopping, together, tuning
 from trainmark.workloads.resnet50.fused.kernels.ending import Ending
 from trainmark.workloads.resnet50.fused.kernels.product import multiply
@@ -7,26 +8,28 @@ from trainmark.workloads.resnet50.fused.kernels.product import multiply
 TOGETHER, APART = "together", "apart"
 
 
-def product_gradients(s, x, conv, onto=None, addend=None, spread=None):
-    """That of the weights goes to its place; returned is the operand's, with the sums that follow."""
+def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
+    """That of the weights goes to its place, in time; given is the operand's, with the sums that follow."""
     end = Ending(onto, addend, spread)
     gradient = channels.apply(s)
 
-    def launch(way):
+    def launch(way, beside=AT_ONCE):
         if way == TOGETHER:
             return together.together(gradient, conv, end)
-        return _apart(gradient, x, conv, end)
+        return _apart(gradient, x, conv, end, beside)
 
     weight = conv.weight
     key = s.upper.shape[0], *weight.shape, type(x).__name__, end.stop, end.adds, weight.dtype
     # In one pass, the operand is also what stops its gradient.
     ways = [TOGETHER, APART] if onto is x and together.candidates(weight) else [APART]
-    out, partial = launch(tuning.tuner.choose("product_gradients", key, ways, launch, weight.device))
+    way = tuning.tuner.choose("product_gradients", key, ways, launch, weight.device)
+    out, partial = launch(way, beside)
     return out, end.sums(partial)
 
 
-def _apart(gradient, x, conv, end):
+def _apart(gradient, x, conv, end, beside):
     """The products are the library's."""
-    multiply(gradient.T, channels.computed(x), conv.gradient)
+    operand = channels.computed(x)
+    beside.begin(lambda: multiply(gradient.T, operand, conv.gradient))
     out = gradient @ conv.weight
     return out, stopping.stopped(out, end)
