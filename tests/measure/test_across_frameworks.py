@@ -27,8 +27,8 @@ def test_a_share_is_of_the_fastest_and_has_the_interval_of_a_ratio():
     assert other.share.interval.confidence >= 0.95
 
 
-@pytest.mark.parametrize("name", ["framework_version", "layout"])
-def test_frameworks_may_differ_in_version_and_layout(name):
+@pytest.mark.parametrize("name", ["framework_version", "layout", "compiler"])
+def test_frameworks_may_differ_in_version_layout_and_compiler(name):
     assert contests([*_results("a", **{name: "x"}), *_results("b", **{name: "y"})])
 
 
@@ -36,7 +36,7 @@ def test_frameworks_may_differ_in_version_and_layout(name):
     "change",
     [
         {"precision": "bf16"}, {"loss_scale": "128"}, {"batch_per_device": 7}, {"image_size": 96},
-        {"device": "other"}, {"data": "synthetic-host"}, {"compiler": "compile"}, {"threads": 3},
+        {"device": "other"}, {"data": "synthetic-host"}, {"threads": 3},
         {"variant": "mine"}, {"workload": "bert"},
     ],
     ids=lambda change: next(iter(change)),
@@ -47,6 +47,10 @@ def test_frameworks_that_differ_in_anything_else_are_not_compared(change):
 
 def test_one_framework_in_two_layouts_is_no_contest():
     assert contests([*_results("a", layout="NCHW"), *_results("a", layout="NHWC")]) == ()
+
+
+def test_our_own_fused_step_is_no_frameworks_entrant():
+    assert contests([*_results("a", compiler="fused+cuda-graph"), *_results("b")]) == ()
 
 
 def test_a_program_of_no_framework_is_in_no_contest():

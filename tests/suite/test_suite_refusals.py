@@ -47,8 +47,9 @@ def test_every_field_refuses_a_wrong_value_with_its_line_and_its_name(key, value
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("compile: 'yes'", "takes true or false, not 'yes'"),
-        ("compile: 1", "takes true or false, not 1"),
+        ("compile: 'yes'", "takes true, false, auto or reduce-overhead, not 'yes'"),
+        ("compile: 1", "takes true, false, auto or reduce-overhead, not 1"),
+        ("cuda_graph: [maybe]", "takes true, false or auto, not 'maybe'"),
         ("batch_per_device: '32'", "takes a whole number from 1 up, not '32'"),
         ("batch_per_device: 32.0", "takes a whole number from 1 up, not 32.0"),
         ("batch_per_device: yes", "takes a whole number from 1 up, not True"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from trainmark.measure.figure import Interval, Ratio, Result
 from trainmark.measure.intervals import ratio_interval
 from trainmark.measure.key import Key
+from trainmark.measure.light import is_fused
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Entrant:
 class Contest:
     """One case in two frameworks or more, the fastest first at each topology.
 
-    `key` is what they share: framework, version and layout may differ, for not every framework has both
-    layouts; all else must agree. It says one device, whatever the entrants have.
+    `key` is what they share: framework, version, layout and compiler may differ, for not every framework has
+    both layouts, and each compiles in its own way; all else must agree. It says one device, whatever the
+    entrants have. Our own fused step is no framework's.
     """
 
     key: Key
@@ -41,7 +43,7 @@ def contests(results: Sequence[Result]) -> tuple[Contest, ...]:
     """In the order in which their first results appear; what one framework ran alone is in none."""
     cases: dict[Key, list[Result]] = {}
     for result in results:
-        if result.key.framework is not None:
+        if result.key.framework is not None and not is_fused(result.key):
             cases.setdefault(_shared(result.key), []).append(result)
     return tuple(Contest(key, _entrants(case)) for key, case in cases.items() if _frameworks(case) > 1)
 
@@ -65,7 +67,8 @@ def _share(result: Result, best: Result) -> Ratio:
 
 
 def _shared(key: Key) -> Key:
-    return replace(key, framework=None, framework_version=None, layout=None, nodes=1, devices_per_node=1)
+    alone = replace(key, nodes=1, devices_per_node=1)
+    return replace(alone, framework=None, framework_version=None, layout=None, compiler=None)
 
 
 def _frameworks(results: Sequence[Result]) -> int:

@@ -12,7 +12,7 @@ from trainmark.report.words import Lang, doubt_name, words
 Cell = Callable[[FrameworkRow], str]
 RIGHT_ALIGNED = frozenset({"throughput", "n", "memory", "first_step", "settling"})
 # Columns in which a run may have nothing to say at all.
-OPTIONAL = frozenset({"best_published", "doubts"})
+OPTIONAL = frozenset({"compiler", "best_published", "doubts"})
 
 
 def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
@@ -22,6 +22,7 @@ def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
         "placed": lambda row: row.result.key.topology,
         "framework": lambda row: " ".join(filter(None, (row.name, row.result.key.framework_version))),
         "layout": lambda row: row.result.key.layout or number.MISSING,
+        "compiler": lambda row: row.result.key.compiler or "",
         "throughput": lambda row: number.throughput(row.result.throughput),
         "interval": lambda row: number.interval(row.result.interval),
         "n": lambda row: str(row.result.n),

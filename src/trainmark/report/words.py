@@ -96,6 +96,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "placed": ("topology", "拓扑"),
     "framework": ("framework", "框架"),
     "layout": ("layout", "布局"),
+    "compiler": ("compiler", "编译"),
     "share": ("share of the fastest", "占最快者之比"),
     "fastest": ("fastest", "最快"),
     "settling": ("settled after (steps)", "稳定所需步数"),
@@ -108,10 +109,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "not_checked": ("not checked", "未检查"),
     "differs": ("{framework} is not conformant: {differs}", "{framework} 不一致：{differs}"),
     "method_frameworks": (
-        "Frameworks are compared where all else in the key is equal but version and layout. Conformance says"
-        " whether a framework was found to train the same model as the reference: what is not conformant, or"
-        " not checked, may be fast because it does something else.",
-        "仅当除版本与布局外其余条件全部相同时，才对不同框架进行比较。一致性表示该框架是否与参考实现训练同一模型："
+        "Frameworks are compared where all else in the key is equal but version, layout and compiler."
+        " Conformance says whether a framework was found to train the same model as the reference: what is"
+        " not conformant, or not checked, may be fast because it does something else.",
+        "仅当除版本、布局与编译外其余条件全部相同时，才对不同框架进行比较。一致性表示该框架是否与参考实现训练同一模型："
         "不一致或未检查的框架，其速度可能来自所做之事不同。",
     ),
     "finish": ("Time to train", "训练时间"),

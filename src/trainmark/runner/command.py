@@ -50,6 +50,7 @@ def arguments(case: Case) -> tuple[str, ...]:
         "--loss-scale": case.loss_scale,
         "--layout": case.layout,
         "--engine": case.engine if case.engine != "stock" else None,
+        "--compile": (case.compile if isinstance(case.compile, str) else "default") if case.compile else None,
         "--data": case.data,
         "--image-size": str(case.image_size),
         "--recipe": case.recipe if case.recipe != STANDARD_RECIPE else None,
@@ -60,10 +61,9 @@ def arguments(case: Case) -> tuple[str, ...]:
         "--steps": None if case.course else str(case.rules.steps),
         "--epochs": case.course and case.course.epochs and str(case.course.epochs),
     }
-    flags = [name for name, on in (("--compile", case.compile), ("--cuda-graph", case.cuda_graph)) if on]
     lines = [("--until", f"{name}={share:g}") for name, share in (case.course.until if case.course else ())]
     given = [pair for pair in (*words.items(), *lines) if pair[1] is not None]
-    return (*(str(word) for pair in given for word in pair), *flags)
+    return (*(str(word) for pair in given for word in pair), *(["--cuda-graph"] if case.cuda_graph else []))
 
 
 def course_arguments(case: Case, seed: int, checkpoints: Path) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from trainmark.runner.ask import Question, ask
 from trainmark.runner.fit_try import WORKLOAD, Setting, StoppedError, arguments, tried
 from trainmark.runner.interpreter import Interpreter
 from trainmark.runner.interrupts import Interrupts
-from trainmark.suite.layout import PREFERRED
+from trainmark.suite.fastest import PREFERRED
 from trainmark.suite.workloads import module
 from trainmark.system.available import Inventory
 from trainmark.system.host import read_host

@@ -67,7 +67,7 @@ def arguments(setting: Setting, batch: int) -> tuple[str, ...]:
     return (
         *("--device", setting.device, "--precision", setting.precision, "--layout", setting.layout),
         *("--image-size", str(setting.image_size), "--batch", str(batch), "--steps", str(STEPS)),
-        *(("--compile",) if setting.compile else ()),
+        *(("--compile", "default") if setting.compile else ()),
         *(("--memory-cap", str(setting.cap)) if setting.cap else ()),
     )
 

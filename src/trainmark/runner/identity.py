@@ -11,7 +11,8 @@ from trainmark.suite.model import STANDARD_RECIPE, Case
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
-    engines = ("fused", case.engine == "fused"), ("compile", case.compile), ("cuda-graph", case.cuda_graph)
+    compiled = case.compile if isinstance(case.compile, str) else "compile"
+    engines = ("fused", case.engine == "fused"), (compiled, case.compile), ("cuda-graph", case.cuda_graph)
     return Key(
         workload=case.workload_name,
         framework=case.framework,

@@ -10,7 +10,7 @@ from trainmark.environments import python_of
 from trainmark.runner.ask import Answers, Question, ask
 from trainmark.runner.command import arguments, interpreter
 from trainmark.runner.interpreter import Interpreter
-from trainmark.suite.layout import choices
+from trainmark.suite.fastest import choices
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan, Skip
 from trainmark.suite.workloads import module
@@ -28,37 +28,40 @@ Ask = Callable[[Interpreter, str, Sequence[Question]], Answers]
 
 
 def preflight(plan: Plan, ask: Ask = ask) -> Preflight:
-    """One process per interpreter and framework answers for all of its cases, in every layout they allow."""
+    """One process per interpreter and framework answers for all of its cases, in every way they allow."""
     groups: dict[tuple[Interpreter, str], list[Case]] = {}
     for case in plan.cases:
         if not isinstance(case.workload, Command):
             key = (interpreter(case), module(case.workload, str(case.framework)))
             groups.setdefault(key, []).append(case)
     facts: dict[str, dict[str, Any]] = {}
-    settled: dict[str, Case | Skip] = {}
+    settled: dict[Case, Case | Skip] = {}
     for (python, program), cases in groups.items():
         asked = [choices(case) for case in cases]
         known, reasons = _ask(ask, python, program, [choice for each in asked for choice in each])
         answers = iter(reasons)
         for case, each in zip(cases, asked, strict=True):
-            found = settled[case.slug] = _settle(case, each, [next(answers) for _ in each])
+            found = settled[case] = _settle(case, each, [next(answers) for _ in each])
             facts[(found.case if isinstance(found, Skip) else found).slug] = known
-    outcomes = [settled.get(case.slug, case) for case in plan.cases]
+    outcomes = [settled.get(case, case) for case in plan.cases]
     kept: dict[str, Case] = {}
     for outcome in outcomes:
         if isinstance(outcome, Case):
-            # A layout left to the framework may turn out to be one that another case names.
+            # What was left open may turn out to be what another case names.
             kept.setdefault(outcome.slug, outcome)
     skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
     return Preflight(Plan(tuple(kept.values()), (*plan.skipped, *skips), plan.seed), facts)
 
 
 def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:
-    """The first choice that was not refused, or all the reasons."""
+    """The first choice that was not refused, or why the plainest were."""
+    told: dict[str, None] = {}
     for choice, refusal in zip(asked, refusals, strict=True):
         if refusal is None:
             return choice
-    return Skip(case, " ".join(dict.fromkeys(filter(None, refusals))))
+        if (choice.compile, choice.cuda_graph) == (asked[-1].compile, asked[-1].cuda_graph):
+            told[refusal] = None
+    return Skip(case, " ".join(told))
 
 
 def _ask(

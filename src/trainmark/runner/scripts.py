@@ -28,6 +28,7 @@ from trainmark.runner.trial import record_of, spec_of
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite import load
+from trainmark.suite.fastest import choices
 from trainmark.suite.model import Suite
 from trainmark.suite.plan import Trial, plan
 from trainmark.suite.topology import Topology
@@ -71,7 +72,9 @@ def prepare_unseen(suite_for: Callable[[Topology], Suite], nodes: Sequence[Node]
     slots = min((node.slots for node in nodes if node.slots), default=here.machine.devices)
     machine = replace(here.machine, devices=slots, nodes=len(nodes), cores=max(here.machine.cores, slots))
     suite = suite_for(machine.whole)
-    return Prepared(suite, plan(suite, machine), machine, here.device, (), {})
+    planned = plan(suite, machine)
+    unasked = replace(planned, cases=tuple(choices(case)[0] for case in planned.cases))
+    return Prepared(suite, unasked, machine, here.device, (), {})
 
 
 def prepare_collected(run: RunFolder) -> Prepared:

@@ -9,12 +9,13 @@ from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ANY, STANDARD_RECIPE, Command, Container, Repeats
+from trainmark.suite.model import ANY, AUTO, STANDARD_RECIPE, Command, Container, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 
 POWERS_OF_TWO = "powers-of-two"
 IMAGES = "images"
 ALL = "all"
+REDUCE_OVERHEAD = "reduce-overhead"  # a mode of PyTorch's compiler
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ CASE_FIELDS: dict[str, Field] = {
     "framework": Field(values.text, "pytorch", axis=True),
     "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
     "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
-    "layout": Field(values.one_of("NCHW", "NHWC", ANY), "NCHW", axis=True, ours=True),
+    "layout": Field(values.one_of("NCHW", "NHWC", ANY), ANY, axis=True, ours=True),
     "engine": Field(values.one_of("stock", "fused"), "stock", axis=True),
-    "compile": Field(values.flag, False, axis=True),
-    "cuda_graph": Field(values.flag, False, axis=True),
+    "compile": Field(values.flag_or(AUTO, REDUCE_OVERHEAD), AUTO, axis=True, ours=True),
+    "cuda_graph": Field(values.flag_or(AUTO), AUTO, axis=True, ours=True),
     "data": Field(values.one_of("synthetic", "synthetic-host", IMAGES), None, axis=True),
     "dataset": Field(values.text, None),
     "loader": Field(values.one_of("host", "own", "dali-cpu", "dali-gpu"), "host", axis=True),

@@ -15,7 +15,7 @@ from trainmark.errors import nearest
 from trainmark.suite import workloads
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.fields import ALL, CASE_FIELDS, IMAGES, POWERS_OF_TWO, SUITE_FIELDS
-from trainmark.suite.model import ANY, Case, Command, Course, Rules, Suite
+from trainmark.suite.model import ANY, AUTO, Case, Command, Course, Rules, Suite
 from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
 from trainmark.suite.values import NAME
 from trainmark.yaml_source import Source
@@ -23,6 +23,7 @@ from trainmark.yaml_source import Source
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
 MOST_CASES = 2000
+SAID_OF_COMMANDS = {"layout": "NCHW or NHWC", "compile": "true or false", "cuda_graph": "true or false"}
 LONGEST_COURSE = 30 * 86400.0  # seconds: training to a finish line is not given up for being long
 
 
@@ -88,7 +89,7 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = 
     title = _read("name", given.get("name", Path(name).stem), origin.at(("name",)))
     about = _read("about", given["about"], origin.at(("about",))) if "about" in given else ""
     defaults = {key: value for key, value in given.items() if key in CASE_FIELDS}
-    cases: dict[str, Case] = {}
+    cases: dict[tuple[str, ...], Case] = {}
     expanded = (
         (index, case)
         for index, own in enumerate(listed)
@@ -97,7 +98,7 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = 
     for count, (index, case) in enumerate(expanded, 1):
         if count > MOST_CASES:
             raise SuiteError(f"{name}: more than {MOST_CASES} cases; narrow the lists.")
-        if cases.setdefault(case.slug, case) != case:
+        if cases.setdefault((case.slug, *case.left_open), case) != case:
             at = origin.at(("cases", index))
             raise SuiteError(f"{at}: a second, different case {case.slug}; give the two different names.")
     return Suite(
@@ -187,8 +188,9 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         framework = None
         if read["container"]:
             raise SuiteError(f"{at('container')}: a command starts its own container; leave this out.")
-        if read["layout"] == ANY:
-            raise SuiteError(f"{at('layout')}: a command cannot be asked for its layout; say NCHW or NHWC.")
+        for key, words in SAID_OF_COMMANDS.items():
+            if read[key] in (ANY, AUTO):
+                raise SuiteError(f"{at(key)}: a command cannot be asked for its {key}; say {words}.")
     elif workload not in workloads.built_in():
         known = nearest(workload, workloads.built_in())
         raise SuiteError(f"{at('workload')}: there is no workload '{workload}'{known}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from trainmark.suite.topology import Topology
 
 ANY = "any"  # a layout that is still to be chosen
+AUTO = "auto"  # likewise whether to compile, and whether to capture a graph
 STANDARD_RECIPE = "ngc-90"
 
 
@@ -84,8 +85,8 @@ class Case:
     precision: str | None
     loss_scale: str | None
     layout: str | None
-    compile: bool
-    cuda_graph: bool
+    compile: bool | str | None
+    cuda_graph: bool | str | None
     data: str | None
     image_size: int | None
     batch_per_device: int
@@ -118,15 +119,22 @@ class Case:
         return (self.label or "custom") if own else None
 
     @property
+    def left_open(self) -> tuple[str, ...]:
+        """What is still to be chosen, by the framework and the device."""
+        settings = {"layout": ANY, "compile": AUTO, "cuda_graph": AUTO}
+        return tuple(name for name, unsaid in settings.items() if getattr(self, name) == unsaid)
+
+    @property
     def slug(self) -> str:
         """The folder name: what every case has, then what sets this one apart from the plain one."""
         who = self.workload.name if isinstance(self.workload, Command) else str(self.framework)
         precision = self.precision if self.loss_scale is None else f"{self.precision}-{self.loss_scale}"
         special = [
-            self.layout.lower() if self.layout in ("NHWC", ANY) else "",
+            "nhwc" if self.layout == "NHWC" else "",
             self.engine if self.engine != "stock" else "",
-            "compile" if self.compile else "",
-            "graph" if self.cuda_graph else "",
+            "compile" if self.compile is True else "",
+            self.compile if isinstance(self.compile, str) and self.compile != AUTO else "",
+            "graph" if self.cuda_graph is True else "",
             "host" if self.data == "synthetic-host" else "",
             f"images-{self.loader}" if self.loader else "",
             Path(self.recipe).stem if self.recipe not in (None, STANDARD_RECIPE) else "",

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainmark.suite.fastest import alike
 from trainmark.suite.model import Case, Suite
 from trainmark.suite.topology import Topology
 
@@ -77,7 +78,7 @@ def plan(suite: Suite, machine: Machine) -> Plan:
             skipped.append(Skip(placed, reason))
         else:
             cases.append(placed)
-    return Plan(tuple(_with_threads(cases, machine.cores)), tuple(skipped), suite.seed)
+    return Plan(tuple(alike(_with_threads(cases, machine.cores))), tuple(skipped), suite.seed)
 
 
 def _with_threads(cases: list[Case], cores: int) -> Iterator[Case]:

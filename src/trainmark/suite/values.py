@@ -42,10 +42,16 @@ def words(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"takes true or false, not {short(value)}")
-    return value
+def flag_or(*words: str) -> Callable[[Any], bool | str]:
+    def parse(value: Any) -> bool | str:
+        if isinstance(value, bool):
+            return value
+        if value in words:
+            return str(value)
+        known = ", ".join(("true", "false", *words[:-1]))
+        raise ValueError(f"takes {known} or {words[-1]}, not {short(value)}")
+
+    return parse
 
 
 def count(value: Any) -> int:

@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import shutil
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -26,6 +27,7 @@ from trainmark.workloads.resnet50.shared import (
 )
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
+CAN_COMPILE = 7, 0  # NVIDIA's compute capability
 timed_event = functools.partial(torch.cuda.Event, enable_timing=True)
 
 # The model
@@ -40,7 +42,7 @@ def build_model(opt, device):
         own = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
         local = [device.index] if device.type == "cuda" else None
         model = DistributedDataParallel(model, local, gradient_as_bucket_view=True, **{own: False})
-    return torch.compile(model) if opt.compile else model
+    return torch.compile(model, mode=opt.compile) if opt.compile else model
 
 
 def memory_format(opt):
@@ -383,9 +385,23 @@ def check(opt):
         raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
     if opt.engine == "fused":
         step_of(opt).check(opt)
-    if opt.compile and opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
+    if opt.compile:
+        check_compiler(opt)
+
+
+def check_compiler(opt):
+    if opt.compile == "reduce-overhead" and (opt.cuda_graph or opt.device == "cpu"):
+        raise options.Refusal(
+            "reduce-overhead captures CUDA graphs of its own; use it on a CUDA device, without cuda_graph."
+        )
+    if opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise options.Refusal(
             "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."
+        )
+    able = opt.device == "cpu" or torch.cuda.get_device_capability() >= CAN_COMPILE
+    if not able or (opt.device == "cuda" and not find_spec("triton")):
+        raise options.Refusal(
+            "torch.compile on a GPU needs Triton and compute capability 7.0; leave compile out."
         )
 
 

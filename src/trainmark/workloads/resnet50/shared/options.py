@@ -21,7 +21,8 @@ def parse(arguments, program):
     add("--loss-scale", type=loss_scale, default="dynamic", help="'dynamic' or a number; for --precision amp")
     add("--layout", choices=["NCHW", "NHWC"], default="NCHW")
     add("--engine", choices=["stock", "fused"], default="stock", help="whose kernels train")
-    add("--compile", action="store_true", help="the framework's compiler")
+    modes = ["default", "reduce-overhead"]
+    add("--compile", nargs="?", const=modes[0], choices=modes, help="the framework's compiler")
     add("--cuda-graph", action="store_true", help="capture the whole step and replay it")
     add("--data", choices=["synthetic", "synthetic-host", "images"], default="synthetic")
     add("--dataset", metavar="FOLDER", help="where the images are, for --data images")
@@ -101,6 +102,8 @@ def check_asked(options, framework):
         raise Refusal(options.unfit)
     if options.engine == "fused" and framework != "pytorch":
         raise Refusal("the fused engine works on PyTorch's tensors; use framework: pytorch.")
+    if options.compile == "reduce-overhead" and framework != "pytorch":
+        raise Refusal("reduce-overhead is a mode of PyTorch's compiler; use compile: true.")
     if options.by_epochs and options.data != "images":
         raise Refusal("epochs and finish lines are for images; use data: images and a dataset.")
     if options.data == "images":

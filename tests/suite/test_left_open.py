@@ -1,4 +1,4 @@
-"""`layout: any` and `framework: all`: what a suite leaves to the frameworks that are there."""
+"""Layout, compiler, graph and frameworks: what a suite leaves to the machine and what is installed there."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.runner.command import arguments
+from trainmark.runner.identity import key_of
 from trainmark.runner.preflight import preflight
 from trainmark.suite import workloads
 from trainmark.suite.errors import SuiteError
@@ -70,6 +72,62 @@ def test_a_layout_that_is_named_is_not_replaced(settled):
 
 def test_a_choice_that_falls_on_a_case_already_there_is_that_case(settled):
     assert len(settled("layout: [NCHW, any]").plan.cases) == 1
+
+
+@pytest.mark.parametrize(
+    ("device", "settings"), [("cpu", ("NCHW", False, False)), ("cuda", ("NHWC", True, True))]
+)
+def test_by_default_pytorch_runs_in_its_fastest_way_on_the_device(settled, device, settings):
+    (case,) = settled("batch_per_device: 4", device=device).plan.cases
+    assert (case.layout, case.compile, case.cuda_graph) == settings
+
+
+def test_where_a_compiler_is_refused_the_step_is_still_captured(settled):
+    (case,) = settled("seed: 1", refused=("--compile",), device="cuda").plan.cases
+    assert (case.compile, case.cuda_graph) == (False, True)
+
+
+def test_what_is_said_is_not_replaced(settled):
+    (case,) = settled("compile: false\ncuda_graph: false", device="cuda").plan.cases
+    assert (case.compile, case.cuda_graph) == (False, False)
+
+
+def test_the_fused_step_is_captured_but_never_asked_to_compile(settled):
+    (case,) = settled("engine: fused", device="cuda").plan.cases
+    assert (case.compile, case.cuda_graph) == (False, True)
+
+
+def test_another_framework_compiles_only_where_that_is_said(settled):
+    (case,) = settled("framework: jax", device="cuda").plan.cases
+    assert (case.compile, case.cuda_graph) == (False, False)
+
+
+def test_one_device_beside_two_is_not_captured_for_two_cannot_be(settled):
+    cases = settled("topology: [1n1g, 1n2g]", device="cuda").plan.cases
+    assert [(case.compile, case.cuda_graph) for case in cases] == [(True, False)] * 2
+
+
+def test_one_device_is_captured_where_more_are_asked_for_than_there_are(settled):
+    (case,) = settled("topology: [1n1g, 1n4g]", device="cuda").plan.cases
+    assert case.cuda_graph is True
+
+
+def test_the_reasons_told_are_those_of_the_plainest_way(settled):
+    (skip,) = settled("seed: 1", refused=("fp32", "--compile"), device="cuda").plan.skipped
+    assert skip.reason == "there is no fp32 here."
+
+
+def test_a_mode_of_the_compiler_is_in_the_name_and_in_the_key_of_a_case(settled):
+    (case,) = settled("compile: reduce-overhead\ncuda_graph: false", device="cuda").plan.cases
+    assert case.slug.endswith("-nhwc-reduce-overhead-custom")
+    assert key_of(case, "gpu", {}).compiler == "reduce-overhead"
+    assert "--compile reduce-overhead" in " ".join(arguments(case))
+
+
+@pytest.mark.parametrize("key", ["compile", "cuda_graph"])
+def test_the_program_of_a_user_cannot_be_asked_whether_to_compile(key):
+    with pytest.raises(SuiteError, match=f"cannot be asked for its {key}; say true or false"):
+        parse(f"workload: {{command: 'true'}}\n{key}: auto", "s.yaml")
 
 
 def test_the_program_of_a_user_cannot_be_asked_for_its_layout():

@@ -1,0 +1,49 @@
+"""What a suite leaves open is done in the framework's fastest way: what to ask it for, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import product
+
+from trainmark.suite.model import ANY, AUTO, Case
+from trainmark.suite.topology import ONE_DEVICE
+
+# The faster one first, as a rule: tensor cores read channels last, CPU libraries block channels themselves.
+PREFERRED = {"cuda": ("NHWC", "NCHW"), "cpu": ("NCHW", "NHWC")}
+
+# Where a compiler and a captured step were seen to be faster, by framework and device.
+COMPILED = CAPTURED = frozenset({("pytorch", "cuda")})
+
+
+def choices(case: Case) -> tuple[Case, ...]:
+    """The case as it may run: as it says, and where it leaves something open, the fastest first."""
+    here, stock = (case.framework, case.device), case.engine == "stock"
+    layouts = PREFERRED[case.device] if case.layout == ANY else (case.layout,)
+    compiled = _tried(case.compile, here in COMPILED and stock)
+    captured = _tried(case.cuda_graph, here in CAPTURED)
+    return tuple(
+        replace(case, layout=layout, compile=compiling, cuda_graph=capturing)
+        for layout, compiling, capturing in product(layouts, compiled, captured)
+    )
+
+
+def _tried(asked: bool | str | None, faster: bool) -> tuple[bool | str | None, ...]:
+    if asked != AUTO:
+        return (asked,)
+    return (True, False) if faster else (False,)
+
+
+def alike(cases: Iterable[Case]) -> Iterator[Case]:
+    """A step is captured on one device only: left open, it is captured where no other topology is measured.
+
+    Else a speed-up would hold several devices against one that runs in another way.
+    """
+    kept = list(cases)
+    spread = {_alone(case) for case in kept if case.topology.devices > 1}
+    for case in kept:
+        yield replace(case, cuda_graph=False) if case.cuda_graph == AUTO and _alone(case) in spread else case
+
+
+def _alone(case: Case) -> Case:
+    return replace(case, topology=ONE_DEVICE)
