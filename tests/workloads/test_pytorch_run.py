@@ -59,14 +59,15 @@ def test_a_run_ends_with_the_peak_that_a_matrix_product_reached(plain):
 
 
 def test_a_resident_batch_is_the_same_in_every_step():
-    stream = workload.batches(asked(), CPU)
+    opt = asked()
+    stream = workload.batches(opt, CPU, workload.synthetic_batch(opt, CPU))
     (images, labels), (again, labels_again) = next(stream), next(stream)
     assert images is again
     assert labels is labels_again
 
 
 def test_host_batches_come_in_turn_and_then_again():
-    stream = workload.batches(asked("--data", "synthetic-host"), CPU)
+    stream = workload.batches(asked("--data", "synthetic-host"), CPU, None)
     images = [next(stream)[0] for _ in range(2 * synthetic.BATCHES)]
     first, again = images[: synthetic.BATCHES], images[synthetic.BATCHES :]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))

@@ -128,8 +128,7 @@ class Passes:
             onto, before = seen.x, seen.block
         behind = self.slope(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
-        raw = self.ops.pool_back(behind, self.which, self.stem_shape)
-        folded = self.ops.stem_weight_gradient(raw, self.folded)
+        folded = self.ops.stem_back(behind, self.which, self.folded, self.stem_shape)
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
         self.beside.turn()
         yield before

@@ -176,9 +176,9 @@ def stem(folded, weight, norm):
     return statistics(out.permute(0, 2, 3, 1).flatten(0, 2).to(folded.dtype), norm)
 
 
-def stem_weight_gradient(gradient, folded):
-    images, rows, columns, _ = folded.shape
-    gradient = wide(gradient).view(images, rows - 3, columns - 3, -1).permute(0, 3, 1, 2)
+def stem_back(s, which, folded, shape):
+    """The weights' gradient, for folded images; `s.upper` has a row for each pixel that was chosen."""
+    gradient = wide(pool_back(s, which, shape)).view(*shape, -1).permute(0, 3, 1, 2)
     out = torch.nn.grad.conv2d_weight(
         wide(folded).permute(0, 3, 1, 2), (gradient.shape[1], 16, 4, 4), gradient
     )

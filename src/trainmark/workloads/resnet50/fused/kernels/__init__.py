@@ -5,9 +5,10 @@ from trainmark.workloads.resnet50.fused.kernels.gradients import product_gradien
 from trainmark.workloads.resnet50.fused.kernels.head import head_back
 from trainmark.workloads.resnet50.fused.kernels.joining import join
 from trainmark.workloads.resnet50.fused.kernels.norms import coefficients, statistics, sums
-from trainmark.workloads.resnet50.fused.kernels.pool import pool, pool_back
+from trainmark.workloads.resnet50.fused.kernels.pool import pool
 from trainmark.workloads.resnet50.fused.kernels.product import product
-from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem, stem_weight_gradient
+from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem
+from trainmark.workloads.resnet50.fused.kernels.stem_back import stem_back
 from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
 from trainmark.workloads.resnet50.fused.kernels.widening import widen
 from trainmark.workloads.resnet50.fused.kernels.widening_back import widen_back
@@ -29,13 +30,12 @@ __all__ = [
     "head_back",
     "join",
     "pool",
-    "pool_back",
     "product",
     "product_gradients",
     "rectified",
     "statistics",
     "stem",
-    "stem_weight_gradient",
+    "stem_back",
     "sums",
     "unfold_weight",
     "update",

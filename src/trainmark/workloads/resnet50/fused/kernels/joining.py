@@ -41,7 +41,14 @@ def _join(
 
 
 # Rows, outputs and inner columns of a tile, warps, stages.
-TILES = [(64, 128, 64, 4, 3), (128, 128, 64, 8, 3), (64, 128, 128, 4, 2), (128, 128, 64, 8, 4)]
+TILES = [
+    (64, 128, 64, 4, 3),
+    (128, 128, 64, 8, 3),
+    (64, 128, 128, 4, 2),
+    (128, 128, 64, 8, 4),
+    (64, 256, 64, 8, 3),
+    (128, 256, 64, 8, 3),
+]
 MOST_WEIGHTS = 256 * 1024  # what it saves grows with the outputs
 FUSED, APART = "fused", "apart"
 

@@ -18,8 +18,9 @@ def _pool(raw, factor, out, which, rows, columns, half_rows, half_columns, BM: t
     there = right < half_columns
     image, top = line // half_rows, line % half_rows * 2 - 1
     # A norm keeps the order of its values, or turns it round: the largest is found among the raw ones.
-    sign = tl.where(tl.load(factor + c) < 0, -1.0, 1.0)[None, :]
-    best = tl.full([BM, 64], float("-inf"), tl.float32)
+    kind: tl.constexpr = raw.dtype.element_ty
+    sign = tl.where(tl.load(factor + c) < 0, -1.0, 1.0).to(kind)[None, :]
+    best = tl.full([BM, 64], float("-inf"), kind)
     place = tl.zeros([BM, 64], tl.int32)
     for tap in tl.static_range(9):
         down, column = top + tap // 3, right * 2 - 1 + tap % 3
@@ -28,11 +29,11 @@ def _pool(raw, factor, out, which, rows, columns, half_rows, half_columns, BM: t
         inside = there & (column >= 0) & (column < columns) & (row >= 0) & (row < rows)
         start = (image * rows + down).to(tl.int64) * columns * 64
         x = tl.load(raw + start + column[:, None] * 64 + c[None, :], mask=inside[:, None], other=0.0)
-        v = tl.where(inside[:, None], x.to(tl.float32) * sign, float("-inf"))
+        v = tl.where(inside[:, None], x * sign, float("-inf")).to(kind)
         place = tl.where(v > best, tap, place)
         best = tl.maximum(best, v)
     target = line.to(tl.int64) * half_columns * 64 + right[:, None] * 64 + c[None, :]
-    tl.store(out + target, (best * sign).to(out.dtype.element_ty), mask=there[:, None])
+    tl.store(out + target, best * sign, mask=there[:, None])
     tl.store(which + target, place.to(tl.uint8), mask=there[:, None])
 
 
@@ -55,19 +56,24 @@ def pool(x, shape):
 
 
 @triton.jit
-def _reaching(upper, which, high, j, c, half_columns, tap: tl.constexpr):
-    """What a row of windows sends to the even and odd pixels of a row; `tap` is its first place there."""
-    even = tl.zeros([j.shape[0], 64], tl.float32)
-    odd = tl.zeros([j.shape[0], 64], tl.float32)
-    for beside in tl.static_range(2):
-        # Read whole and then chosen from: a mask that changes within a row would break it into elements.
-        there = (j + beside < half_columns)[:, None]
-        place = high.to(tl.int64) * half_columns * 64 + (j + beside)[:, None] * 64 + c[None, :]
-        chosen = tl.load(which + place, mask=there, other=9).to(tl.int32)
-        g = tl.load(upper + place, mask=there, other=0.0).to(tl.float32)
-        if beside == 0:
-            even += tl.where(chosen == tap + 1, g, 0.0)
-        odd += tl.where(chosen == (tap if beside else tap + 2), g, 0.0)
+def windows(upper, which, high, j, c, half_columns, there):
+    """What windows of a row chose and what came back to them, and the same of those to their right."""
+    # Read whole and then chosen from: a mask that changes within a row would break it into elements.
+    place = high.to(tl.int64) * half_columns * 64 + j[:, None] * 64 + c[None, :]
+    chosen = tl.load(which + place, mask=there[:, None], other=9).to(tl.int32)
+    g = tl.load(upper + place, mask=there[:, None], other=0.0).to(tl.float32)
+    there = (there & (j + 1 < half_columns))[:, None]
+    chosen_right = tl.load(which + place + 64, mask=there, other=9).to(tl.int32)
+    g_right = tl.load(upper + place + 64, mask=there, other=0.0).to(tl.float32)
+    return chosen, g, chosen_right, g_right
+
+
+@triton.jit
+def sent_by(read, tap: tl.constexpr):
+    """What these windows send to the even and odd pixels of a row; `tap` is their first place there."""
+    chosen, g, chosen_right, g_right = read
+    even = tl.where(chosen == tap + 1, g, 0.0)
+    odd = tl.where(chosen == tap + 2, g, 0.0) + tl.where(chosen_right == tap, g_right, 0.0)
     return even, odd
 
 
@@ -79,12 +85,14 @@ def _pool_back(
     c = tl.arange(0, 64)
     down = line % rows
     high = line // rows * half_rows + down // 2
+    inside = j < half_columns
+    here = windows(upper, which, high, j, c, half_columns, inside)
     if down % 2 == 0:  # in the middle of a row of windows; else between two
-        even, odd = _reaching(upper, which, high, j, c, half_columns, 3)
+        even, odd = sent_by(here, 3)
     else:
-        even, odd = _reaching(upper, which, high, j, c, half_columns, 6)
+        even, odd = sent_by(here, 6)
         if down // 2 + 1 < half_rows:
-            more = _reaching(upper, which, high + 1, j, c, half_columns, 0)
+            more = sent_by(windows(upper, which, high + 1, j, c, half_columns, inside), 0)
             even += more[0]
             odd += more[1]
     numbers = tl.load(by + c)[None, :], tl.load(own + c)[None, :], tl.load(rest + c)[None, :]

@@ -43,28 +43,38 @@ def fold(images, kind):
 
 
 @triton.jit
-def _piece(tile, rows, columns, BM: tl.constexpr):
-    """A tile is a piece of a picture's row: its first output, its first cell, what of it is there."""
+def piece_of(tile, rows, columns, BM: tl.constexpr, LINES: tl.constexpr):
+    """A tile is a piece of one row of a picture, or of two, which share three of their four lines of cells.
+
+    Given are its image, its place there, its first output, its first cell, and what of either row is there.
+    """
     pieces = tl.cdiv(columns, BM)
-    line = tile // pieces
+    pairs = tl.cdiv(rows, LINES)
     right = tile % pieces * BM
-    cell = (line // rows * (rows + 3) + line % rows) * (columns + 3) + right
-    there = (right + tl.arange(0, BM) < columns)[:, None]
-    return (line * columns + right).to(tl.int64), cell.to(tl.int64) * 16, there
+    image = tile // pieces // pairs
+    down = tile // pieces % pairs * LINES
+    row = (image * rows + down) * columns + right
+    cell = (image * (rows + 3) + down) * (columns + 3) + right
+    m = tl.arange(0, BM)
+    there = right + m < columns
+    below = there & (down + 1 + m * 0 < rows)
+    return image, down, right, row.to(tl.int64), cell.to(tl.int64) * 16, there[:, None], below[:, None]
 
 
 @triton.jit
-def _cells(start, line, columns, BM: tl.constexpr):
-    """Where four neighbouring cells of every output lie, in this line of them."""
+def line_of(folded, start, line, columns, there, BM: tl.constexpr):
+    """Of a line of cells the four neighbouring ones that every output reads."""
     first = start + line * (columns + 3) * 16
-    return first + tl.arange(0, BM)[:, None] * 16 + tl.arange(0, 64)[None, :]
+    place = first + tl.arange(0, BM)[:, None] * 16 + tl.arange(0, 64)[None, :]
+    return tl.load(folded + place, mask=there, other=0.0)
 
 
 @triton.jit
 def _stem(
     folded, weight, y, pivot, totals, squares, tiles, rows, columns,
-    exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+    exact: tl.constexpr, BM: tl.constexpr, LINES: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
+    precision: tl.constexpr = "ieee" if exact else "tf32"
     n = tl.arange(0, 64)
     k = tl.arange(0, 64)
     m = tl.arange(0, BM)
@@ -74,18 +84,29 @@ def _stem(
     total = tl.zeros([warps * 8, 64], tl.float32)
     square = tl.zeros([warps * 8, 64], tl.float32)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
-        row, start, there = _piece(tile, rows, columns, BM)
+        _, _, _, row, start, there, below = piece_of(tile, rows, columns, BM, LINES)
         acc = tl.zeros([BM, 64], tl.float32)
-        for line in tl.static_range(4):
-            a = tl.load(folded + _cells(start, line, columns, BM), mask=there, other=0.0)
-            acc = tl.dot(a, w[line], acc, input_precision="ieee" if exact else "tf32")
-        rounded = acc.to(y.dtype.element_ty)
-        tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
-        away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
-        total += striped(away, warps)
-        square += striped(away * away, warps)
+        lower = tl.zeros([BM, 64], tl.float32)
+        for line in tl.static_range(3 + LINES):
+            a = line_of(folded, start, line, columns, there if line < 4 else below, BM)
+            if line < 4:
+                acc = tl.dot(a, w[line], acc, input_precision=precision)
+            if LINES == 2 and line > 0:
+                lower = tl.dot(a, w[line - 1], lower, input_precision=precision)
+        place = row * 64 + m[:, None] * 64 + n[None, :]
+        for side in tl.static_range(LINES):
+            lies = below if side else there
+            rounded = (lower if side else acc).to(y.dtype.element_ty)
+            tl.store(y + place + side * columns * 64, rounded, mask=lies)
+            away = tl.where(lies, rounded.to(tl.float32) - near[None, :], 0.0)
+            total += striped(away, warps)
+            square += striped(away * away, warps)
     tl.store(totals + tl.program_id(0) * 64 + n, tl.sum(total, axis=0))
     tl.store(squares + tl.program_id(0) * 64 + n, tl.sum(square, axis=0))
+
+
+# Pixels of a row, rows, warps, stages.
+TILES = [(64, 2, 4, 1), (64, 2, 4, 2), (64, 1, 4, 2), (64, 1, 4, 1), (128, 2, 8, 1), (128, 1, 8, 2)]
 
 
 def stem(folded, weight, norm):
@@ -94,73 +115,19 @@ def stem(folded, weight, norm):
     y = torch.empty(count, WIDTH, device=folded.device, dtype=folded.dtype)
 
     def launch(tile):
-        tall, warps, stages = tile
-        tiles = images * rows * -(-columns // tall)
+        tall, lines, warps, stages = tile
+        tiles = images * -(-rows // lines) * -(-columns // tall)
 
         def arguments(strips):
             partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
             return partial, (
                 folded, weight, y, norm.mean, *partial, tiles, rows, columns,
-                folded.dtype == torch.float32, tall, warps, stages,
+                folded.dtype == torch.float32, tall, lines, warps, stages,
             )  # fmt: skip
 
         return walk(_stem, arguments, warps, tiles, 1, folded.device)
 
-    tried = [(64, 4, 2), (64, 4, 1), (128, 4, 1), (128, 8, 2)]
-    partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), tried, launch, folded.device))
+    partial = launch(tuning.tuner.choose("stem", (count, folded.dtype), TILES, launch, folded.device))
     if y.dtype == torch.float32:
         return norms.statistics(y, norm)  # the running mean may lie far away, and float32 would show it
     return norms.finish_statistics(y, partial, norm, pivot=norm.mean)
-
-
-@triton.jit
-def _stem_weight_gradient(
-    gradient, folded, partial, tiles, rows, columns,
-    exact: tl.constexpr, BM: tl.constexpr, stages: tl.constexpr,
-):  # fmt: skip
-    precision: tl.constexpr = "ieee" if exact else "tf32"
-    n = tl.arange(0, 64)
-    m = tl.arange(0, BM)
-    one = tl.zeros([64, 64], tl.float32)
-    two = tl.zeros([64, 64], tl.float32)
-    three = tl.zeros([64, 64], tl.float32)
-    four = tl.zeros([64, 64], tl.float32)
-    for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
-        row, start, there = _piece(tile, rows, columns, BM)
-        g = tl.load(gradient + row * 64 + m[:, None] * 64 + n[None, :], mask=there, other=0.0)
-        g = tl.trans(g)
-        a = tl.load(folded + _cells(start, 0, columns, BM), mask=there, other=0.0)
-        one = tl.dot(g, a, one, input_precision=precision)
-        a = tl.load(folded + _cells(start, 1, columns, BM), mask=there, other=0.0)
-        two = tl.dot(g, a, two, input_precision=precision)
-        a = tl.load(folded + _cells(start, 2, columns, BM), mask=there, other=0.0)
-        three = tl.dot(g, a, three, input_precision=precision)
-        a = tl.load(folded + _cells(start, 3, columns, BM), mask=there, other=0.0)
-        four = tl.dot(g, a, four, input_precision=precision)
-    place = partial + tl.program_id(0) * 64 * 256 + n[:, None] * 256 + tl.arange(0, 64)[None, :]
-    tl.store(place, one)
-    tl.store(place + 64, two)
-    tl.store(place + 128, three)
-    tl.store(place + 192, four)
-
-
-def stem_weight_gradient(gradient, folded):
-    """As (outputs, 4, 4, 16)."""
-    images, rows, columns = folded.shape[0], folded.shape[1] - 3, folded.shape[2] - 3
-    count = images * rows * columns
-
-    def launch(tile):
-        deep, warps, stages = tile
-        tiles = images * rows * -(-columns // deep)
-
-        def arguments(strips):
-            partial = torch.empty(strips, WIDTH, CELLS * LINE, device=folded.device, dtype=torch.float32)
-            exact = folded.dtype == torch.float32
-            return partial, (gradient, folded, partial, tiles, rows, columns, exact, deep, stages)
-
-        return walk(_stem_weight_gradient, arguments, warps, tiles, 1, folded.device).sum(0)
-
-    tried = [(64, 4, 2), (64, 4, 3), (64, 4, 1)]
-    key = count, folded.dtype
-    tiles = tuning.tuner.choose("stem_weight_gradient", key, tried, launch, folded.device)
-    return launch(tiles).view(WIDTH, CELLS, CELLS, DEPTH)
