@@ -100,7 +100,7 @@ def no_further(images, size, precision):
         assert far(found, expected) <= NO_WORSE * far(other, expected)
 
 
-def test_in_float32_every_gradient_is_that_of_float64(monkeypatch):
+def test_in_float32_every_gradient_is_that_of_float64(untuned):
     torch.manual_seed(3)
     model = ResNet50().cuda()
     for name, tensor in named_tensors(model).items():

@@ -212,10 +212,9 @@ def test_pooling(both, kind):
     assert torch.equal(which, places)
 
 
-@ways("together")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("picture", [(3, 11, 7), (2, 4, 70)])
-def test_back_through_the_pooling_to_the_weights_of_the_stem(both, way, picture, kind):
+def test_back_through_the_pooling_to_the_weights_of_the_stem(both, picture, kind):
     images, rows, columns = picture
     pooled = images * ((rows + 1) // 2) * ((columns + 1) // 2)
     x = normed(64, kind, math.prod(picture))

@@ -26,18 +26,22 @@ def _join(
     w = tl.load(weight + n[None, :] * inner + k[:, None])
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if inner == BK else 1):
         out = tl.zeros([BM, BN], tl.float32)
+        target, lies = tile_of(tile, n, rows, outputs, BM)
+        if inner != BK:  # on its way while the product is computed; in one piece, tiles overlap as wholes
+            other = tl.load(shortcut + target, mask=lies, other=0.0)
         for at in tl.range(0, inner, BK, num_stages=1 if inner == BK else stages):
             place, there = tile_of(tile, at + k, rows, inner, BM)
             a = tl.load(x + place, mask=there, other=0.0)
             if inner != BK:
                 w = tl.load(weight + n[None, :] * inner + (at + k)[:, None])
             out = tl.dot(a, w, out, input_precision="ieee" if exact else "tf32")
-        place, there = tile_of(tile, n, rows, outputs, BM)
-        other = tl.load(shortcut + place, mask=there, other=0.0).to(tl.float32)
+        if inner == BK:
+            other = tl.load(shortcut + target, mask=lies, other=0.0)
+        added = other.to(tl.float32)
         if norms:
-            other = normed(other, tl.load(shortcut_factor + n), tl.load(shortcut_offset + n))
-        out = tl.maximum(normed(out, tl.load(factor + n), tl.load(offset + n)) + other, 0.0)
-        tl.store(value + place, out.to(value.dtype.element_ty), mask=there)
+            added = normed(other, tl.load(shortcut_factor + n), tl.load(shortcut_offset + n))
+        out = tl.maximum(normed(out, tl.load(factor + n), tl.load(offset + n)) + added, 0.0)
+        tl.store(value + target, out.to(value.dtype.element_ty), mask=lies)
 
 
 # Rows, outputs and inner columns of a tile, warps, stages.

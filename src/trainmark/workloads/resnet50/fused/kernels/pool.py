@@ -56,7 +56,7 @@ def pool(x, shape):
 
 
 @triton.jit
-def windows(upper, which, high, j, c, half_columns, there):
+def _windows(upper, which, high, j, c, half_columns, there):
     """What windows of a row chose and what came back to them, and the same of those to their right."""
     # Read whole and then chosen from: a mask that changes within a row would break it into elements.
     place = high.to(tl.int64) * half_columns * 64 + j[:, None] * 64 + c[None, :]
@@ -69,7 +69,7 @@ def windows(upper, which, high, j, c, half_columns, there):
 
 
 @triton.jit
-def sent_by(read, tap: tl.constexpr):
+def _sent_by(read, tap: tl.constexpr):
     """What these windows send to the even and odd pixels of a row; `tap` is their first place there."""
     chosen, g, chosen_right, g_right = read
     even = tl.where(chosen == tap + 1, g, 0.0)
@@ -86,13 +86,13 @@ def _pool_back(
     down = line % rows
     high = line // rows * half_rows + down // 2
     inside = j < half_columns
-    here = windows(upper, which, high, j, c, half_columns, inside)
+    here = _windows(upper, which, high, j, c, half_columns, inside)
     if down % 2 == 0:  # in the middle of a row of windows; else between two
-        even, odd = sent_by(here, 3)
+        even, odd = _sent_by(here, 3)
     else:
-        even, odd = sent_by(here, 6)
+        even, odd = _sent_by(here, 6)
         if down // 2 + 1 < half_rows:
-            more = sent_by(windows(upper, which, high + 1, j, c, half_columns, inside), 0)
+            more = _sent_by(_windows(upper, which, high + 1, j, c, half_columns, inside), 0)
             even += more[0]
             odd += more[1]
     numbers = tl.load(by + c)[None, :], tl.load(own + c)[None, :], tl.load(rest + c)[None, :]

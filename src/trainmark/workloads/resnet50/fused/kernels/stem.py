@@ -46,7 +46,7 @@ def fold(images, kind):
 def piece_of(tile, rows, columns, BM: tl.constexpr, LINES: tl.constexpr):
     """A tile is a piece of one row of a picture, or of two, which share three of their four lines of cells.
 
-    Given are its image, its place there, its first output, its first cell, and what of either row is there.
+    Given are its first output, its first cell, and what of either row is there.
     """
     pieces = tl.cdiv(columns, BM)
     pairs = tl.cdiv(rows, LINES)
@@ -58,7 +58,7 @@ def piece_of(tile, rows, columns, BM: tl.constexpr, LINES: tl.constexpr):
     m = tl.arange(0, BM)
     there = right + m < columns
     below = there & (down + 1 + m * 0 < rows)
-    return image, down, right, row.to(tl.int64), cell.to(tl.int64) * 16, there[:, None], below[:, None]
+    return row.to(tl.int64), cell.to(tl.int64) * 16, there[:, None], below[:, None]
 
 
 @triton.jit
@@ -72,9 +72,8 @@ def line_of(folded, start, line, columns, there, BM: tl.constexpr):
 @triton.jit
 def _stem(
     folded, weight, y, pivot, totals, squares, tiles, rows, columns,
-    exact: tl.constexpr, BM: tl.constexpr, LINES: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
+    exact: tl.constexpr, BM: tl.constexpr, warps: tl.constexpr, stages: tl.constexpr,
 ):  # fmt: skip
-    precision: tl.constexpr = "ieee" if exact else "tf32"
     n = tl.arange(0, 64)
     k = tl.arange(0, 64)
     m = tl.arange(0, BM)
@@ -84,29 +83,22 @@ def _stem(
     total = tl.zeros([warps * 8, 64], tl.float32)
     square = tl.zeros([warps * 8, 64], tl.float32)
     for tile in tl.range(tl.program_id(0), tiles, tl.num_programs(0), num_stages=stages):
-        _, _, _, row, start, there, below = piece_of(tile, rows, columns, BM, LINES)
+        row, start, there, _ = piece_of(tile, rows, columns, BM, 1)
         acc = tl.zeros([BM, 64], tl.float32)
-        lower = tl.zeros([BM, 64], tl.float32)
-        for line in tl.static_range(3 + LINES):
-            a = line_of(folded, start, line, columns, there if line < 4 else below, BM)
-            if line < 4:
-                acc = tl.dot(a, w[line], acc, input_precision=precision)
-            if LINES == 2 and line > 0:
-                lower = tl.dot(a, w[line - 1], lower, input_precision=precision)
-        place = row * 64 + m[:, None] * 64 + n[None, :]
-        for side in tl.static_range(LINES):
-            lies = below if side else there
-            rounded = (lower if side else acc).to(y.dtype.element_ty)
-            tl.store(y + place + side * columns * 64, rounded, mask=lies)
-            away = tl.where(lies, rounded.to(tl.float32) - near[None, :], 0.0)
-            total += striped(away, warps)
-            square += striped(away * away, warps)
+        for line in tl.static_range(4):
+            a = line_of(folded, start, line, columns, there, BM)
+            acc = tl.dot(a, w[line], acc, input_precision="ieee" if exact else "tf32")
+        rounded = acc.to(y.dtype.element_ty)
+        tl.store(y + row * 64 + m[:, None] * 64 + n[None, :], rounded, mask=there)
+        away = tl.where(there, rounded.to(tl.float32) - near[None, :], 0.0)
+        total += striped(away, warps)
+        square += striped(away * away, warps)
     tl.store(totals + tl.program_id(0) * 64 + n, tl.sum(total, axis=0))
     tl.store(squares + tl.program_id(0) * 64 + n, tl.sum(square, axis=0))
 
 
-# Pixels of a row, rows, warps, stages.
-TILES = [(64, 2, 4, 1), (64, 2, 4, 2), (64, 1, 4, 2), (64, 1, 4, 1), (128, 2, 8, 1), (128, 1, 8, 2)]
+# Pixels of a row, warps, stages.
+TILES = [(64, 4, 2), (64, 4, 1), (128, 4, 1), (128, 8, 2)]
 
 
 def stem(folded, weight, norm):
@@ -115,14 +107,14 @@ def stem(folded, weight, norm):
     y = torch.empty(count, WIDTH, device=folded.device, dtype=folded.dtype)
 
     def launch(tile):
-        tall, lines, warps, stages = tile
-        tiles = images * -(-rows // lines) * -(-columns // tall)
+        tall, warps, stages = tile
+        tiles = images * rows * -(-columns // tall)
 
         def arguments(strips):
             partial = torch.empty(2, strips, WIDTH, device=folded.device, dtype=torch.float32)
             return partial, (
                 folded, weight, y, norm.mean, *partial, tiles, rows, columns,
-                folded.dtype == torch.float32, tall, lines, warps, stages,
+                folded.dtype == torch.float32, tall, warps, stages,
             )  # fmt: skip
 
         return walk(_stem, arguments, warps, tiles, 1, folded.device)

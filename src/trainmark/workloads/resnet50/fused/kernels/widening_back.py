@@ -96,6 +96,9 @@ def _back(
     against = tl.zeros([BM, BN], tl.float32)
     for tile in tl.range(first, tl.cdiv(rows, BM), step, num_stages=stages if outputs == BK else 1):
         acc = tl.zeros([BM, BN], tl.float32)
+        target, lies = tile_of(tile, n, rows, inputs, BM)
+        if stop:  # on its way while products are computed
+            reached = tl.load(onto + target, mask=lies, other=0.0)
         for at in tl.range(0, outputs, BK, num_stages=1 if outputs == BK else stages):
             place, there = tile_of(tile, at + k, rows, outputs, BM)
             u = tl.load(upper + place, mask=there, other=0.0)
@@ -106,13 +109,12 @@ def _back(
         x = tl.load(operand + place, mask=there, other=0.0)
         acc = acc * direct + tl.dot(x, mix, input_precision=precision) * mixed
         acc -= tl.load(constant + n)[None, :]
-        place, there = tile_of(tile, n, rows, inputs, BM)
         if stop:
-            r = tl.load(onto + place, mask=there, other=0.0).to(tl.float32)
-            reached = normed(r, tl.load(factor + n), tl.load(offset + n))
-            acc = tl.where((reached > 0) & there, acc, 0.0)
+            r = reached.to(tl.float32)
+            opens = normed(r, tl.load(factor + n), tl.load(offset + n)) > 0
+            acc = tl.where(opens & lies, acc, 0.0)
         rounded = acc.to(out.dtype.element_ty)
-        tl.store(out + place, rounded, mask=there)
+        tl.store(out + target, rounded, mask=lies)
         if stop:
             g = rounded.to(tl.float32)
             total += g
