@@ -294,6 +294,12 @@ class Training:
         product = jax.jit(jnp.matmul)
         return loop.peak_flops(lambda: product(a, b).block_until_ready(), side, probe.HostClock())
 
+    def peak_bandwidth(self):
+        source = jnp.zeros(2**29 if self.opt.device == "cuda" else 2**25)  # large, as above
+        turned = jax.jit(jnp.negative)
+        seconds = loop.shortest(lambda: turned(source).block_until_ready(), probe.HostClock())
+        return 2 * source.nbytes / seconds
+
     def close(self):
         if self.opt.world_size > 1:
             jax.distributed.shutdown()
