@@ -68,7 +68,7 @@ class Rules:
     warmup_steps: int = 20
     measure_steps: int = 100
     trial_limit: float = 1800.0
-    silence_limit: float = 300.0
+    silence_limit: float = 600.0  # a framework may compile its first step and print nothing meanwhile
     retries: int = 1
 
     @property
