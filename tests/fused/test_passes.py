@@ -17,6 +17,34 @@ from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors 
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
 
 
+class Late:
+    """Does what was begun as late as a stream beside may do it: when it is waited for."""
+
+    def __init__(self):
+        self.now, self.before = [], []
+
+    def begin(self, work):
+        self.now.append(work)
+
+    def turn(self):
+        for work in self.before:
+            work()
+        self.before, self.now = self.now, []
+
+
+def test_a_block_is_given_when_its_gradients_are_there_and_not_before():
+    torch.manual_seed(0)
+    parameters = Parameters(ResNet50().double(), torch.float64)
+    passes = Passes(parameters, twins, Late())
+    features = passes.forward(torch.randn(2, 3, 32, 32).double())
+    given = 0
+    for layers in passes.backward(torch.randn(2, features.shape[1]).double()):
+        given += 1
+        convolutions = [layers] if layers is passes.stem else [layers.first, layers.second, layers.third]
+        assert all(each.gradient.any() for each in convolutions)
+    assert given == 17
+
+
 def test_every_gradient_and_running_statistic_is_that_of_autograd():
     images, rows, columns = 3, 45, 38  # odd ones, so that halving rounds
     torch.manual_seed(0)

@@ -295,7 +295,8 @@ class Training:
         return loop.peak_flops(lambda: product(a, b).block_until_ready(), side, probe.HostClock())
 
     def peak_bandwidth(self):
-        source = jnp.zeros(2**29 if self.opt.device == "cuda" else 2**25)  # large, as above
+        # Large, as above; but it must fit beside a step that fills the memory.
+        source = jnp.zeros(2**28 if self.opt.device == "cuda" else 2**25)
         turned = jax.jit(jnp.negative)
         seconds = loop.shortest(lambda: turned(source).block_until_ready(), probe.HostClock())
         return 2 * source.nbytes / seconds
