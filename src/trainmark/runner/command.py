@@ -50,7 +50,7 @@ def arguments(case: Case) -> tuple[str, ...]:
         "--loss-scale": case.loss_scale,
         "--layout": case.layout,
         "--engine": case.engine if case.engine != "stock" else None,
-        "--compile": (case.compile if isinstance(case.compile, str) else "default") if case.compile else None,
+        "--compile": "default" if case.compile is True else case.compiler,
         "--data": case.data,
         "--image-size": str(case.image_size),
         "--recipe": case.recipe if case.recipe != STANDARD_RECIPE else None,

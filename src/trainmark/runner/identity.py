@@ -11,8 +11,8 @@ from trainmark.suite.model import STANDARD_RECIPE, Case
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
-    compiled = case.compile if isinstance(case.compile, str) else "compile"
-    engines = ("fused", case.engine == "fused"), (compiled, case.compile), ("cuda-graph", case.cuda_graph)
+    fused, captured = case.engine == "fused", case.cuda_graph is True
+    engines = "fused" if fused else None, case.compiler, "cuda-graph" if captured else None
     return Key(
         workload=case.workload_name,
         framework=case.framework,
@@ -22,7 +22,7 @@ def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
         precision=case.precision,
         loss_scale=case.loss_scale,
         layout=case.layout,
-        compiler="+".join(name for name, on in engines if on) or None,
+        compiler="+".join(filter(None, engines)) or None,
         data=case.data,
         batch_per_device=case.batch_per_device,
         nodes=case.topology.nodes,

@@ -119,6 +119,13 @@ class Case:
         return (self.label or "custom") if own else None
 
     @property
+    def compiler(self) -> str | None:
+        """`compile`, or a mode that goes by a name of its own; None without a compiler."""
+        if isinstance(self.compile, str):
+            return None if self.compile == AUTO else self.compile
+        return "compile" if self.compile else None
+
+    @property
     def left_open(self) -> tuple[str, ...]:
         """What is still to be chosen, by the framework and the device."""
         settings = {"layout": ANY, "compile": AUTO, "cuda_graph": AUTO}
@@ -132,8 +139,7 @@ class Case:
         special = [
             "nhwc" if self.layout == "NHWC" else "",
             self.engine if self.engine != "stock" else "",
-            "compile" if self.compile is True else "",
-            self.compile if isinstance(self.compile, str) and self.compile != AUTO else "",
+            self.compiler or "",
             "graph" if self.cuda_graph is True else "",
             "host" if self.data == "synthetic-host" else "",
             f"images-{self.loader}" if self.loader else "",
