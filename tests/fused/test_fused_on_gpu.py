@@ -103,8 +103,9 @@ def no_further(images, size, precision):
 def test_in_float32_every_gradient_is_that_of_float64(untuned):
     torch.manual_seed(3)
     model = ResNet50().cuda()
+    initial = tensors.initial()
     for name, tensor in named_tensors(model).items():
-        tensor.data.copy_(torch.from_numpy(tensors.initial()[name]))
+        tensor.data.copy_(torch.from_numpy(initial[name]))
     pixels, labels = torch.randn(8, 3, 64, 64).cuda(), torch.randint(0, 1000, (8,)).cuda()
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     _, expected, kept = reference(model, pixels, labels)
