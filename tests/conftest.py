@@ -23,8 +23,16 @@ def no_environments(tmp_path_factory):
         yield
 
 
+@pytest.fixture(scope="session")
+def compiled_once(tmp_path_factory):
+    """What XLA has compiled for one training, the next one finds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        yield
+
+
 @pytest.fixture(scope="module")
-def installed_environments(no_environments):
+def installed_environments(no_environments, compiled_once):
     """For the tests of one file: the environments that `trainmark frameworks install` has made here."""
     with pytest.MonkeyPatch.context() as patch:
         if HOME:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from trainmark.launch.watch import Limits, watch
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 LIMITS = Limits(trial=280, silence=240)
 MARK = "TRAINMARK_TEST_RANKS"
+COMPILED = "JAX_COMPILATION_CACHE_DIR"  # on two hosts JAX finds what it has compiled on this machine
 EVERYWHERE = {"0.0.0.0", "::"}
 LISTENS = "0A"
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
@@ -58,6 +60,7 @@ def job_of(framework: str, python: str, folder: Path, steps: int) -> Job:
             "PYTHONPATH": str(SOURCE),
             "OMP_NUM_THREADS": "1",
             MARK: secrets.token_hex(8),
+            COMPILED: os.environ[COMPILED],
             **QUICK_COMPILER,
         },
         working_folder=folder,

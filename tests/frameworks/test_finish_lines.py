@@ -133,8 +133,6 @@ class Started:
             "PYTHONPATH": str(ground.folder / "code"),
             "OMP_NUM_THREADS": "1",
             "TRAINMARK_JPEG": "native",
-            # The second start of a training compiles nothing anew.
-            "JAX_COMPILATION_CACHE_DIR": str(ground.folder / "compiled"),
         }
         command = (require(name), "-m", module("resnet50", name), *self.arguments)
         self.job = Job(command, environment, folder, folder, nodes=1, ranks_per_node=ranks)

@@ -117,7 +117,9 @@ def test_the_share_of_the_memory_is_over_the_bandwidth_that_the_ranks_measured()
     facts = {"bytes_per_sample": 2e8}
     ends = ({"peak_bandwidth": 4e11}, {"peak_bandwidth": 6e11})
     trace = replace(trace_from(LEVEL), world_size=2, facts=facts, end_facts=ends)
-    assert measure_trial(trace, RULES).memory_share == pytest.approx(128 * 2e8 / 1e12)
+    figure = measure_trial(trace, RULES)
+    assert figure.memory_share == pytest.approx(128 * 2e8 / 1e12)
+    assert figure.peak_bandwidth == 1e12
     for unknown in ({"end_facts": ends[:1]}, {"facts": {}}):
         assert measure_trial(replace(trace, **unknown), RULES).memory_share is None
 

@@ -58,9 +58,12 @@ class StepTimes:
     longest: float
 
 
+MEASURED, KNOWN = "measured", "known"
+
+
 @dataclass(frozen=True)
 class Utilisation:
-    """Model FLOP/s over the peak; `source` is `measured` (a matrix product in the trial) or `known`."""
+    """Model FLOP/s over the peak; `source` is MEASURED (a matrix product at a trial's end) or KNOWN."""
 
     value: float
     peak_flops: float
@@ -240,7 +243,8 @@ class FinishResult:
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
-    `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy ÷ its own.
+    `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy, which is
+    `peak_bandwidth` of all ranks together, ÷ its own.
 
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
     the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
@@ -264,6 +268,7 @@ class TrialFigure:
     samples_per_joule: float | None = None
     utilisation: Utilisation | None = None
     memory_share: float | None = None
+    peak_bandwidth: float | None = None
     doubts: tuple[Doubt, ...] = ()
     settling_steps: int | None = None
     breakdown: Breakdown | None = None
@@ -303,3 +308,4 @@ class Result:
     finish: FinishResult | None = None
     of_synthetic: Ratio | None = None
     memory_share: float | None = None
+    peak_bandwidth: float | None = None

@@ -20,6 +20,7 @@ from trainmark.measure.figure import (
     Utilisation,
 )
 from trainmark.measure.finish_result import finish_doubts, finish_result
+from trainmark.measure.floors import on_common_floors
 from trainmark.measure.intervals import median_interval, ratio_interval
 from trainmark.measure.key import Key
 
@@ -49,7 +50,7 @@ class _Case:
 
 def summarise(trials: Sequence[Trial]) -> list[Result]:
     """One result for each case in order of appearance; cases that only failed are in `failed_cases`."""
-    cases = {key: case for key, case in _cases(trials).items() if case.figures}
+    cases = {key: case for key, case in _cases(_on_common_floors(trials)).items() if case.figures}
     synthetic = {_without_data(key): case for key, case in cases.items() if key.data == SYNTHETIC}
     return [
         _result(
@@ -65,6 +66,11 @@ def summarise(trials: Sequence[Trial]) -> list[Result]:
 def failed_cases(trials: Sequence[Trial]) -> dict[Key, int]:
     """The cases of which no trial succeeded, and how many were tried."""
     return {key: case.failed for key, case in _cases(trials).items() if not case.figures}
+
+
+def _on_common_floors(trials: Sequence[Trial]) -> list[Trial]:
+    held = on_common_floors([(trial.key, trial.figure) for trial in trials])
+    return [replace(trial, figure=figure) for trial, figure in zip(trials, held, strict=True)]
 
 
 def _cases(trials: Sequence[Trial]) -> dict[Key, _Case]:
@@ -137,6 +143,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         finish=finish_result(case.finishes, baseline.finishes if baseline else ()),
         of_synthetic=of_synthetic,
         memory_share=_median_known(figure.memory_share for figure in figures),
+        peak_bandwidth=_median_known(figure.peak_bandwidth for figure in figures),
     )
 
 

@@ -15,6 +15,8 @@ from trainmark.measure.breakdown import breakdown_of
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.energy import window_joules
 from trainmark.measure.figure import (
+    KNOWN,
+    MEASURED,
     Finish,
     StepTimes,
     Straggler,
@@ -70,6 +72,7 @@ def measure_trial(
     slow = stragglers(trace, window, throughput)
     inside = list(_inside(samples, trace.clock, spans))
     finish = finish_of(trace)
+    peak_bandwidth = _of_all_ranks(trace, "peak_bandwidth")
     return TrialFigure(
         throughput=throughput,
         interval=rate_interval(step_seconds[chosen], trace.samples[chosen]),
@@ -87,7 +90,8 @@ def measure_trial(
         joules=joules,
         samples_per_joule=counted / joules if joules else None,
         utilisation=_utilisation(trace, key, throughput, flops_per_sample, known_peak_flops),
-        memory_share=_memory_share(trace, throughput),
+        memory_share=_memory_share(trace, throughput, peak_bandwidth),
+        peak_bandwidth=peak_bandwidth,
         doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow, finish)),
         settling_steps=_settling_steps(step_seconds, rules),
         breakdown=breakdown_of(trace, window),
@@ -123,23 +127,21 @@ def _utilisation(
 ) -> Utilisation | None:
     if flops_per_sample is None:
         return None
-    measured = [float(facts["peak_flops"]) for facts in trace.end_facts if facts.get("peak_flops")]
-    if len(measured) == trace.world_size:
-        peak, source = sum(measured), "measured"
-    elif known_peak is not None:
-        peak, source = known_peak * (key.devices if key else trace.world_size), "known"
-    else:
-        return None
-    return Utilisation(flops_per_sample * throughput / peak, peak, source)
+    peak, source = _of_all_ranks(trace, "peak_flops"), MEASURED
+    if peak is None and known_peak is not None:
+        peak, source = known_peak * (key.devices if key else trace.world_size), KNOWN
+    return None if peak is None else Utilisation(flops_per_sample * throughput / peak, peak, source)
 
 
-def _memory_share(trace: Trace, throughput: float) -> float | None:
-    """Of the bandwidth that the ranks measured, where all did."""
+def _memory_share(trace: Trace, throughput: float, peak: float | None) -> float | None:
     least = trace.facts.get("bytes_per_sample")
-    measured = [float(facts["peak_bandwidth"]) for facts in trace.end_facts if facts.get("peak_bandwidth")]
-    if not least or len(measured) != trace.world_size:
-        return None
-    return float(least) * throughput / sum(measured)
+    return float(least) * throughput / peak if least and peak else None
+
+
+def _of_all_ranks(trace: Trace, peak: str) -> float | None:
+    """What they measured at their end, added up, where all did."""
+    measured = [float(facts[peak]) for facts in trace.end_facts if facts.get(peak)]
+    return sum(measured) if len(measured) == trace.world_size else None
 
 
 def _doubts(

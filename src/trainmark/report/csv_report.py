@@ -40,6 +40,7 @@ PLAIN = (
     "data_wait_share",
     "samples_per_joule",
     "memory_share",
+    "peak_bandwidth",
     "light_share",
 )
 COLUMNS = [

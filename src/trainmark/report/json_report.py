@@ -94,6 +94,7 @@ def _result(result: Result) -> dict[str, Any]:
         "samples_per_joule": result.samples_per_joule,
         "mfu": asdict(result.utilisation) if result.utilisation else None,
         "memory_share": result.memory_share,
+        "peak_bandwidth": result.peak_bandwidth,
         "time_shares": asdict(result.breakdown.shares) if result.breakdown else None,
         "step_parts": asdict(result.breakdown.parts) if result.breakdown else None,
         "ranks": [asdict(rank) for rank in result.breakdown.ranks] if result.breakdown else None,

@@ -329,17 +329,19 @@ class Training:
         return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
 
     def peak_flops(self):
-        side = 8192 if self.device.type == "cuda" else 1024
         kind = HALF.get(self.opt.precision, torch.float32)
+        # A CPU that knows no halves takes half a minute for a side of 1024.
+        side = 8192 if self.device.type == "cuda" else 1024 if kind is torch.float32 else 512
         a, b = (torch.randn(side, side, device=self.device, dtype=kind) for _ in range(2))
         return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
 
     def peak_bandwidth(self):
         # Larger than any cache, and small enough to fit beside a step that fills the memory.
-        source = torch.zeros(2**26 if self.device.type == "cuda" else 2**25, device=self.device)
-        target = torch.empty_like(source)
-        seconds = loop.shortest(lambda: target.copy_(source), self.clock() or probe.HostClock())
-        return 2 * source.numel() * source.element_size() / seconds
+        size, copies = (2**26, loop.COPIES) if self.device.type == "cuda" else (2**25, 1)
+        source, target = (torch.zeros(size, device=self.device) for _ in range(2))
+        clock = self.clock() or probe.HostClock()
+        seconds = loop.shortest(lambda: [target.copy_(source) for _ in range(copies)], clock)
+        return 2 * copies * source.nbytes / seconds
 
     def close(self):
         if self.opt.world_size > 1:

@@ -78,8 +78,9 @@ def sketch(name: str, value) -> List[float]:
     flat = np.asarray(value, np.float64).reshape(-1)
     random = np.random.RandomState([ord(letter) for letter in name])
     bits = np.frombuffer(random.bytes(-(-flat.size // 8) * SKETCHES), np.uint8).reshape(SKETCHES, -1)
+    added = (np.unpackbits(row)[: flat.size].astype(np.float64) for row in bits)
     total = flat.sum()
-    return [float(2.0 * flat[np.unpackbits(row)[: flat.size] == 1].sum() - total) for row in bits]
+    return [float(2.0 * flat.dot(ones) - total) for ones in added]
 
 
 def write(path: str, observed: Dict[str, Any]) -> None:

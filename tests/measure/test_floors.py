@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from measured_streams import KEY, figure_with
+
+from trainmark.measure.figure import KNOWN, MEASURED, Utilisation
+from trainmark.measure.floors import on_common_floors
+from trainmark.measure.result import Trial, failed_cases, summarise
+
+OTHER_FRAMEWORK = replace(KEY, framework="jax")
+
+
+def told(flops, bandwidth, throughput=100.0):
+    """Of a step of 1e9 operations and 1e8 bytes a sample."""
+    return figure_with(
+        throughput,
+        utilisation=Utilisation(1e9 * throughput / flops, flops, MEASURED),
+        memory_share=1e8 * throughput / bandwidth,
+        peak_bandwidth=bandwidth,
+    )
+
+
+def test_all_frameworks_on_a_device_are_held_against_the_best_that_any_of_them_found():
+    low, high = on_common_floors([(KEY, told(1e12, 4e11)), (OTHER_FRAMEWORK, told(2e12, 3e11))])
+    assert low.utilisation == high.utilisation == Utilisation(pytest.approx(0.05), 2e12, MEASURED)
+    assert low.memory_share == high.memory_share == pytest.approx(0.025)
+    assert low.peak_bandwidth == high.peak_bandwidth == 4e11
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"device": "another"}, {"precision": "bf16"}, {"threads": 3}, {"nodes": 2}, {"devices_per_node": 2}],
+)
+def test_another_device_precision_or_number_of_them_has_floors_of_its_own(other):
+    trials = [(KEY, told(1e12, 4e11)), (replace(KEY, **other), told(2e12, 8e11))]
+    assert on_common_floors(trials) == [figure for _, figure in trials]
+
+
+def test_what_is_known_of_a_device_is_neither_changed_nor_taken_for_measured():
+    known = figure_with(100, utilisation=Utilisation(0.5, 9e12, KNOWN))
+    trials = [(KEY, known), (KEY, told(1e12, 4e11)), (KEY, figure_with(100)), (KEY, None)]
+    assert on_common_floors(trials) == [figure for _, figure in trials]
+
+
+def test_results_are_told_by_common_floors_and_failed_trials_still_count():
+    trials = [Trial(KEY, told(1e12, 4e11)), Trial(KEY, None), Trial(OTHER_FRAMEWORK, told(2e12, 3e11, 200.0))]
+    one, other = summarise(trials)
+    assert other.utilisation.value == pytest.approx(2 * one.utilisation.value)
+    assert other.memory_share == pytest.approx(2 * one.memory_share)
+    assert one.peak_bandwidth == other.peak_bandwidth == 4e11
+    assert "1 of 2" in " ".join(doubt.message for doubt in one.doubts)
+    assert failed_cases(trials) == {}
