@@ -51,3 +51,9 @@ def test_what_was_kept_goes_on_to_the_same_weights(both):
     found, expected = again.tensors(), ours.tensors()
     assert found.keys() == expected.keys()
     assert all((found[name] == tensor).all() for name, tensor in expected.items())
+
+
+def test_where_no_kernel_runs_it_says_so(both):
+    ours, theirs, _, _ = both
+    assert ours.fallbacks() == ["without Triton and a CUDA device every kernel is plain PyTorch"]
+    assert theirs.fallbacks() == []

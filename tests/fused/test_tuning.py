@@ -70,14 +70,17 @@ def test_a_layer_left_to_pytorch_is_said_once_and_again_by_the_next_process(tuni
             launches = Launches(tuning, unfit=["fused"])
             way = tuner.choose("join_way", (64, 256, torch.float16), ["fused", "apart"], launches, CUDA)
             assert way == "apart"
-        assert capsys.readouterr().err == "no tile of join_way fits this device at 64 × 256: apart\n"
+        said = "no tile of join_way fits this device at 64 × 256: apart"
+        assert capsys.readouterr().err == said + "\n"
+        assert tuner.fallbacks() == [said]
 
 
 def test_a_slow_kernel_is_no_news(tuning, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(TOOK, "fused", 9.0)
-    way = tuning.Tuner(tmp_path).choose("join_way", (1,), ["fused", "apart"], Launches(tuning), CUDA)
-    assert way == "apart"
+    tuner = tuning.Tuner(tmp_path)
+    assert tuner.choose("join_way", (1,), ["fused", "apart"], Launches(tuning), CUDA) == "apart"
     assert not capsys.readouterr().err
+    assert not tuner.fallbacks()
 
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tuning, tmp_path):

@@ -105,6 +105,13 @@ def test_reduced_precision_in_nchw_is_doubted_on_cuda(precision, layout, device,
     assert (DoubtCode.WRONG_LAYOUT in _doubts(trace_from(LEVEL), key=key)) is doubted
 
 
+def test_what_a_rank_could_not_do_as_it_should_is_doubted_once_for_all_ranks():
+    ends = ({"fallbacks": ["no tile fits"]}, {"fallbacks": ["no tile fits", "nor here", "nor there"]}, {})
+    found = _doubts(replace(trace_from(LEVEL), end_facts=ends))[DoubtCode.FELL_BACK]
+    assert "(no tile fits, and 2 more in the rank's log)" in found
+    assert DoubtCode.FELL_BACK not in _doubts(replace(trace_from(LEVEL), end_facts=({"fallbacks": []}, {})))
+
+
 def test_a_rank_that_holds_the_others_back_is_doubted_by_name_and_cost():
     waits = np.array([0.1, 0.1, 0.0])
     message = _doubts(trace_of(events_of(LEVEL, ranks=3, waits=waits)))[DoubtCode.STRAGGLER]

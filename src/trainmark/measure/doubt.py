@@ -27,6 +27,7 @@ class DoubtCode(str, Enum):
     COPIED_LOGS = "copied-logs"
     MEAN_OF_RATES = "mean-of-rates"
     WRONG_LAYOUT = "wrong-layout"
+    FELL_BACK = "fell-back"
     STRAGGLER = "straggler"
     MIXED_ENVIRONMENT = "mixed-environment"
     RESUMED = "resumed"

@@ -160,6 +160,7 @@ def _doubts(
     yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
     if key is not None:
         yield from trial_doubts.layout_doubts(key, trace.facts)
+    yield from trial_doubts.fallback_doubts(trace.end_facts)
     yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)
     if finish is not None:
         yield from trial_doubts.finish_doubts(finish)

@@ -140,6 +140,19 @@ def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
         )
 
 
+def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
+    """A rank tells at its end what it could not do as it should."""
+    told = dict.fromkeys(str(each) for facts in end_facts for each in facts.get("fallbacks") or ())
+    if told:
+        first = next(iter(told))
+        others = f", and {len(told) - 1} more in the rank's log" if len(told) > 1 else ""
+        yield Doubt(
+            DoubtCode.FELL_BACK,
+            f"Part of the step was done another way than it should ({first}{others}): "
+            "do not take it for the best that the device can do.",
+        )
+
+
 def straggler_doubts(found: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:
     """`separated`: whether the ranks tell their working from their waiting."""
     for slow in found:

@@ -331,6 +331,7 @@ DOUBTS_ZH: dict[DoubtCode, str] = {
     DoubtCode.COPIED_LOGS: "日志疑似复制",
     DoubtCode.MEAN_OF_RATES: "速率的平均",
     DoubtCode.WRONG_LAYOUT: "内存布局不当",
+    DoubtCode.FELL_BACK: "部分步骤退回他法",
     DoubtCode.STRAGGLER: "存在拖慢者",
     DoubtCode.MIXED_ENVIRONMENT: "环境不一致",
     DoubtCode.RESUMED: "曾中断续训",

@@ -167,6 +167,10 @@ class Step:
     def loaded(self):
         """The weights were set from outside; there is nothing that must follow."""
 
+    def fallbacks(self):
+        """What is not done as it should be, a sentence each."""
+        return []
+
     @torch.no_grad()
     def take_layers_own_rates(self):
         """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
@@ -316,6 +320,9 @@ class Training:
     def rest(self):
         state = self.update.scaler.state_dict()
         return {name: state[name] for name in ("scale", "_growth_tracker") if name in state}
+
+    def fallbacks(self):
+        return self.update.fallbacks()
 
     def clock(self):
         return clocks.EventClock(timed_event) if self.device.type == "cuda" else None

@@ -94,6 +94,9 @@ class Step:
             place.copy_(gradient)
         return loss.detach(), of_features
 
+    def fallbacks(self):
+        return self.ops.fallbacks()
+
     def momentum(self, name, tensor):
         return self.parameters.view(self.parameters.momentum, name)
 

@@ -15,6 +15,10 @@ def wide(matrix):
     return matrix.to(torch.promote_types(matrix.dtype, torch.float32))
 
 
+def fallbacks():
+    return ["without Triton and a CUDA device every kernel is plain PyTorch"]
+
+
 # Reading an operand
 
 

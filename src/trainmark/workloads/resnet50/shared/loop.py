@@ -28,6 +28,7 @@ A framework's file gives `Training`, whose methods are its dialect of the same f
     .momenta()                     the optimiser's memory of every trained tensor, likewise
     .rest()                        what else the next step depends on (the loss scale, …), as plain numbers
     .close()                       leaves the other ranks in order
+    .fallbacks()                   optional: what it could not do as it should here, a sentence each
     .gradient_clock                optional: tells computing from waiting for other ranks
     .allocate(shape, dtype)        optional: host memory that the device likes to read, for the loader
 
@@ -107,7 +108,9 @@ def _train(opt, training, framework, facts):
         feed.close()
     # Under a cap, memory is what is measured; the product would take its own.
     best = {} if opt.memory_cap else peaks.peaks_of(training)
-    run.end(**dict(best, **(waiting.facts() if opt.rank == 0 else {})))
+    fallen_back = getattr(training, "fallbacks", list)()
+    told = {"fallbacks": fallen_back} if fallen_back else {}
+    run.end(**dict(best, **told, **(waiting.facts() if opt.rank == 0 else {})))
 
 
 def _conform(opt, training, facts):

@@ -9,6 +9,7 @@ from trainmark.workloads.resnet50.fused.kernels.pool import pool
 from trainmark.workloads.resnet50.fused.kernels.product import product
 from trainmark.workloads.resnet50.fused.kernels.stem import fold, stem
 from trainmark.workloads.resnet50.fused.kernels.stem_back import stem_back
+from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
 from trainmark.workloads.resnet50.fused.kernels.update import find_overflow, update
 from trainmark.workloads.resnet50.fused.kernels.widening import widen
 from trainmark.workloads.resnet50.fused.kernels.widening_back import widen_back
@@ -19,11 +20,14 @@ from trainmark.workloads.resnet50.fused.twins import (
     unfold_weight,
 )
 
+fallbacks = tuner.fallbacks
+
 __all__ = [
     "apply",
     "coefficients",
     "convolution",
     "convolution_back",
+    "fallbacks",
     "find_overflow",
     "fold",
     "fold_weight",

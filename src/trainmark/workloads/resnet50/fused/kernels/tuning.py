@@ -34,7 +34,7 @@ class Tuner:
     def __init__(self, folder=None):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmark" / "tiles"
         self.folder = Path(folder) if folder else cache
-        self.known, self.said = {}, set()
+        self.known, self.said = {}, {}
 
     def choose(self, name, key, candidates, launch, device):
         if device.type != "cuda":
@@ -71,9 +71,14 @@ class Tuner:
     def _say(self, name, key, unfit, chosen):
         """Where a kernel has no tile for this device, its layer is PyTorch's: once for each layer."""
         if unfit and (name, key) not in self.said:
-            self.said.add((name, key))
             shape = " × ".join(str(each) for each in key if isinstance(each, int))
-            print("no tile of {} fits this device at {}: {}".format(name, shape, chosen), file=sys.stderr)
+            said = "no tile of {} fits this device at {}: {}".format(name, shape, chosen)
+            self.said[name, key] = said
+            print(said, file=sys.stderr)
+
+    def fallbacks(self):
+        """All that was said so far."""
+        return list(self.said.values())
 
     def _known(self, place):
         if place not in self.known:
