@@ -44,6 +44,12 @@ def test_what_is_known_of_a_device_is_neither_changed_nor_taken_for_measured():
     assert on_common_floors(trials) == [figure for _, figure in trials]
 
 
+def test_of_one_peak_the_share_of_a_result_is_that_of_its_median_throughput():
+    rates = (100.0, 300.0)
+    (result,) = summarise([Trial(KEY, told(1e12, 4e11, rate)) for rate in rates])
+    assert result.utilisation.value == pytest.approx(1e9 * result.throughput / 1e12)
+
+
 def test_results_are_told_by_common_floors_and_failed_trials_still_count():
     trials = [Trial(KEY, told(1e12, 4e11)), Trial(KEY, None), Trial(OTHER_FRAMEWORK, told(2e12, 3e11, 200.0))]
     one, other = summarise(trials)

@@ -183,9 +183,13 @@ def _median_step_times(times: list[StepTimes]) -> StepTimes:
 
 
 def _middle_utilisation(values: Iterable[Utilisation | None]) -> Utilisation | None:
-    """One trial's utilisation, the lower middle one: value, peak and source must stay together."""
+    """The median of one peak; of several, one trial's, the lower middle: value and peak stay together."""
     known = sorted((value for value in values if value is not None), key=lambda u: u.value)
-    return known[(len(known) - 1) // 2] if known else None
+    if not known:
+        return None
+    if len({(each.peak_flops, each.source) for each in known}) == 1:
+        return replace(known[0], value=statistics.median(each.value for each in known))
+    return known[(len(known) - 1) // 2]
 
 
 def _middle_breakdown(figures: Sequence[TrialFigure]) -> Breakdown | None:
