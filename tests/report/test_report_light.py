@@ -34,6 +34,18 @@ def test_only_results_that_have_a_yardstick_are_rows():
     assert [row.result.key.devices for row in rows] == [1, 2, 4, 8]
 
 
+def test_contenders_at_one_batch_stand_together_the_fastest_first():
+    document = lit()
+    one = next(result for result in document.results if result.key.devices == 1)
+    asked = [("a", 64, 100.0), ("b", 256, 900.0), ("c", 64, 300.0), ("d", 256, 950.0)]
+    contenders = tuple(
+        replace(one, key=replace(one.key, framework=name, batch_per_device=batch), throughput=rate)
+        for name, batch, rate in asked
+    )
+    rows = light.light_rows(replace(document, results=contenders))
+    assert [row.result.key.framework for row in rows] == ["c", "a", "d", "b"]
+
+
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_pages_have_the_share_beside_both_other_yardsticks(lang):
     t = words(lang)

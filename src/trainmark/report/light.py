@@ -37,6 +37,7 @@ OPTIONAL = frozenset({"mfu", "memory_share", "per_joule"})
 
 
 def light_rows(document: Document) -> tuple[LightRow, ...]:
+    """Those that train the same batch on as many devices stand together, the fastest first."""
     names = label.distinguishing(result.key for result in document.results)
     rows = []
     for result in document.results:
@@ -44,7 +45,12 @@ def light_rows(document: Document) -> tuple[LightRow, ...]:
         if yardstick is not None and share is not None:
             name = f"{label.series(result.key, names)} {result.key.topology}"
             rows.append(LightRow(name, result, yardstick, share))
-    return tuple(rows)
+    return tuple(sorted(rows, key=_place))
+
+
+def _place(row: LightRow) -> tuple[int, int, float]:
+    key = row.result.key
+    return key.devices, key.batch_per_device or 0, -row.share
 
 
 def columns(rows: Sequence[LightRow]) -> dict[str, Column]:
