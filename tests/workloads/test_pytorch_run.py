@@ -49,6 +49,13 @@ def test_every_step_has_its_samples_loss_memory_and_wait(name, request):
         assert step.data_wait >= 0
 
 
+def test_a_run_whose_kernels_are_plain_pytorch_says_so_at_its_end(plain, tmp_path):
+    fused = events_of_run(tmp_path, "--engine", "fused", "--layout", "NHWC", "--steps", "2")
+    (said,) = fused[-1].facts["fallbacks"]
+    assert "every kernel is plain PyTorch" in said
+    assert "fallbacks" not in plain[-1].facts
+
+
 def test_every_step_tells_the_rate_of_the_recipe(plain):
     assert [step.lr for step in steps_in(plain)] == [recipe.STANDARD.learning_rate(n, 2) for n in range(4)]
 
