@@ -26,8 +26,6 @@ COMPILED = "JAX_COMPILATION_CACHE_DIR"  # on two hosts JAX finds what it has com
 EVERYWHERE = {"0.0.0.0", "::"}
 LISTENS = "0A"
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=1)"
-# Half of what a test of JAX takes is its compiler; the figures are not what is looked at here.
-QUICK_COMPILER = {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,6 @@ def job_of(framework: str, python: str, folder: Path, steps: int) -> Job:
             "OMP_NUM_THREADS": "1",
             MARK: secrets.token_hex(8),
             COMPILED: os.environ[COMPILED],
-            **QUICK_COMPILER,
         },
         working_folder=folder,
         folder=folder,
