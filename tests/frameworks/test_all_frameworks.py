@@ -26,7 +26,7 @@ layout: any
 device: cpu
 topology: 1n2g
 batch_per_device: 2
-image_size: 32
+image_size: 64
 warmup: {{steps: 1}}
 measure: {{steps: 4}}
 repeats: 1

@@ -336,9 +336,8 @@ class Training:
         return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
 
     def peak_flops(self):
+        side = 8192 if self.device.type == "cuda" else 1024
         kind = HALF.get(self.opt.precision, torch.float32)
-        # A CPU that knows no halves takes half a minute for a side of 1024.
-        side = 8192 if self.device.type == "cuda" else 1024 if kind is torch.float32 else 512
         a, b = (torch.randn(side, side, device=self.device, dtype=kind) for _ in range(2))
         return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
 
