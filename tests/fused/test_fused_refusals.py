@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
@@ -27,6 +29,13 @@ def asked(*words):
 def test_what_it_does_not_do(words, sentence):
     with pytest.raises(options.Refusal, match=sentence):
         Step.check(asked(*words))
+
+
+def test_on_a_cuda_device_it_needs_triton(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "triton" else object())
+    Step.check(asked("--device", "cpu"))
+    with pytest.raises(options.Refusal, match="install triton, or use engine: stock"):
+        Step.check(asked("--device", "cuda"))
 
 
 def test_it_is_pytorchs_alone():

@@ -55,5 +55,5 @@ def test_what_was_kept_goes_on_to_the_same_weights(both):
 
 def test_where_no_kernel_runs_it_says_so(both):
     ours, theirs, _, _ = both
-    assert ours.fallbacks() == ["without Triton and a CUDA device every kernel is plain PyTorch"]
+    assert ours.fallbacks() == ["without a CUDA device every kernel is plain PyTorch"]
     assert theirs.fallbacks() == []

@@ -78,6 +78,14 @@ def test_every_epoch_ends_in_an_evaluation_of_the_whole_set_counted_once(uninter
         assert 0 <= facts["correct1"] <= facts["correct5"] <= VAL
 
 
+def test_a_training_whose_kernels_are_plain_pytorch_says_so_at_its_end(words, uninterrupted, tmp_path):
+    fused = ("--engine", "fused", "--layout", "NHWC", "--epochs", "1")
+    done = run(*words, *fused, TRAINMARK_EVENTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    ends = [list(read(place / "rank0.jsonl"))[-1] for place in (tmp_path, uninterrupted)]
+    assert ["fallbacks" in end.facts for end in ends] == [True, False]
+
+
 def test_only_the_latest_checkpoints_are_kept(uninterrupted):
     kept = sorted(path.name for path in (uninterrupted / "checkpoints").iterdir())
     assert kept == ["step-00000008", "step-00000012"]

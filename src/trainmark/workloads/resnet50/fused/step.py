@@ -1,5 +1,7 @@
 """Forward, backward and update of one batch, as the passes do them; what PyTorch's step is, but fused."""
 
+import importlib.util
+
 import torch
 import torch.distributed as dist
 from torch.nn import functional as F
@@ -57,6 +59,7 @@ class Step:
         """Refuses what this step does not do."""
         for asked, sentence in (
             (opt.layout != "NHWC", "keeps activations as NHWC; use layout: NHWC"),
+            (_lacks_triton(opt), "writes its kernels in Triton; install triton, or use engine: stock"),
             (opt.compile, "leaves nothing to compile; leave compile out"),
             (opt.precision == "tf32", "multiplies in fp32, amp or bf16; use one of them"),
             (opt.recipe.mixup, "mixes no images; use engine: stock for this recipe"),
@@ -104,6 +107,10 @@ class Step:
         """The weights were set from outside: the copies for the products follow."""
         if self.parameters.half is not self.parameters.master:
             self.parameters.half.copy_(self.parameters.master)
+
+
+def _lacks_triton(opt):
+    return opt.device == "cuda" and importlib.util.find_spec("triton") is None
 
 
 class Exchange:

@@ -1,4 +1,4 @@
-"""Every kernel's arithmetic in plain PyTorch: what its tests compare with, and what runs without Triton.
+"""Every kernel in plain PyTorch: what its tests compare with, and what runs without a CUDA device.
 
 Sums and products are taken in float32 or better; what is stored is rounded to the matrices' own kind.
 """
@@ -16,7 +16,7 @@ def wide(matrix):
 
 
 def fallbacks():
-    return ["without Triton and a CUDA device every kernel is plain PyTorch"]
+    return ["without a CUDA device every kernel is plain PyTorch"]
 
 
 # Reading an operand

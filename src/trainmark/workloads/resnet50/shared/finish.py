@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import gradient_clock, options, peaks, recipe
+from trainmark.workloads.resnet50.shared import ending, gradient_clock, options, recipe
 from trainmark.workloads.resnet50.shared.checkpoint import Checkpoints, Place
 from trainmark.workloads.resnet50.shared.feed import Feed
 
@@ -36,8 +36,8 @@ def train(opt, training, framework, facts):
     course = Course(opt, training, feed.open(training), run, checkpoints)
     reached = course.run(place)
     feed.close()
-    told = dict(peaks.peaks_of(training), reached=reached if opt.until else None)
-    run.end(**dict(told, **course.ending()))
+    told = dict(ending.peaks_of(training), **ending.fallbacks_of(training))
+    run.end(**dict(told, reached=reached if opt.until else None, **course.ending()))
 
 
 class Course:

@@ -40,7 +40,7 @@ import sys
 import time
 
 from trainmark import probe
-from trainmark.workloads.resnet50.shared import finish, gradient_clock, memory_cap, options, peaks, recipe
+from trainmark.workloads.resnet50.shared import ending, finish, gradient_clock, memory_cap, options, recipe
 from trainmark.workloads.resnet50.shared.feed import Feed
 from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
 
@@ -107,10 +107,9 @@ def _train(opt, training, framework, facts):
     if feed:
         feed.close()
     # Under a cap, memory is what is measured; the product would take its own.
-    best = {} if opt.memory_cap else peaks.peaks_of(training)
-    fallen_back = getattr(training, "fallbacks", list)()
-    told = {"fallbacks": fallen_back} if fallen_back else {}
-    run.end(**dict(best, **told, **(waiting.facts() if opt.rank == 0 else {})))
+    best = {} if opt.memory_cap else ending.peaks_of(training)
+    told = dict(best, **ending.fallbacks_of(training))
+    run.end(**dict(told, **(waiting.facts() if opt.rank == 0 else {})))
 
 
 def _conform(opt, training, facts):

@@ -1,4 +1,4 @@
-"""What a device can do at best, measured when the training is over."""
+"""What a rank tells when its training is over."""
 
 
 def peaks_of(training):
@@ -7,3 +7,9 @@ def peaks_of(training):
     if hasattr(training, "peak_bandwidth"):
         peaks["peak_bandwidth"] = training.peak_bandwidth()
     return peaks
+
+
+def fallbacks_of(training):
+    """What it could not do as it should; nothing where all went well."""
+    told = getattr(training, "fallbacks", list)()
+    return {"fallbacks": told} if told else {}
