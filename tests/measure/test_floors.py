@@ -3,12 +3,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from measured_streams import KEY, figure_with
+from measured_streams import KEY as UNKNOWN
+from measured_streams import figure_with
 
 from trainmark.measure.figure import KNOWN, MEASURED, Utilisation
 from trainmark.measure.floors import on_common_floors
 from trainmark.measure.result import Trial, failed_cases, summarise
 
+KEY = replace(UNKNOWN, device="NVIDIA H200")
 OTHER_FRAMEWORK = replace(KEY, framework="jax")
 
 
@@ -35,6 +37,11 @@ def test_all_frameworks_on_a_device_are_held_against_the_best_that_any_of_them_f
 )
 def test_another_device_precision_or_number_of_them_has_floors_of_its_own(other):
     trials = [(KEY, told(1e12, 4e11)), (replace(KEY, **other), told(2e12, 8e11))]
+    assert on_common_floors(trials) == [figure for _, figure in trials]
+
+
+def test_devices_that_nobody_names_need_not_be_alike():
+    trials = [(UNKNOWN, told(1e12, 4e11)), (UNKNOWN, told(2e12, 8e11))]
     assert on_common_floors(trials) == [figure for _, figure in trials]
 
 

@@ -20,9 +20,11 @@ def on_common_floors(trials: Sequence[tuple[Key, TrialFigure | None]]) -> list[T
     flops: Peaks = {}
     bandwidth: Peaks = {}
     for key, figure in trials:
-        if figure and figure.utilisation and figure.utilisation.source == MEASURED:
+        if figure is None or key.device is None:  # two unknown devices need not be alike
+            continue
+        if figure.utilisation and figure.utilisation.source == MEASURED:
             flops[_place(key)] = max(figure.utilisation.peak_flops, flops.get(_place(key), 0.0))
-        if figure and figure.peak_bandwidth:
+        if figure.peak_bandwidth:
             bandwidth[_place(key)] = max(figure.peak_bandwidth, bandwidth.get(_place(key), 0.0))
     return [
         figure and _of_memory(_of_arithmetic(figure, flops.get(_place(key))), bandwidth.get(_place(key)))
