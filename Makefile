@@ -5,18 +5,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+CHECKED := datasets events forecast measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo test test-here test-elsewhere lint frameworks ray bench clean
+.PHONY: demo check test test-here test-elsewhere lint frameworks ray docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
+
+check: lint
+	$(BIN)/python -m pytest --numprocesses auto $(CHECKED:%=tests/%)
 
 # Two at a time: frameworks are installed, and clusters waited for, while the other tests compute.
 test: lint
 	$(MAKE) --no-print-directory --jobs 2 test-here test-elsewhere
 
-test-here: $(VENV)/.test
+test-here: $(VENV)/.test .venv-docs/.ready
 	$(BIN)/python -m pytest --durations 60 --ignore tests/frameworks --ignore tests/cluster
 
 test-elsewhere: $(VENV)/.test frameworks ray
@@ -37,11 +41,18 @@ ray: .venv-ray/.ready
 .venv-ray/.ready: requirements/ray.txt
 	-$(PYTHON) -m venv .venv-ray && .venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/ray.txt && touch $@
 
+# English and Chinese pages as a site; a link that leads nowhere ends the build.
+docs: .venv-docs/.ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+
+.venv-docs/.ready: requirements/docs.txt
+	-$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt && touch $@
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-ray dist build
+	rm -rf $(VENV) .venv-docs .venv-ray dist build site
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Trainmark needs Python 3.10 or later; name one with PYTHON=…")'

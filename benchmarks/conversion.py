@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.data.convert.convert import convert
-from trainmark.data.convert.request import Request
-from trainmark.data.workers import available
+from trainmark.datasets.convert.convert import convert
+from trainmark.datasets.convert.request import Request
+from trainmark.datasets.workers import available
 
 MEAN_BYTES = 110_000  # ImageNet's
 CLASSES = 10

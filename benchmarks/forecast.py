@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 
 from benchmarks.row import Row, from_repeats
-from trainmark.forecast.buckets import bucketed
 from trainmark.forecast.case import Case
-from trainmark.forecast.fabric import EDR
 from trainmark.forecast.forecast import forecast
-from trainmark.forecast.layers import resnet50
 from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.stragglers import expected_largest, slowest_rank
-from trainmark.forecast.validate import learn_published, validate
-from trainmark.ledger import load
+from trainmark.forecast.step.buckets import bucketed
+from trainmark.forecast.step.fabric import EDR
+from trainmark.forecast.step.layers import layers_of
+from trainmark.forecast.step.stragglers import expected_largest, slowest_rank
+from trainmark.forecast.validation.validate import learn_published, validate
+from trainmark.published.ledger import load
 
 MOST_SECONDS = 5.0
 
@@ -27,7 +27,9 @@ def measure(nodes: int = 512, repeats: int = 3) -> list[Row]:
         expected_largest.cache_clear()
         slowest_rank.cache_clear()
         began = time.perf_counter()
-        case = Case({ONE_DEVICE: 0.0421}, 256, bucketed(resnet50()), EDR, loaded=True, variation=0.02)
+        case = Case(
+            {ONE_DEVICE: 0.0421}, 256, bucketed(layers_of("resnet50") or ()), EDR, loaded=True, variation=0.02
+        )
         forecast(case, sizes, learn_published(entries))
         asked.append(time.perf_counter() - began)
         began = time.perf_counter()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.data.make.make import make
-from trainmark.data.make.plan import Plan
+from trainmark.datasets.make.make import make
+from trainmark.datasets.make.plan import Plan
 
 BATCH, SIZE, WORKERS = 32, 224, 2
 MOST_TIMES_THE_TIME, MOST_MORE_MEMORY_MB = 1.5, 20

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from benchmarks.row import Row
-from trainmark.data.make.make import make
-from trainmark.data.make.plan import Plan
+from trainmark.datasets.make.make import make
+from trainmark.datasets.make.plan import Plan
 
 WORKERS = 2
 # 200 pictures a second.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any
 
 from benchmarks import child, trials
 from benchmarks.row import Row, from_repeats
+from trainmark.__main__ import COLLECTIONS
 
 MOST_SECONDS = 10.0
 MOST_MB = 500.0
@@ -32,6 +34,7 @@ def measure(cases: int = 200, trials_a_case: int = 50, repeats: int = 5) -> list
 
 
 def _report(runs: Path) -> None:
+    gc.set_threshold(*COLLECTIONS)
     seconds: dict[str, float] = {}
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
@@ -41,13 +44,13 @@ def _report(runs: Path) -> None:
         return found
 
     def imports() -> None:
-        import trainmark.cli.report
+        import trainmark.cli.results.report
         import trainmark.report.assemble
-        import trainmark.report.html
+        import trainmark.report.render.html
         import trainmark.store.index  # noqa: F401
 
     timed("imports", imports)
-    from trainmark.cli.report import render
+    from trainmark.cli.results.report import render
     from trainmark.report.assemble import document_of
     from trainmark.store import index
     from trainmark.store.run import find_run

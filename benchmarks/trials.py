@@ -13,8 +13,8 @@ from trainmark import __version__
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trace import trace_of
-from trainmark.measure.trial import Rules, measure_trial
+from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trial.trial import Rules, measure_trial
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import SAMPLES, TrialRecord, TrialSpec
 

@@ -5,10 +5,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["trainmark"]):
-    from trainmark.measure.logged import LogFacts, logged_figure
-    from trainmark.readers.engine import read_runs
-    from trainmark.readers.lines import Cleaning, clean_blocks
-    from trainmark.readers.recognise import UnrecognisedError, formats, recognise
+    from trainmark.measure.trial.logged import LogFacts, logged_figure
+    from trainmark.published.readers.engine import read_runs
+    from trainmark.published.readers.input.lines import Cleaning, clean_blocks
+    from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise
 
 FORMATS = list(formats().values())
 

@@ -169,7 +169,7 @@ def start(
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
     path = os.path.join(folder, "rank{}.jsonl".format(rank))
-    if first_step:
+    if first_step or "resumed_step" in facts:  # at step 0 where no checkpoint could be read
         _drop_torn_line(path)
     file = open(path, "ab", buffering=0)
     if NODE in os.environ:

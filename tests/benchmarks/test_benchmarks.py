@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +13,11 @@ SMALL = {
     "startup": {"repeats": 2},
     "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
     "changes": {"steps": 2_000, "repeats": 2},
-    "events": {"steps": 100},
+    "events": {"long": 100, "ranks": 3, "steps": 100},
     "reading": {"size": 100_000, "large": 100_000},
     "sampler": {"repeats": 2, "seconds": 0.6},
+    "against": {"cases": 2, "reports": 2, "quick_runs": 0},
+    "agents": {"sizes": (3,), "seconds": 1.0},
     "forecast": {"nodes": 4, "repeats": 2},
     "pictures": {"images": 10, "doublings": 1},
     "loading": {"images": 10, "doublings": 1, "repeats": 2},
@@ -27,7 +30,8 @@ def test_every_measurement_is_tried_here():
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_a_measurement_runs_and_gives_finite_figures(name):
+def test_a_measurement_runs_and_gives_finite_figures(monkeypatch, name):
+    monkeypatch.setenv("BASELINE", str(Path(__file__).parents[2]))
     rows = importlib.import_module(f"benchmarks.{name}").measure(**SMALL[name])
     assert rows
     assert all(row.what.startswith(f"{name}: ") and math.isfinite(row.value) for row in rows)

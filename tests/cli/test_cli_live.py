@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.cli.live import Lines, Moving, course
+from trainmark.cli.common.live import Lines, Moving, course
 from trainmark.events import Mark, Step, stream
-from trainmark.runner.follow import Follower
+from trainmark.runner.trial.follow import Follower
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 

@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-from trainmark.measure.light import Yardstick
+from trainmark.measure.result.light import ReferenceRate
 from trainmark.store.light import keep_light
 
+TAKEN = "2025-11-13T08:00:00+00:00"
 PROGRAM = """
 from trainmark import probe
 
@@ -132,7 +133,7 @@ def test_a_result_says_where_it_stands_among_published_ones(trainmark, suite):
     assert "best published" in trainmark("compare", "a", "a").out
 
 
-def test_a_run_on_a_device_with_a_yardstick_shows_its_share_of_light(trainmark, suite, tmp_path, monkeypatch):
+def test_a_run_on_a_device_with_a_reference_shows_its_share_of_light(trainmark, suite, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     asked = suite("{python} train.py", "image_size: 64\nprecision: fp32\n")
     (plain,) = json.loads(trainmark("run", asked, "--name", "a", "--json").out)["results"]
@@ -140,7 +141,7 @@ def test_a_run_on_a_device_with_a_yardstick_shows_its_share_of_light(trainmark, 
     rate = 2 * plain["throughput"]["median"]
     keep_light(
         tmp_path / "home",
-        [Yardstick(plain["device"], "mine", 64, "fp32", rate, 32, "0.1.0", "2025-11-13T08:00:00+00:00")],
+        [ReferenceRate(plain["device"], "mine", (("image_size", 64),), "fp32", rate, 32, "0.1.0", TAKEN)],
     )
     (lit,) = json.loads(trainmark("run", "--resume", "a", "--json").out)["results"]
     assert lit["light_share"] == 0.5

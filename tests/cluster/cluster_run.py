@@ -45,7 +45,7 @@ class ClusterRun(TrainmarkRun):
         self.hosts = hosts
         self.where = where
         self.outside = folder / "outside"
-        self.held = self.outside / "held"
+        self.hold_file = self.outside / "held"
         place = folder / "it's a suite; $(touch injected)"
         for each in (self.outside, place):
             each.mkdir()
@@ -62,7 +62,7 @@ class ClusterRun(TrainmarkRun):
 
     def begin(self, *more: str, hold: int | None = None) -> subprocess.Popen[str]:
         if hold:
-            self.held.write_text(str(hold))
+            self.hold_file.write_text(str(hold))
         return self.start("run", "suite.yaml", *self.where, *more)
 
     def in_trial(self, number: int, ranks: int = 2) -> bool:

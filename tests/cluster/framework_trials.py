@@ -15,9 +15,10 @@ from pathlib import Path
 
 import psutil
 
-from trainmark.launch.job import Job, Launcher
-from trainmark.launch.outcome import Cause
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job, Launcher
+from trainmark.launch.job.log_tail import tail
+from trainmark.launch.job.outcome import Cause, judge
+from trainmark.launch.job.watch import Limits, watch
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 LIMITS = Limits(trial=280, silence=240)
@@ -43,6 +44,7 @@ class Trained:
     """`reached` has each address that was tried at a door, and whether somebody was there."""
 
     ended: Cause
+    detail: str
     losses: list[list[float]]
     doors: list[Door]
     reached: dict[tuple[Door, str], bool]
@@ -75,16 +77,16 @@ def carry_out(
     launcher: Launcher, job: Job, elsewhere: str, on_node: Callable[[str, list[str]], list[str]]
 ) -> Trained:
     """`elsewhere` is an address of every node that no rank was given; `on_node` has a command run there."""
-    found: list[Door] = []
+    open_doors: list[Door] = []
     reached: dict[tuple[Door, str], bool] = {}
 
     def look() -> None:
-        if found or not all(losses_of(job, rank) for rank in range(job.world_size)):
+        if open_doors or not all(losses_of(job, rank) for rank in range(job.world_size)):
             return
         with held(processes(job)) as ranks:  # the kernel goes on to answer at their doors
-            found.extend(sorted({door for rank in ranks for door in doors(rank)}, key=str))
+            open_doors.extend(sorted({door for rank in ranks for door in doors(rank)}, key=str))
             knocks = {}
-            for door in found:
+            for door in open_doors:
                 # A socket that is bound to one address is reached at no other: the kernel sees to that.
                 for address in (door.own, elsewhere) if door.address in EVERYWHERE else ():
                     argv = on_node(door.node, [sys.executable, "-c", CONNECT, address, str(door.port)])
@@ -92,7 +94,9 @@ def carry_out(
             reached.update({place: knock.wait() == 0 for place, knock in knocks.items()})
 
     ending = watch(launcher.start(job), job, LIMITS, lambda: False, look)
-    return Trained(ending.cause, [losses_of(job, rank) for rank in range(job.world_size)], found, reached)
+    ranks = range(job.world_size)
+    detail = judge(ending, {rank: tail(job.log(rank)) for rank in ranks}).detail
+    return Trained(ending.cause, detail, [losses_of(job, rank) for rank in ranks], open_doors, reached)
 
 
 def losses_of(job: Job, rank: int) -> list[float]:

@@ -17,9 +17,9 @@ from hosts import Hosts
 from one_host import GONE, namespace, wait_until
 
 from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job import Job
-from trainmark.launch.outcome import Judgement, judge
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Judgement, judge
+from trainmark.launch.job.watch import Limits, watch
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HANG_GUARD_SECONDS = 60.0

@@ -12,13 +12,13 @@ import pytest
 from framework_trials import EVERYWHERE, Trained, carry_out, here, job_of, over_two_nodes
 
 from trainmark.environments import standing
-from trainmark.launch.carriers import launcher_of
-from trainmark.launch.choice import Choice
-from trainmark.launch.job import Job
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Cause
+from trainmark.launch.launchers import launcher_of
 from trainmark.launch.local import LocalLauncher
-from trainmark.launch.node import Node
-from trainmark.launch.outcome import Cause
-from trainmark.runner import frameworks
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.options import LaunchOptions
+from trainmark.runner.program import frameworks
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -60,7 +60,7 @@ def at_home(job) -> Trained:
 @pytest.fixture(scope="module")
 def on_hosts(job, hosts) -> Trained:
     nodes = tuple(Node(name) for name in hosts.names[:2])
-    launcher = launcher_of(Choice("ssh", nodes, ssh_config=str(hosts.ssh_config)))
+    launcher = launcher_of(LaunchOptions("ssh", nodes, own=(("ssh_config", str(hosts.ssh_config)),)))
     there = job.folder.with_name("there")
     spread = over_two_nodes(Job(**{**vars(job), "folder": there, "working_folder": there}))
     return carry_out(launcher, made(spread), "127.0.0.1", hosts.command)
@@ -72,7 +72,8 @@ def made(job: Job) -> Job:
 
 
 def test_it_trains_on_two_hosts_as_on_this_machine(at_home, on_hosts):
-    assert (at_home.ended, on_hosts.ended) == (Cause.FINISHED, Cause.FINISHED)
+    assert at_home.ended is Cause.FINISHED, at_home.detail
+    assert on_hosts.ended is Cause.FINISHED, on_hosts.detail
     assert on_hosts.losses == at_home.losses
     assert [len(losses) for losses in at_home.losses] == [STEPS, STEPS]
 
@@ -87,7 +88,7 @@ def test_on_this_machine_a_rank_is_reached_at_the_loopback_address_alone(at_home
 
 
 def keeps_to_itself(trained: Trained) -> None:
-    assert trained.doors, "its ranks were not seen to listen anywhere"
+    assert trained.doors, f"its ranks were not seen to listen anywhere: {trained.detail}"
     assert [door for door in trained.doors if door.address not in {door.own, *EVERYWHERE}] == []
     strays = [
         place for place, open_to_it in trained.reached.items() if open_to_it != (place[1] == place[0].own)

@@ -80,7 +80,7 @@ def test_a_node_that_dies_costs_its_trials_and_a_resumed_run_makes_them_good(on_
     assert run.outcomes() == ["ok", "lost", "lost"]
 
     hosts.heal()
-    run.held.unlink()
+    run.hold_file.unlink()
     assert run.resume().code == 0
     assert run.outcomes() == ["ok", "ok", "ok"]
     assert before and before.items() <= finished(run).items()
@@ -114,7 +114,7 @@ def test_a_cancelled_allocation_stops_the_run_with_a_sentence_and_it_goes_on_lat
     assert run.outcomes() == ["ok", "lost"]
     assert wait_until(lambda: not slurm.jobs(), 20)
 
-    run.held.unlink()
+    run.hold_file.unlink()
     assert run.resume().code == 0
     assert run.outcomes() == ["ok", "ok", "ok"]
     assert run.left() == [] and wait_until(lambda: not slurm.jobs(), 20)
@@ -128,7 +128,7 @@ def test_a_harness_that_is_stopped_leaves_nothing_on_any_host(on_hosts, number):
     run.wait_for_trial(2)
     stop(process, number)
     assert run.left() == []
-    run.held.unlink()
+    run.hold_file.unlink()
     assert run.resume().code == 0
     assert run.outcomes() == ["ok", "ok", "ok"]
 

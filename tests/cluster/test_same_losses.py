@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.launch.job import Job
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.local import LocalLauncher
-from trainmark.launch.watch import Limits, watch
-from trainmark.runner.code import keep_code
+from trainmark.runner.program.code import keep_code
 
 pytest.importorskip("torch", reason="the trials train with PyTorch, which is not installed here")
 

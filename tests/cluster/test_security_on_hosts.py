@@ -13,10 +13,10 @@ from cluster_run import ClusterRun
 from light_trials import carriers, carry_out, job
 from one_host import wait_until
 
+from trainmark.launch.carriers.ssh import Ssh
 from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.node import Node, NodeError
-from trainmark.launch.outcome import Outcome
-from trainmark.launch.ssh import Ssh
+from trainmark.launch.job.outcome import Outcome
+from trainmark.launch.nodes.node import Node, NodeError
 
 SECRET = "hunter2-Zürich-$(touch injected)"
 NASTY = {

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
-from trainmark.runner.interpreter import Interpreter
+from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import parse
 from trainmark.suite.model import Container

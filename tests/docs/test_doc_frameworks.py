@@ -7,7 +7,7 @@ from doc_pages import code, page, section, table
 
 from trainmark.environments import State
 from trainmark.environments.locks import FOLDER, read
-from trainmark.runner.frameworks import OWN, Standing
+from trainmark.runner.program.frameworks import OWN, Standing
 
 PAGE = page("docs/frameworks.md")
 ROWS = {code(row["framework"])[0]: row for row in table(section(PAGE, "Which Python"))}

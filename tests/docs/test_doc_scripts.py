@@ -6,8 +6,9 @@ import sys
 
 import pytest
 from doc_pages import code, page, table
+from json_schemas import FOLDER, schemas
 
-from trainmark.launch.outcome import Outcome
+from trainmark.launch.job.outcome import Outcome
 
 PAGE = page("docs/scripts.md")
 OBJECTS = dict(re.findall(r"^### `([\w.\[\]]+)`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -20,6 +21,7 @@ TYPES = {
     "list": list,
     "null": type(None),
 }
+KINDS = {"array" if kind == "list" else kind: types for kind, types in TYPES.items()}
 
 
 @pytest.fixture
@@ -79,3 +81,28 @@ def test_bad_input_exits_with_2_and_one_sentence(hasty_reader):
 def test_a_failed_trial_exits_with_1(hasty_reader):
     words = ("--set", "workload={command: 'exit 7'}", "--repeats", "1")
     assert hasty_reader.trainmark("run", "examples/probe/suite.yaml", *words).returncode == 1
+
+
+def test_the_schemas_are_those_of_the_page():
+    published = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+    assert published == schemas()
+
+
+@pytest.mark.parametrize("name", ["report", "list", "compare"])
+def test_what_a_command_prints_is_valid_by_its_schema(name, printed):
+    assert list(violations(printed[name], schemas()[name])) == []
+    assert list(violations({"runs": 5}, schemas()[name])) != []
+
+
+def violations(value, schema, place="$"):
+    """As much of JSON Schema as the published ones use."""
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not isinstance(value, tuple(KINDS[kind] for kind in kinds)):
+        yield place
+    for name in schema.get("required", ()) if isinstance(value, dict) else ():
+        if name not in value:
+            yield f"{place}.{name}"
+        else:
+            yield from violations(value[name], schema["properties"][name], f"{place}.{name}")
+    for number, item in enumerate(value if isinstance(value, list) else ()):
+        yield from violations(item, schema.get("items", {"type": list(KINDS)}), f"{place}[{number}]")

@@ -115,6 +115,10 @@ def test_equal_and_healthy_nodes_are_green_in_every_check_that_has_something_to_
     assert {finding.check for finding in found} == {check.name for check in CHECKS} - {"reaches the others"}
 
 
+def test_a_load_is_judged_by_the_number_of_processors():
+    assert troubles(with_host(load=20.0)) == []
+
+
 def test_one_node_alone_differs_from_nobody():
     assert troubles(FACTS) == []
 

@@ -20,9 +20,9 @@ from trainmark.doctor.diagnosis import Diagnosis, examine
 from trainmark.doctor.finding import Mark
 from trainmark.doctor.wanted import Wanted
 from trainmark.launch.asking import AskNodes
+from trainmark.launch.carriers.ssh import Ssh
 from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.node import Node
-from trainmark.launch.ssh import Ssh
+from trainmark.launch.nodes.node import Node
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,16 @@ from told import FACTS
 
 from trainmark.doctor import meet
 from trainmark.doctor.facts import Node
-from trainmark.doctor.meeting import PROGRAM, Place, calls_of, hold, places_of, question
+from trainmark.doctor.meeting import (
+    ALL_PAIRS_UP_TO,
+    PROGRAM,
+    MeetingNode,
+    calls_of,
+    hold,
+    peers_of,
+    places_of,
+    question,
+)
 from trainmark.doctor.wanted import Wanted
 from trainmark.launch.asking import Reply
 
@@ -26,9 +35,9 @@ def free_port(address: str) -> int:
 
 
 @pytest.fixture
-def places() -> dict[str, Place]:
+def places() -> dict[str, MeetingNode]:
     return {
-        name: Place(name, address, free_port(address))
+        name: MeetingNode(name, address, free_port(address))
         for name, address in (("n1", "127.0.0.21"), ("n2", "127.0.0.22"), ("n3", "127.0.0.23"))
     }
 
@@ -105,7 +114,7 @@ def test_it_listens_at_its_own_address_only(places):
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])
 def test_it_does_not_listen_at_all_addresses(places, address):
-    everywhere = {**places, "n1": Place("n1", address, 29500)}
+    everywhere = {**places, "n1": MeetingNode("n1", address, 29500)}
     with pytest.raises(ValueError, match="one address"):
         meeting_of(everywhere, "n1")
 
@@ -135,3 +144,21 @@ def test_what_kept_a_node_from_the_meeting_is_the_reason_of_all_its_calls(places
 def test_nodes_that_share_an_address_meet_at_different_ports():
     found = places_of([Node("n1", None, FACTS), Node("n2", "gone"), Node("n3", None, FACTS)])
     assert {name: place.port for name, place in found.items()} == {"n1": 29500, "n3": 29501}
+
+
+def many(count: int) -> dict[str, MeetingNode]:
+    return {f"n{number}": MeetingNode(f"n{number}", "10.0.0.1", number) for number in range(count)}
+
+
+def test_up_to_some_dozen_nodes_call_on_every_other():
+    places = many(ALL_PAIRS_UP_TO)
+    assert {len(peers_of(name, places)) for name in places} == {ALL_PAIRS_UP_TO - 1}
+
+
+@pytest.mark.parametrize("count", [ALL_PAIRS_UP_TO + 1, 1000])
+def test_of_very_many_each_calls_on_few_is_called_by_the_same_and_the_first_by_all(count):
+    places = many(count)
+    called = {name: {peer.node for peer in peers_of(name, places)} for name in places}
+    assert called["n0"] == places.keys() - {"n0"}
+    assert all(name in called[peer] for name, peers in called.items() for peer in peers)
+    assert {len(peers) for name, peers in called.items() if name != "n0"} <= set(range(10, 23))

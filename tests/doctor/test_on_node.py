@@ -12,39 +12,45 @@ import pytest
 from local_nodes import LocalNode, LocalNodes, oldest_python
 from smi import BROKEN, path_with_smi
 
-from trainmark.doctor import data_on_node, meeting, on_node
-from trainmark.doctor.diagnosis import DATA_PROGRAM, FACTS_PROGRAM
+from trainmark.doctor import data_on_node, meeting, network_on_node, on_node
+from trainmark.doctor.diagnosis import DATA_PROGRAM, FACTS
 from trainmark.doctor.facts import facts_of, node_of, offset_of
 from trainmark.launch.asking import Reply
+from trainmark.launch.transport.bundle import AGENT, PACKAGE, module_sources, program
+from trainmark.system.gpu.nvidia_smi import Query
+from trainmark.system.network.addresses import ipv6_addresses
+from trainmark.system.software.installed import installed
 
-SENT = (FACTS_PROGRAM, DATA_PROGRAM, meeting.PROGRAM)
+FILES = sorted(
+    {PACKAGE / f"{name.replace('.', '/')}.py" for name in (*module_sources(FACTS), *module_sources(AGENT))}
+    | {DATA_PROGRAM, meeting.PROGRAM}
+)
+PROGRAMS = {"facts": program(FACTS), "data": DATA_PROGRAM.read_text(), "meeting": meeting.PROGRAM.read_text()}
 
 
 def tell(question=None, **node):
-    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1", **node))(
-        FACTS_PROGRAM.read_text(), [question or {}], 60
-    )
+    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1", **node))(PROGRAMS["facts"], [question or {}], 60)
     assert reply.trouble is None
     return reply.answer
 
 
-@pytest.mark.parametrize("program", SENT, ids=lambda path: path.name)
-def test_what_is_sent_needs_only_the_standard_library(program):
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.name)
+def test_what_is_sent_needs_only_the_standard_library(file):
     modules = {
         name.partition(".")[0]
-        for node in ast.walk(ast.parse(program.read_text(encoding="utf-8")))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         for name in (
             [alias.name for alias in node.names] if isinstance(node, ast.Import)
             else [node.module] if isinstance(node, ast.ImportFrom) else []
         )
     }  # fmt: skip
-    assert modules <= sys.stdlib_module_names
+    assert modules - {"trainmark"} <= sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("program", SENT, ids=lambda path: path.name)
-def test_what_is_sent_fits_on_a_command_line(program):
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_is_sent_fits_on_a_command_line(name):
     # Linux takes 128 KiB in one argument.
-    assert program.stat().st_size < 100_000
+    assert len(PROGRAMS[name].encode()) < 100_000
 
 
 def test_what_is_sent_runs_with_python_3_8():
@@ -54,7 +60,7 @@ def test_what_is_sent_runs_with_python_3_8():
 
 def test_everything_told_is_understood():
     question = {"interpreters": [sys.executable, "/no/python"], "ports": [29500]}
-    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1"))(FACTS_PROGRAM.read_text(), [question], 60)
+    (reply,) = LocalNodes(LocalNode("n1", "127.0.0.1"))(PROGRAMS["facts"], [question], 60)
     node = node_of(reply)
     assert node.trouble is None
     assert node.facts.host.cpus >= 1
@@ -100,13 +106,16 @@ def test_what_nvidia_smi_says_instead_of_an_answer_is_told(tmp_path):
     assert "couldn't communicate" in answer.gpu_trouble
 
 
+QUERY = Query("gpu", {"index": "index", "temperature.gpu": "temperature"})
+
+
 @pytest.mark.parametrize("value", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "", "Unknown"])
 def test_a_value_that_a_device_does_not_give_is_left_out(value):
-    assert on_node.rows(f"0, {value}\n", ["index", "temperature"]) == [{"index": "0"}]
+    assert QUERY.rows(f"0, {value}\n") == [{"index": "0"}]
 
 
 def test_a_line_that_is_no_row_is_no_device():
-    assert on_node.rows("No devices were found\n", ["index", "name"]) == []
+    assert QUERY.rows("No devices were found\n") == []
 
 
 def environment(folder: Path, *packages: tuple[str, str, str]) -> list[str]:
@@ -124,8 +133,8 @@ def test_the_hash_of_an_environment_is_of_what_is_installed_and_not_of_how(tmp_p
         f"{file}../../../bin/f2py,sha256=1,9\nnumpy/__pycache__/core.pyc,,\n"
         "numpy-2.0.dist-info/INSTALLER,sha256=2,4\n"
     )
-    packages, one = on_node.installed("3.11.7", environment(tmp_path / "a", ("numpy", "2.0", by_pip)))
-    _, other = on_node.installed("3.11.7", environment(tmp_path / "b", ("numpy", "2.0", file)))
+    packages, one = installed("3.11.7", environment(tmp_path / "a", ("numpy", "2.0", by_pip)))
+    _, other = installed("3.11.7", environment(tmp_path / "b", ("numpy", "2.0", file)))
     assert packages == {"numpy": "2.0"}
     assert one == other
 
@@ -140,8 +149,8 @@ def test_the_hash_of_an_environment_is_of_what_is_installed_and_not_of_how(tmp_p
 )
 def test_another_python_version_or_file_is_another_hash(tmp_path, python, package):
     first = ("numpy", "2.0", "numpy/core.py,sha256=abc,10\n")
-    _, one = on_node.installed("3.11.7", environment(tmp_path / "a", first))
-    _, other = on_node.installed(python, environment(tmp_path / "b", package))
+    _, one = installed("3.11.7", environment(tmp_path / "a", first))
+    _, other = installed(python, environment(tmp_path / "b", package))
     assert one != other
 
 
@@ -150,17 +159,7 @@ def test_a_package_that_an_earlier_folder_hides_does_not_count(tmp_path):
         *environment(tmp_path / "a", ("Foo_Bar", "1", "")),
         *environment(tmp_path / "b", ("foo.bar", "2", "")),
     ]
-    assert on_node.installed("3.11.7", paths)[0] == {"foo-bar": "1"}
-
-
-def test_infiniband_ports_are_read_with_state_and_rate(tmp_path):
-    port = tmp_path / "mlx5_0" / "ports" / "1"
-    port.mkdir(parents=True)
-    (port / "state").write_text("4: ACTIVE\n")
-    (port / "rate").write_text("100 Gb/sec (4X EDR)\n")
-    assert on_node.infiniband(tmp_path) == [
-        {"device": "mlx5_0", "port": 1, "state": "ACTIVE", "rate": "100 Gb/sec (4X EDR)", "link_layer": None}
-    ]
+    assert installed("3.11.7", paths)[0] == {"foo-bar": "1"}
 
 
 def test_a_gpu_on_the_bus_is_counted_by_vendor_and_class(tmp_path):
@@ -169,9 +168,10 @@ def test_a_gpu_on_the_bus_is_counted_by_vendor_and_class(tmp_path):
         ("1", "0x10de", "0x040300"),
         ("2", "0x8086", "0x030000"),
     ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "vendor").write_text(vendor + "\n")
-        (tmp_path / name / "class").write_text(kind + "\n")
+        device = tmp_path / "sys/bus/pci/devices" / name
+        device.mkdir(parents=True)
+        (device / "vendor").write_text(vendor + "\n")
+        (device / "class").write_text(kind + "\n")
     assert on_node.nvidia_cards(tmp_path) == 1
 
 
@@ -195,27 +195,29 @@ NETWORK = [
 def test_the_interface_is_the_one_named_else_the_addresss_else_the_default_routes(
     name, address, default, chosen
 ):
-    found = on_node.chosen_interface(NETWORK, name, address, default)
-    assert (found and found["name"]) == chosen
+    interface = network_on_node.chosen_interface(NETWORK, name, address, default)
+    assert (interface and interface["name"]) == chosen
 
 
-def test_an_address_of_one_link_only_is_no_address_for_peers():
-    said = (
+def test_an_address_of_one_link_only_is_no_address_for_peers(tmp_path):
+    file = tmp_path / "proc/net/if_inet6"
+    file.parent.mkdir(parents=True)
+    file.write_text(
         "fe80000000000000000000fffe000001 02 40 20 80     eth0\n"
         "20010db8000000000000000000000001 02 40 00 80     eth0\n"
     )
-    assert on_node.ipv6_addresses(said) == {"eth0": ["2001:db8::1"]}
+    assert ipv6_addresses(tmp_path) == {"eth0": ["2001:db8::1"]}
 
 
 def test_a_port_at_which_somebody_listens_is_not_free():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert on_node.is_free("127.0.0.1", port) is False
-        assert on_node.is_free("127.0.0.2", port) is True
+        assert network_on_node.is_free("127.0.0.1", port) is False
+        assert network_on_node.is_free("127.0.0.2", port) is True
 
 
 def test_of_an_address_that_is_not_its_own_a_node_cannot_tell():
-    assert on_node.is_free("192.0.2.77", 29500) is None
+    assert network_on_node.is_free("192.0.2.77", 29500) is None
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from trainmark.doctor.facts import (
     Facts,
     Gpu,
     Host,
-    InfinibandPort,
     Installed,
     Interface,
     Limit,
@@ -23,6 +22,7 @@ from trainmark.doctor.facts import (
 from trainmark.doctor.finding import Finding, Mark
 from trainmark.doctor.limits import GIB
 from trainmark.doctor.wanted import Interpreter, Wanted
+from trainmark.system.network.fabric import InfinibandPort
 
 PYTHON = "/opt/env/bin/python"
 WANTED = Wanted(interpreters=(Interpreter("pytorch", PYTHON, "trainmark frameworks install pytorch"),))
@@ -34,8 +34,10 @@ GPU = Gpu(
     persistence="Enabled", ecc="Enabled", ecc_errors=0.0, throttle="0x0000000000000001",
 )  # fmt: skip
 ENVIRONMENT = Installed("3.11.7", {"torch": "2.13.0", "numpy": "2.2.0"}, "0123456789abcdef")
-ETH0 = Interface("eth0", "up", 9000, 100_000, ("10.0.0.1",))
-PORT = InfinibandPort("mlx5_0", 1, "ACTIVE", "100 Gb/sec (4X EDR)", "InfiniBand")
+ETH0 = Interface("eth0", "up", speed_mbps=100_000, mtu=9000, physical=True, addresses=("10.0.0.1",))
+PORT = InfinibandPort(
+    "mlx5_0", "MT4115", "12.28.2006", 1, "ACTIVE", "LinkUp", "100 Gb/sec (4X EDR)", "InfiniBand"
+)
 HOST = Host(
     name="n1", kernel="6.1.0", machine="x86_64", python="3.11.7", cpus=48, cpu_quota=None,
     governor="performance", load=0.1, memory_total=376 * GIB, memory_available=370 * GIB, memory_limit=None,

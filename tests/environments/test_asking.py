@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.environments.place import Marker, Place, mark
-from trainmark.runner.ask import Answers, Question, ask
-from trainmark.runner.command import command_of, interpreter
-from trainmark.runner.interpreter import Interpreter
+from trainmark.environments.place import EnvironmentFiles, Marker, mark
+from trainmark.runner.program.ask import Answers, Question, ask
+from trainmark.runner.program.command import command_of, interpreter
+from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.load import parse
+from trainmark.workloads.declaration import Workload
+from trainmark.workloads.registry import Family
 
 TWO = [Question(("--precision", "fp32")), Question(("--precision", "amp"))]
 ANSWERING = """
@@ -25,14 +27,15 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
+def program(tmp_path):
     """Writes a workload that answers, and says what else it does."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
     def write(at_start="pass", each_time="pass", at_end="pass"):
         text = ANSWERING.format(at_start=at_start, each_time=each_time, at_end=at_end)
-        (tmp_path / "toy_workload.py").write_text(text)
-        return "toy_workload"
+        folder = tmp_path / "toy"
+        folder.mkdir()
+        (folder / "toyframework.py").write_text(text)
+        return Family(Workload("toy", "a toy", "rows"), str(folder), folder, "toy")
 
     return write
 
@@ -49,13 +52,13 @@ def program(tmp_path, monkeypatch):
     ],
 )
 def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
-    assert ask(Interpreter(sys.executable), program(**noise), TWO) == Answers(
+    assert ask(Interpreter(sys.executable), program(**noise), "toyframework", TWO) == Answers(
         {"framework_version": "1.0"}, (None, "not amp")
     )
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "reason"),
     [
         ("import time; time.sleep(600)", "it did not answer within 3 s"),
         ("import os; os.abort()", "it was ended by SIGABRT"),
@@ -64,12 +67,13 @@ def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
         ("import nosuchframework", "ModuleNotFoundError: No module named 'nosuchframework'"),
     ],
 )
-def test_a_framework_that_does_not_answer_says_why(program, fault, said):
-    assert ask(Interpreter(sys.executable), program(at_start=fault), TWO, limit=3).silent == said
+def test_a_framework_that_does_not_answer_says_why(program, fault, reason):
+    answer = ask(Interpreter(sys.executable), program(at_start=fault), "toyframework", TWO, limit=3)
+    assert answer.silent == reason
 
 
-def test_an_interpreter_that_does_not_exist_is_named():
-    assert ask(Interpreter("/no/such/python"), "toy", TWO).silent == (
+def test_an_interpreter_that_does_not_exist_is_named(program):
+    assert ask(Interpreter("/no/such/python"), program(), "toyframework", TWO).silent == (
         "/no/such/python does not start: No such file or directory"
     )
 
@@ -78,7 +82,7 @@ def test_an_interpreter_that_does_not_exist_is_named():
 def environment(tmp_path, monkeypatch):
     """An environment of PyTorch, as far as its marker goes."""
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
-    place = Place("pytorch")
+    place = EnvironmentFiles("pytorch")
     place.folder.mkdir(parents=True)
     mark(place.folder, Marker("pytorch", "2.13.0", "3.11.7", "0", "2026-01-01T00:00:00Z"))
     return str(place.python)

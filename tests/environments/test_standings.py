@@ -11,7 +11,7 @@ import pytest
 from trainmark.environments import State, find, names, python_of
 from trainmark.environments.importing import imported_version
 from trainmark.environments.process import run
-from trainmark.runner.frameworks import standing
+from trainmark.runner.program.frameworks import standing
 
 SEVEN = {"jax", "mindspore", "mxnet", "oneflow", "paddle", "pytorch", "tensorflow"}
 KEYS = {

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fabrics import fabric
 
-from trainmark.report import fabric_map, fabric_page
-from trainmark.report.fabric_cells import grid
-from trainmark.report.fabric_colour import fill, ink_on
-from trainmark.report.fabric_text import MOST_LINKS, NOTHING_SLOW, lines, markdown
+from trainmark.report.fabric import map as fabric_map
+from trainmark.report.fabric import page as fabric_page
+from trainmark.report.fabric.cells import grid
+from trainmark.report.fabric.colour import fill, ink_on
+from trainmark.report.fabric.text import MOST_LINKS, NOTHING_SLOW, lines, markdown
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOUR = dict.fromkeys("abcd", 1)

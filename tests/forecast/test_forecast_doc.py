@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from trainmark.forecast.scheme import KNOWN_PROGRAM
-from trainmark.forecast.validate import by_source, learn_published, summary, validate, without_odd
-from trainmark.ledger import load
+from trainmark.forecast.validation.scheme import KNOWN_PROGRAM
+from trainmark.forecast.validation.validate import by_source, learn_published, summary, validate, without_odd
+from trainmark.published.ledger import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text(encoding="utf-8")
 

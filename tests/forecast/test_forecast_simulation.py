@@ -5,19 +5,19 @@ import math
 import pytest
 
 from trainmark.errors import UserError
-from trainmark.forecast.buckets import Bucket, bucketed, measured
-from trainmark.forecast.fabric import Fabric, from_record, hierarchical, ring, tells_between_nodes, tree
-from trainmark.forecast.layers import bert_base, even, resnet50
-from trainmark.forecast.simulate import simulate
 from trainmark.forecast.size import Size
-from trainmark.forecast.stragglers import expected_largest, slowest_rank
+from trainmark.forecast.step.buckets import Bucket, bucketed, measured
+from trainmark.forecast.step.fabric import Fabric, from_record, hierarchical, ring, tells_between_nodes, tree
+from trainmark.forecast.step.layers import bert_base, even, layers_of
+from trainmark.forecast.step.simulate import simulate
+from trainmark.forecast.step.stragglers import expected_largest, slowest_rank
 
 FABRIC = Fabric(bandwidth=10e9, latency=1e-5, intra_bandwidth=100e9, intra_latency=1e-6)
 MEGABYTE = 1e6
 
 
 def test_the_layers_of_resnet50_have_its_parameters_and_work():
-    layers = list(resnet50())
+    layers = list(layers_of("resnet50"))
     assert sum(layer.parameters for layer in layers) == 25_557_032
     assert sum(layer.work for layer in layers) == 4_089_184_256
 
@@ -28,14 +28,14 @@ def test_the_layers_of_bert_base_have_its_parameters():
 
 @pytest.mark.parametrize("width", [2, 4])
 def test_buckets_hold_every_gradient_once_and_the_last_ends_the_step(width):
-    buckets = bucketed(resnet50(), width)
+    buckets = bucketed(layers_of("resnet50"), width)
     assert sum(bucket.bytes for bucket in buckets) == width * 25_557_032
     assert [bucket.ready for bucket in buckets] == sorted(bucket.ready for bucket in buckets)
     assert buckets[-1].ready == 1
 
 
 def test_the_first_bucket_holds_the_last_layers_and_so_comes_early():
-    first = bucketed(resnet50())[0]
+    first = bucketed(layers_of("resnet50"))[0]
     assert first.bytes >= 25 * 2**20
     assert 1 / 3 < first.ready < 0.45
 

@@ -4,24 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from trainmark.forecast.buckets import bucketed
 from trainmark.forecast.case import Case
-from trainmark.forecast.fabric import EDR
-from trainmark.forecast.fit import fitted, observations
 from trainmark.forecast.forecast import forecast
-from trainmark.forecast.layers import resnet50
 from trainmark.forecast.model import Coefficients, estimate
-from trainmark.forecast.scheme import KNOWN_PROGRAM, STRANGER, Learned
-from trainmark.forecast.series import published_series
 from trainmark.forecast.size import Size
-from trainmark.forecast.spread import Spread, spread_of
-from trainmark.forecast.validate import learn_published, summary, validate
-from trainmark.ledger import load
+from trainmark.forecast.step.buckets import bucketed
+from trainmark.forecast.step.fabric import EDR
+from trainmark.forecast.step.layers import layers_of
+from trainmark.forecast.validation.fit import fitted, observations
+from trainmark.forecast.validation.scheme import KNOWN_PROGRAM, STRANGER, Learned
+from trainmark.forecast.validation.series import published_series
+from trainmark.forecast.validation.spread import Spread, spread_of
+from trainmark.forecast.validation.validate import learn_published, summary, validate
+from trainmark.published.ledger import load
 
 CASE = Case(
     steps={Size(1, 1): 0.2, Size(1, 8): 0.22},
     batch=128,
-    buckets=bucketed(resnet50()),
+    buckets=bucketed(layers_of("resnet50")),
     fabric=EDR,
     loaded=True,
 )

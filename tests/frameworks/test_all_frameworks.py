@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import socket
+import subprocess
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +16,7 @@ from trainmark.cli.main import trainmark
 from trainmark.environments import State, standing
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
-from trainmark.runner import frameworks
+from trainmark.runner.program import frameworks
 from trainmark.workloads.resnet50.shared import recipe
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -32,6 +35,13 @@ measure: {{steps: 4}}
 repeats: 1
 limits: {{trial: 10m, silence: 8m}}
 """
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def require(name: str) -> None:
@@ -86,3 +96,23 @@ def test_the_table_tells_which_are_installed_and_conform():
     assert [row["framework"] for row in rows if row["installed"]] == sorted(here)
     assert all(row["conformant"] for row in rows if row["installed"])
     assert all("fp32" in row["precisions"] for row in rows if row["installed"])
+
+
+def test_the_second_framework_of_the_example_family_conforms_too():
+    require("jax")
+    example = Path(__file__).parents[2] / "examples" / "friedman"
+    done = CliRunner().invoke(trainmark, ["conform", "jax", "--workload", str(example), "--json"])
+    (verdict,) = json.loads(done.stdout)
+    assert verdict["conformant"] and {check["ranks"] for check in verdict["checks"]} == {1, 2}
+
+
+def test_a_rank_of_jax_may_take_longer_to_compile_than_gloo_waits(free_port):
+    require("jax")
+    shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port)}
+    command = [str(frameworks.interpreter_of("jax")), str(Path(__file__).with_name("late_rank.py"))]
+    path = str(Path(recipe.__file__).parents[4])
+    ranks = [
+        subprocess.Popen(command, env={**os.environ, **shared, "PYTHONPATH": path, "RANK": rank})
+        for rank in "01"
+    ]
+    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]

@@ -26,14 +26,14 @@ from trainmark.environments import standing
 from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import read
 from trainmark.launch.agent.network import free_ports
-from trainmark.launch.job import Job
-from trainmark.launch.placement import LOOPBACK, LOOPBACK_INTERFACE, Seat, placement
-from trainmark.runner import frameworks
-from trainmark.runner.code import keep_code
-from trainmark.suite.workloads import module
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.placement import LOOPBACK, LOOPBACK_INTERFACE, RankSlot, placement
+from trainmark.runner.program import frameworks
+from trainmark.runner.program.code import keep_code
+from trainmark.workloads import registry
+from trainmark.workloads.common.checkpoints.checkpoint import Checkpoints, Place
 from trainmark.workloads.images import jpeg
-from trainmark.workloads.resnet50.shared import options, tensors
-from trainmark.workloads.resnet50.shared.checkpoint import Checkpoints, Place
+from trainmark.workloads.resnet50.shared import options, program, tensors
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -134,7 +134,7 @@ class Started:
             "OMP_NUM_THREADS": "1",
             "TRAINMARK_JPEG": "native",
         }
-        command = (require(name), "-m", module("resnet50", name), *self.arguments)
+        command = (require(name), "-m", registry.find("resnet50").module(name), *self.arguments)
         self.job = Job(command, environment, folder, folder, nodes=1, ranks_per_node=ranks)
         self.name, self.steps_per_epoch = name, IMAGES // (BATCH * ranks)
         for made in ("events", "logs"):
@@ -143,14 +143,15 @@ class Started:
     def with_weights(self) -> Started:
         """Before the evaluation of the first of two epochs."""
         for rank in reversed(range(self.job.world_size)):  # rank 0 finishes what the others have written
-            opt = options.settled(options.parse(self.arguments, "test"), self.job.world_size)
+            opt = options.settle(options.parse(self.arguments, "test"), self.job.world_size)
             opt.rank = rank
-            Checkpoints(opt, Standing(), self.name).save(Place(self.steps_per_epoch, 0, self.steps_per_epoch))
+            place = Place(self.steps_per_epoch, 0, self.steps_per_epoch)
+            Checkpoints(program.SPEC, opt, Standing(), self.name).save(place)
         return self
 
     def processes(self) -> list[subprocess.Popen[bytes]]:
         master, *ports = free_ports(LOOPBACK, 1 + self.job.world_size)
-        seats = [Seat("localhost", LOOPBACK, LOOPBACK_INTERFACE, tuple(ports))]
+        seats = [RankSlot("localhost", LOOPBACK, LOOPBACK_INTERFACE, tuple(ports))]
         started = []
         for rank in range(self.job.world_size):
             placed = self.job.placed(placement(self.job, rank, seats, master, "test"))
@@ -251,7 +252,7 @@ def assert_the_same_again(ran: Course) -> None:
 def test_two_ranks_killed_while_they_write_a_checkpoint_go_on_to_the_same_losses(name, ground):
     ran = mixed(ground, name)
     assert_the_same_again(ran)
-    assert ran.saved == ["rank0.npz", "rank1.npz"]
+    assert ran.saved == ["rank0.json", "rank0.npz", "rank1.json", "rank1.npz"]
 
 
 @pytest.mark.parametrize("name", SEVEN)
@@ -259,9 +260,9 @@ def test_two_ranks_count_every_validation_image_once_and_as_the_others_do(name, 
     (ours, second), (reference, _) = mixed(ground, name).before, mixed(ground, "pytorch").before
     (seen,) = evaluations(ours)
     assert [seen] == evaluations(second) == evaluations(reference)
-    assert seen["images"] == VALIDATION
+    assert seen["samples"] == VALIDATION
     assert 0 < seen["correct5"] < VALIDATION  # the images decide, or this would show little
-    assert [told["images"] for told in evaluations(mixed(ground, name).after[0])] == [VALIDATION]
+    assert [facts["samples"] for facts in evaluations(mixed(ground, name).after[0])] == [VALIDATION]
 
 
 @pytest.mark.parametrize("name", SEVEN)

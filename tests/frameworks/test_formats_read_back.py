@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainmark.data.convert.convert import convert
-from trainmark.data.convert.request import Request
-from trainmark.data.index import read_index
-from trainmark.data.picture import look
+from trainmark.datasets.convert.convert import convert
+from trainmark.datasets.convert.request import Request
+from trainmark.datasets.index import read_index
+from trainmark.datasets.picture import look
 from trainmark.environments import standing
-from trainmark.runner import frameworks
+from trainmark.runner.program import frameworks
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 

@@ -89,8 +89,8 @@ def given(request, folder):
 def _converted(folder: Path, to: str) -> Path:
     if to == "folder":
         return folder
-    from trainmark.data.convert.convert import convert
-    from trainmark.data.convert.request import Request
+    from trainmark.datasets.convert.convert import convert
+    from trainmark.datasets.convert.request import Request
 
     target = folder.parent / to
     convert(Request(folder, target, to))

@@ -1,12 +1,12 @@
-"""Random matrices, norms and slopes for kernels, and how far a result lies from its twin's."""
+"""Random matrices, norms and batch-norm gradients for kernels, and how far a result lies from its twin's."""
 
 from __future__ import annotations
 
 import torch
 
-from trainmark.workloads.resnet50.fused import twins
+from trainmark.workloads.resnet50.fused import reference_ops
 from trainmark.workloads.resnet50.fused.network import Conv
-from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Slope
+from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined, Norm
 
 # Relative distance: float32 differs in the order of its sums, a half in the rounding of some elements.
 CLOSE = {torch.float32: 2e-5, torch.float16: 2e-3}
@@ -33,16 +33,16 @@ def norm(channels):
 
 
 def normed(channels, kind, rows=ROWS):
-    return twins.statistics(matrix(channels, kind, rows), norm(channels))
+    return reference_ops.statistics(matrix(channels, kind, rows), norm(channels))
 
 
 def joined(channels, kind, rows=ROWS):
     return Joined(normed(channels, kind, rows), matrix(channels, kind, rows))
 
 
-def slope(channels, kind, *, rectify=False):
+def batch_norm_grad(channels, kind, *, rectify=False):
     numbers = vector(channels), vector(channels), vector(channels)
-    return Slope(matrix(channels, kind), normed(channels, kind), *numbers, rectify=rectify)
+    return BatchNormGrad(matrix(channels, kind), normed(channels, kind), *numbers, rectify=rectify)
 
 
 def convolution(outputs, inputs, kind):

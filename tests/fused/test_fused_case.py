@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from trainmark.runner.command import arguments
-from trainmark.runner.identity import key_of
+from trainmark.runner.program.command import arguments
+from trainmark.runner.trial.case_key import key_of
 from trainmark.suite.fastest import choices
 from trainmark.suite.load import load
 from trainmark.workloads.resnet50.shared import feed, options
@@ -32,6 +33,6 @@ def test_the_crops_of_a_recipe_reach_the_loader(monkeypatch):
         lambda *_, **more: given.update(more) or SimpleNamespace(),
     )
     opt = options.parse(["--data", "images", "--dataset", "pictures"], "program")
-    opt.recipe = opt.recipe._replace(least_area=0.35)
-    feed.Host(opt, SimpleNamespace(feed=None))
+    opt.recipe = replace(opt.recipe, least_area=0.35)
+    feed.Host(opt, SimpleNamespace(feed=None, allocate=None))
     assert given["least_area"] == 0.35

@@ -29,7 +29,7 @@ CALM = 0.2
 @pytest.fixture
 def untuned(monkeypatch):
     """What would be tried first is taken: kernels rather than libraries, and no time is spent on choosing."""
-    from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
+    from trainmark.workloads.common.kernel_tuning import tuner
 
     monkeypatch.setattr(tuner, "choose", lambda name, key, candidates, launch, device: candidates[0])
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
-pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+from trainmark.workloads.common.refusal import Refusal
+from trainmark.workloads.resnet50.shared import options, refusals
 
-from trainmark.workloads.resnet50.fused.step import Step
-from trainmark.workloads.resnet50.shared import options
+HOPPER = 9, 0
 
 
-def asked(*words):
-    return options.parse(["--engine", "fused", "--layout", "NHWC", *words], "program")
+def check(*words, triton=True):
+    opt = options.parse(["--engine", "fused", "--layout", "NHWC", *words], "program")
+    capability = HOPPER if opt.device == "cuda" else None
+    refusals.check("pytorch", opt, capability, triton=triton, cxx=True)
 
 
 @pytest.mark.parametrize(
@@ -21,24 +21,23 @@ def asked(*words):
     [
         (("--layout", "NCHW"), "keeps activations as NHWC; use layout: NHWC"),
         (("--compile",), "leave compile out"),
-        (("--precision", "tf32"), "multiplies in fp32, amp or bf16"),
-        (("--recipe", "ngc-250"), "mixes no images"),
+        (("--precision", "tf32", "--device", "cuda"), "multiplies in fp32, amp or bf16"),
+        (("--recipe", "ngc-250"), "does no mixup"),
         (("--recipe", "mlperf", "--batch", "4096"), "updates by SGD"),
     ],
 )
 def test_what_it_does_not_do(words, sentence):
-    with pytest.raises(options.Refusal, match=sentence):
-        Step.check(asked(*words))
+    with pytest.raises(Refusal, match=sentence):
+        check(*words)
 
 
-def test_on_a_cuda_device_it_needs_triton(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "triton" else object())
-    Step.check(asked("--device", "cpu"))
-    with pytest.raises(options.Refusal, match="install triton, or use engine: stock"):
-        Step.check(asked("--device", "cuda"))
+def test_on_a_cuda_device_it_needs_triton():
+    check("--device", "cpu", triton=False)
+    with pytest.raises(Refusal, match="install triton, or use engine: stock"):
+        check("--device", "cuda", triton=False)
 
 
 def test_it_is_pytorchs_alone():
-    Step.check(asked())
-    with pytest.raises(options.Refusal, match="use framework: pytorch"):
-        options.check_asked(asked(), "jax")
+    check()
+    with pytest.raises(Refusal, match="use framework: pytorch"):
+        refusals.check("jax", options.parse(["--engine", "fused"], "program"))

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
-from trainmark.workloads.resnet50.fused import twins  # noqa: E402
+from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
 from trainmark.workloads.resnet50.fused.parameters import Parameters  # noqa: E402
 from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
@@ -34,7 +34,7 @@ def stepped(ops, parameters, *, overflow=False):
 def test_two_updates_are_those_of_pytorchs_optimiser():
     torch.manual_seed(0)
     model = ResNet50()
-    parameters = stepped(twins, Parameters(copy.deepcopy(model), torch.float16))
+    parameters = stepped(reference_ops, Parameters(copy.deepcopy(model), torch.float16))
     plain = named_tensors(copy.deepcopy(model))
     trained = {name: tensor for name, tensor in plain.items() if not tensors.is_statistic(name)}
     groups = [
@@ -63,7 +63,7 @@ def test_the_kernel_does_what_its_twin_does(kernels, overflow):
         half=before.half(),
         decayed=7_000,
     )
-    expected = stepped(twins, copy.deepcopy(flat), overflow=overflow)
+    expected = stepped(reference_ops, copy.deepcopy(flat), overflow=overflow)
     found = stepped(kernels, flat, overflow=overflow)
     torch.testing.assert_close(found.master, expected.master)
     torch.testing.assert_close(found.momentum, expected.momentum)

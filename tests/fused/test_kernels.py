@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import copy
 import math
+from itertools import product
 
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
+from cases import cases  # noqa: E402
 from matrices import (  # noqa: E402
     ROWS,
     assert_same,
+    batch_norm_grad,
     convolution,
     joined,
     matrix,
     norm,
     normed,
-    slope,
     vector,
 )
 
-from trainmark.workloads.resnet50.fused import twins  # noqa: E402
-from trainmark.workloads.resnet50.fused.beside import AT_ONCE  # noqa: E402
-from trainmark.workloads.resnet50.fused.terms import Joined, Slope  # noqa: E402
+from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
+from trainmark.workloads.resnet50.fused.side_stream import AT_ONCE  # noqa: E402
+from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined  # noqa: E402
 
 KINDS = [torch.float32, torch.float16]
 SHAPES = [(64, 256), (256, 64)]
+WIDENING = [(256, 64), (256, 128)]
 PICTURE = 3, 11, 7  # images, rows, columns
 
 
@@ -41,7 +44,9 @@ def both(kernels):
 
     def call(name, *inputs):
         inputs = [copy.deepcopy(inputs) for _ in range(2)]
-        outputs = [getattr(ops, name)(*given) for ops, given in zip((kernels, twins), inputs, strict=True)]
+        outputs = [
+            getattr(ops, name)(*given) for ops, given in zip((kernels, reference_ops), inputs, strict=True)
+        ]
         return outputs, inputs
 
     return call
@@ -50,7 +55,7 @@ def both(kernels):
 @pytest.fixture
 def way(request, kernels, monkeypatch):
     """In one kernel, in several, or with the library's product between: which is faster, a GPU decides."""
-    from trainmark.workloads.resnet50.fused.kernels.tuning import tuner
+    from trainmark.workloads.common.kernel_tuning import tuner
 
     def choose(name, key, candidates, launch, device):
         return request.param if request.param in candidates else candidates[0]
@@ -58,8 +63,8 @@ def way(request, kernels, monkeypatch):
     monkeypatch.setattr(tuner, "choose", choose)
 
 
-def ways(fused):
-    return pytest.mark.parametrize("way", [fused, "apart"], indirect=True)
+def tried(names, *axes):
+    return pytest.mark.parametrize(names, cases(*axes), indirect=["way"])
 
 
 OPERANDS = {
@@ -67,74 +72,75 @@ OPERANDS = {
     "to be normed": normed,
     "joined": joined,
 }
+ADDED = ["nothing", "a matrix", "a matrix with strides"]
+WIDENED = ["a matrix", "every second of a matrix", "to be normed"]
 
 
-@ways("fused")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("inputs", "outputs"), SHAPES)
-@pytest.mark.parametrize("operand", OPERANDS)
-def test_a_product_with_its_statistics(both, way, operand, inputs, outputs, kind):
+@tried("way, kind, shape, operand", ["fused", "apart"], KINDS, SHAPES, list(OPERANDS))
+def test_a_product_with_its_statistics(both, way, operand, shape, kind):
+    inputs, outputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = twins.join(x) if isinstance(x, Joined) else x
-    (found, expected), given = both("product", x, convolution(outputs, inputs, kind))
-    assert_same(found.raw, expected.raw, kind)
+    x = reference_ops.join(x) if isinstance(x, Joined) else x
+    (computed, expected), given = both("product", x, convolution(outputs, inputs, kind))
+    assert_same(computed.raw, expected.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
-        assert_same(getattr(found, part), getattr(expected, part), kind)
+        assert_same(getattr(computed, part), getattr(expected, part), kind)
     ours, theirs = (conv.norm for _, conv in given)
     assert_same(ours.mean, theirs.mean, kind)
     assert_same(ours.variance, theirs.variance, kind)
 
 
-@ways("together")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
-@pytest.mark.parametrize("operand", OPERANDS)
-@pytest.mark.parametrize("added", ["nothing", "a matrix", "a matrix with strides"])
-def test_both_gradients_of_a_product_with_the_sums_of_its_norms(
-    both, way, added, operand, inputs, outputs, kind
-):
+# What stops and what is added meet in one kernel: each combination of these three, in both kinds and shapes.
+ENDS = list(product(["together", "apart"], OPERANDS, ADDED))
+
+
+@pytest.mark.parametrize(
+    "way, operand, added, kind, shape",
+    [(*ends, kind, shape) for ends, kind, shape in cases(ENDS, KINDS, SHAPES)],
+    indirect=["way"],
+)
+def test_both_gradients_of_a_product_with_the_sums_of_its_norms(both, way, added, operand, shape, kind):
+    outputs, inputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = twins.join(x) if isinstance(x, Joined) else x
+    x = reference_ops.join(x) if isinstance(x, Joined) else x
     spread = (3, 10, 5) if added == "a matrix with strides" else None
     rows = 3 * 5 * 3 if spread else ROWS
     addend = None if added == "nothing" else matrix(inputs, kind, rows)
-    s = slope(outputs, kind, rectify=added == "nothing")
+    s = batch_norm_grad(outputs, kind, rectify=added == "nothing")
     conv = convolution(outputs, inputs, kind)
     onto = None if operand == "a matrix" else x
-    (found, expected), given = both("product_gradients", s, x, conv, AT_ONCE, onto, addend, spread)
+    (computed, expected), given = both("product_gradients", s, x, conv, AT_ONCE, onto, addend, spread)
     assert_same(given[0][2].gradient, given[1][2].gradient, kind)
-    assert_same(found[0], expected[0], kind)
+    assert_same(computed[0], expected[0], kind)
     if isinstance(x, Joined):
-        assert_same(found[1].sum(0), expected[1], kind)
+        assert_same(computed[1].sum(0), expected[1], kind)
     elif onto is not None:
-        for partial, sums in zip(found[1], expected[1], strict=True):
+        for partial, sums in zip(computed[1], expected[1], strict=True):
             assert_same(partial.sum(0), sums, kind)
 
 
-@ways("fused")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("outputs", "inputs"), [(256, 64), (256, 128)])
-@pytest.mark.parametrize("operand", ["a matrix", "every second of a matrix", "to be normed"])
-@pytest.mark.parametrize("size", [1.0, 1e-4])
-def test_what_widens_there_and_back(kernels, way, size, operand, inputs, outputs, kind):
+@tried("way, kind, shape, operand, size", ["fused", "apart"], KINDS, WIDENING, WIDENED, [1.0, 1e-4])
+def test_what_widens_there_and_back(kernels, way, size, operand, shape, kind):
     """Statistics and gradients that never read what they are of, against those that do."""
-    shape = PICTURE if operand == "every second of a matrix" else None
+    outputs, inputs = shape
+    picture = PICTURE if operand == "every second of a matrix" else None
     if operand == "to be normed":
         x = onto = normed(inputs, kind)
     else:  # far from its mean: what is subtracted is large
-        x, onto = matrix(inputs, kind, math.prod(PICTURE) if shape else ROWS).relu() + 1, None
+        x, onto = matrix(inputs, kind, math.prod(PICTURE) if picture else ROWS).relu() + 1, None
     convs = [convolution(outputs, inputs, kind)]
     convs.append(copy.deepcopy(convs[0]))
     ours, theirs = (
-        ops.widen(copy.deepcopy(x), conv, shape) for ops, conv in zip((kernels, twins), convs, strict=True)
+        ops.widen(copy.deepcopy(x), conv, picture)
+        for ops, conv in zip((kernels, reference_ops), convs, strict=True)
     )
     for part in ("factor", "offset", "mean", "deviation"):
         assert_same(getattr(ours, part), getattr(theirs, part), kind)
     upper = (torch.randn(theirs.raw.shape[0], outputs) * size + size / 2).to(kind)
     totals = upper.float().view(3, -1, outputs).sum(1)
-    found, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
-    expected, sums = twins.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
-    assert_same(found, expected, kind, times=2)
+    computed, partial = kernels.widen_back(upper, totals, ours, convs[0], onto)
+    expected, sums = reference_ops.widen_back(upper, totals.sum(0), theirs, convs[1], onto)
+    assert_same(computed, expected, kind, times=2)
     assert_same(convs[0].gradient, convs[1].gradient, kind, times=2)
     for name in ("mean", "variance", "scale_gradient", "bias_gradient"):
         assert_same(getattr(convs[0].norm, name), getattr(convs[1].norm, name), kind, times=2)
@@ -143,44 +149,44 @@ def test_what_widens_there_and_back(kernels, way, size, operand, inputs, outputs
         assert_same(partial[1].sum(0), sums[1], kind, times=2)
 
 
-@ways("fused")
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shortcut", ["a matrix", "what widened as well"])
+@tried("way, kind, shortcut", ["fused", "apart"], KINDS, ["a matrix", "what widened as well"])
 def test_a_block_ends_joined(kernels, way, shortcut, kind):
     x, others = normed(64, kind), [matrix(256, kind)] * 2
     conv, other = convolution(256, 64, kind), convolution(256, 128, kind)
     if shortcut != "a matrix":
         operand = matrix(128, kind)
-        others = [ops.widen(operand, copy.deepcopy(other)) for ops in (kernels, twins)]
-    found, expected = (
+        others = [ops.widen(operand, copy.deepcopy(other)) for ops in (kernels, reference_ops)]
+    computed, expected = (
         ops.join(Joined(ops.widen(x, copy.deepcopy(conv)), given)).value
-        for ops, given in zip((kernels, twins), others, strict=True)
+        for ops, given in zip((kernels, reference_ops), others, strict=True)
     )
-    assert_same(found, expected, kind)
+    assert_same(computed, expected, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rectify", [False, True])
 def test_what_is_done_channel_by_channel(both, rectify, kind):
-    (found, expected), given = both("statistics", matrix(64, kind) + 30, norm(64))
-    assert_same(found.deviation, expected.deviation, torch.float32)
+    (computed, expected), given = both("statistics", matrix(64, kind) + 30, norm(64))
+    assert_same(computed.deviation, expected.deviation, torch.float32)
     assert_same(given[0][1].variance, given[1][1].variance, torch.float32)
     upper, x = matrix(64, kind), normed(64, kind)
     (partial, sums), _ = both("sums", upper, x, rectify)
     assert_same(partial[0].sum(0), sums[0], torch.float32)
     assert_same(partial[1].sum(0), sums[1], torch.float32)
     numbers = vector(64), vector(64), vector(64)
-    (found, expected), _ = both("apply", Slope(upper, x, *numbers, rectify=rectify))
-    assert_same(found, expected, kind)
-    (found, expected), _ = both("rectified", x)
-    assert_same(found, expected, kind)
+    (computed, expected), _ = both("apply", BatchNormGrad(upper, x, *numbers, rectify=rectify))
+    assert_same(computed, expected, kind)
+    (computed, expected), _ = both("rectified", x)
+    assert_same(computed, expected, kind)
 
 
-def test_the_coefficients_of_a_slope_and_the_gradients_of_a_norm(kernels):
+def test_the_coefficients_of_a_batch_norm_gradient_and_the_gradients_of_a_norm(kernels):
     x, upper, ours, theirs = normed(64, torch.float32), matrix(64, torch.float32), norm(64), None
     theirs = copy.deepcopy(ours)
-    found = kernels.coefficients(kernels.sums(upper, x), ours, x, ROWS)
-    for ours_part, part in zip(found, twins.coefficients(twins.sums(upper, x), theirs, x, ROWS), strict=True):
+    computed = kernels.coefficients(kernels.sums(upper, x), ours, x, ROWS)
+    for ours_part, part in zip(
+        computed, reference_ops.coefficients(reference_ops.sums(upper, x), theirs, x, ROWS), strict=True
+    ):
         assert_same(ours_part, part, torch.float32)
     assert_same(ours.scale_gradient, theirs.scale_gradient, torch.float32)
     assert_same(ours.bias_gradient, theirs.bias_gradient, torch.float32)
@@ -193,10 +199,10 @@ def test_the_stem_is_the_convolution_of_seven_by_seven(kernels, both, layout, ki
     (folded, expected), _ = both("fold", images, kind)
     assert torch.equal(folded, expected)
     weights = (torch.randn(64, 3, 7, 7) / 12).to(kind)
-    found = kernels.stem(folded, kernels.fold_weight(weights), norm(64))
+    computed = kernels.stem(folded, kernels.fold_weight(weights), norm(64))
     plain = torch.nn.functional.conv2d(images.to(kind).float(), weights.float(), stride=2, padding=3)
-    assert_same(found.raw, plain.permute(0, 2, 3, 1).flatten(0, 2), kind)
-    assert_same(found.mean, plain.mean((0, 2, 3)), kind)
+    assert_same(computed.raw, plain.permute(0, 2, 3, 1).flatten(0, 2), kind)
+    assert_same(computed.mean, plain.mean((0, 2, 3)), kind)
 
 
 def test_a_folded_weight_unfolds_to_itself(kernels):
@@ -218,16 +224,16 @@ def test_back_through_the_pooling_to_the_weights_of_the_stem(both, picture, kind
     images, rows, columns = picture
     pooled = images * ((rows + 1) // 2) * ((columns + 1) // 2)
     x = normed(64, kind, math.prod(picture))
-    folded = twins.fold(torch.randn(images, 3, 2 * rows - 1, 2 * columns), kind)
-    s = Slope(matrix(64, kind, pooled), x, vector(64), vector(64), vector(64))
+    folded = reference_ops.fold(torch.randn(images, 3, 2 * rows - 1, 2 * columns), kind)
+    s = BatchNormGrad(matrix(64, kind, pooled), x, vector(64), vector(64), vector(64))
     which = torch.randint(0, 9, (pooled, 64), dtype=torch.uint8)
-    (found, expected), _ = both("stem_back", s, which, folded, picture)
-    assert_same(found, expected, kind)
+    (computed, expected), _ = both("stem_back", s, which, folded, picture)
+    assert_same(computed, expected, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_back_from_the_mean(both, kind):
-    last = twins.join(joined(2048, kind, rows=3 * 49))
-    ((found, partial), (expected, total)), _ = both("head_back", torch.randn(3, 2048), last, 3)
-    assert_same(found, expected, kind)
+    last = reference_ops.join(joined(2048, kind, rows=3 * 49))
+    ((computed, partial), (expected, total)), _ = both("head_back", torch.randn(3, 2048), last, 3)
+    assert_same(computed, expected, kind)
     assert_same(partial.sum(0), total, kind)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark
 
 from torch.nn import functional as F  # noqa: E402
 
-from trainmark.workloads.resnet50.fused import twins  # noqa: E402
+from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
 from trainmark.workloads.resnet50.fused.network import Passes  # noqa: E402
 from trainmark.workloads.resnet50.fused.parameters import Parameters  # noqa: E402
 from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
@@ -35,7 +35,7 @@ class Late:
 def test_a_block_is_given_when_its_gradients_are_there_and_not_before():
     torch.manual_seed(0)
     parameters = Parameters(ResNet50().double(), torch.float64)
-    passes = Passes(parameters, twins, Late())
+    passes = Passes(parameters, reference_ops, Late())
     features = passes.forward(torch.randn(2, 3, 32, 32).double())
     given = 0
     for layers in passes.backward(torch.randn(2, features.shape[1]).double()):
@@ -53,7 +53,7 @@ def test_every_gradient_and_running_statistic_is_that_of_autograd():
     parameters = Parameters(model, torch.float64)
     pixels, labels = torch.randn(images, 3, rows, columns).double(), torch.randint(0, 1000, (images,))
 
-    passes = Passes(parameters, twins)
+    passes = Passes(parameters, reference_ops)
     features = passes.forward(pixels).view(images, -1, 2048).mean(1).requires_grad_()
     loss = F.cross_entropy(model.classifier(features), labels)
     for _ in passes.backward(*torch.autograd.grad(loss, features)):

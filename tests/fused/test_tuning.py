@@ -17,7 +17,7 @@ CUDA = SimpleNamespace(type="cuda")
 @pytest.fixture
 def tuning(kernels, monkeypatch):
     """The tuner as on a GPU; each candidate takes the time that is written down for it."""
-    from trainmark.workloads.resnet50.fused.kernels import tuning
+    from trainmark.workloads.common import kernel_tuning as tuning
 
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "A GPU")
     monkeypatch.setattr(torch.cuda, "device", lambda device: contextlib.nullcontext())
@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tuning, tmp_path):
     ],
 )
 def test_as_many_programs_walk_as_a_multiprocessor_holds(kernels, registers, shared, warps, programs):
-    from trainmark.workloads.resnet50.fused.kernels.walking import _side_by_side
+    from trainmark.workloads.resnet50.fused.kernels.persistent import _side_by_side
 
     compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))
     device = SimpleNamespace(

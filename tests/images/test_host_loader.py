@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from noisy_picture import picture
 
-from trainmark.data.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
+from trainmark.datasets.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
 from trainmark.workloads.images import augment, chance, dataset, host, jpeg, native
 
 TRAIN, VAL = 23, 7

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from trainmark.launch.job import Job
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.watch import Limits, watch
 
 HANG_GUARD_SECONDS = 60.0
 SOURCE = Path(__file__).resolve().parents[2] / "src"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from trainmark.launch.node import NodeError
+from trainmark.launch.nodes.node import NodeError
 
 
 class Pipes:

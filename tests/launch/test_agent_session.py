@@ -6,18 +6,18 @@ import threading
 
 from spoken_agents import Pipes, said, unreachable
 
-from trainmark.launch.job import Job
-from trainmark.launch.node import Node
-from trainmark.launch.outcome import Outcome, judge
-from trainmark.launch.post import Post
-from trainmark.launch.session import AgentSession, make_folders
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Outcome, judge
+from trainmark.launch.job.session import AgentSession, make_folders
+from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.transport.agent_connection import AgentConnection
 
 GONE = said({"event": "gone"})
 ALIVE = said({"event": "alive"})
 ENDED = said({"event": "ended"})
 TURN_SECONDS = 0.2
-PATIENCE_SECONDS = 2.0
+PATIENCE_SECONDS = 60.0  # no agent here is ever silent: a machine that stands still must not make one so
 
 
 def exited(rank, code=0):
@@ -29,11 +29,11 @@ def judged(folder, *lives, why_lost=lambda node: None):
     make_folders(folder)
     job = Job(("true",), {}, folder, folder, nodes=len(lives), ranks_per_node=1)
     channels = [Pipes() for _ in lives]
-    posts = [
-        Post(Node(f"node{number}"), channel, patience=PATIENCE_SECONDS)
+    connections = [
+        AgentConnection(Node(f"node{number}"), channel, patience=PATIENCE_SECONDS)
         for number, channel in enumerate(channels, 1)
     ]
-    session = AgentSession(job, posts, "mark", (), unreachable, why_lost)
+    session = AgentSession(job, connections, "mark", (), unreachable, why_lost)
     over = threading.Event()
 
     def speak():

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from trainmark.errors import UserError
-from trainmark.launch.choice import Choice, from_dict, to_dict
-from trainmark.launch.node import Node
+from trainmark.launch import launchers
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.options import LaunchOptions, from_dict, to_dict
 
+CARRIER_OPTIONS = [option.name for option in launchers.carrier_options()]
 names = some.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 texts = some.none() | some.text(min_size=1)
 nodes = some.builds(
@@ -21,7 +23,7 @@ nodes = some.builds(
     labels=some.lists(names).map(tuple),
 )
 choices = some.builds(
-    Choice,
+    LaunchOptions,
     launcher=some.sampled_from(["local", "ssh", "slurm", "mpi", "ray"]),
     nodes=some.lists(nodes, max_size=3).map(tuple),
     count=some.none() | some.integers(1, 99),
@@ -29,31 +31,52 @@ choices = some.builds(
     passed=some.lists(names).map(tuple),
     port=some.none() | some.integers(1, 65535),
     options=some.lists(some.text()).map(tuple),
-    ssh_config=texts,
-    ray_address=texts,
-    ray_python=texts,
+    own=some.dictionaries(some.sampled_from(CARRIER_OPTIONS), some.text(min_size=1)).map(
+        lambda given: tuple((name, given[name]) for name in CARRIER_OPTIONS if name in given)
+    ),
     exclude_bad_nodes=some.booleans(),
 )
 
 
+def test_a_run_that_goes_on_elsewhere_takes_nothing_over_from_where_it_was():
+    stored = LaunchOptions("ssh", (Node("a"),), interface="ib0", exclude_bad_nodes=True)
+    there = LaunchOptions("slurm", count=4)
+    assert stored.changed_by(there) == there
+    assert stored.changed_by(LaunchOptions(interface="eth0")) == LaunchOptions(
+        "ssh", (Node("a"),), interface="eth0"
+    )
+
+
 @given(choices)
 def test_a_choice_comes_back_from_a_run_s_folder_as_it_was(choice):
-    assert from_dict(json.loads(json.dumps(to_dict(choice)))) == choice
+    assert from_dict(json.loads(json.dumps(to_dict(choice))), CARRIER_OPTIONS) == choice
 
 
 @pytest.mark.parametrize(
-    "kept", [{"launcher": "ssh", "cloud": "far"}, {"nodes": [5]}, {"nodes": [{"adress": "a"}]}, {"nodes": 5}]
+    "stored",
+    [{"launcher": "ssh", "cloud": "far"}, {"nodes": [5]}, {"nodes": [{"adress": "a"}]}, {"nodes": 5}],
 )
-def test_what_another_version_wrote_is_refused_with_a_sentence(kept):
+def test_what_another_version_wrote_is_refused_with_a_sentence(stored):
     with pytest.raises(UserError, match="not written as this version does"):
-        from_dict(kept)
+        from_dict(stored, CARRIER_OPTIONS)
 
 
 def test_what_was_kept_by_hand_cannot_name_what_is_no_host():
     with pytest.raises(UserError, match="cannot name a host"):
-        from_dict({"nodes": [{"name": "-oProxyCommand=touch x"}]})
+        from_dict({"nodes": [{"name": "-oProxyCommand=touch x"}]}, CARRIER_OPTIONS)
+
+
+def test_what_version_0_1_0_wrote_is_read():
+    old = {"launcher": "ssh", "ssh_config": "/etc/ssh/site", "ray_address": None, "ray_python": None}
+    assert from_dict(old, CARRIER_OPTIONS) == LaunchOptions("ssh", own=(("ssh_config", "/etc/ssh/site"),))
+
+
+def test_a_carriers_option_given_anew_leaves_its_others():
+    stored = LaunchOptions("ray", own=(("ray_address", "a:1"), ("ray_python", "python3")))
+    changed = stored.changed_by(LaunchOptions(own=(("ray_address", "b:2"),)))
+    assert dict(changed.own) == {"ray_address": "b:2", "ray_python": "python3"}
 
 
 def test_the_number_of_nodes_is_asked_for_only_where_nobody_said_it():
-    assert Choice(count=2).for_nodes(4).count == 2
-    assert Choice().for_nodes(4).count == 4
+    assert LaunchOptions(count=2).for_nodes(4).count == 2
+    assert LaunchOptions().for_nodes(4).count == 4

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.launch.cluster import hello_of, ports_of
-from trainmark.launch.node import Node, NodeError
+from trainmark.launch.cluster import ports_of
+from trainmark.launch.nodes.node import Node, NodeError
+from trainmark.launch.transport.connecting import hello_of
 
 POST = SimpleNamespace(node=Node("node1"))
 HELLO = {"received": 0.0, "host": "a", "mono": 1.0, "addresses": {"eth0": "10.0.0.1"}, "reached_at": None}

@@ -6,12 +6,12 @@ import os
 import pytest
 from spoken_agents import Pipes, said, unreachable
 
-from trainmark.launch.job import Job
-from trainmark.launch.node import Node
-from trainmark.launch.outcome import Outcome, judge
-from trainmark.launch.post import Post
-from trainmark.launch.session import AgentSession, make_folders
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Outcome, judge
+from trainmark.launch.job.session import AgentSession, make_folders
+from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.transport.agent_connection import AgentConnection
 
 EXITED = said({"event": "exited", "rank": 0, "code": 0, "oom_kills": 0}) + said({"event": "gone"})
 
@@ -27,7 +27,9 @@ def told(home, *words: bytes):
     """How a trial of one rank ends whose node says this and then no more, and the files that it leaves."""
     job = Job(("true",), {}, home, home, nodes=1, ranks_per_node=1)
     channel = Pipes()
-    session = AgentSession(job, [Post(Node("node1"), channel, patience=0.3)], "mark", (), unreachable)
+    session = AgentSession(
+        job, [AgentConnection(Node("node1"), channel, patience=0.3)], "mark", (), unreachable
+    )
     for word in words:
         os.write(channel.says, word)
     ending = watch(session, job, Limits(trial=20, silence=20), lambda: False, lambda: None)

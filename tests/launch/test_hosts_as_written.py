@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from trainmark.errors import UserError
-from trainmark.launch.hosts import from_hostfile, from_inventory, from_list, labelled
-from trainmark.launch.node import Node
+from trainmark.launch.nodes.hosts import from_hostfile, from_inventory, from_list, labelled
+from trainmark.launch.nodes.node import Node
 
 INJECTIONS = [
     "-oProxyCommand=touch x",
@@ -150,3 +150,11 @@ def test_labels_choose_the_nodes_that_bear_all_of_them():
     assert labelled(nodes, ["x", "y"]) == (nodes[1],)
     with pytest.raises(UserError, match="there are x, y"):
         labelled(nodes, ["z"])
+
+
+def test_slots_of_thousands_of_digits_are_too_many(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a slots=" + "9" * 5000)
+    for read, written in ((from_list, "a:" + "9" * 5000), (from_hostfile, path)):
+        with pytest.raises(UserError, match="1 to 1024 slots"):
+            read(written)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from trainmark.launch.agent.log import MASK, Log, Mask
-from trainmark.launch.secret import is_secret, secret_values, without_secrets
+from trainmark.secret import is_secret, secret_values, without_secrets
 
 # Few letters, so that secrets overlap themselves, each other and the text around them.
 words = some.text("ab", min_size=6, max_size=9)

@@ -2,7 +2,8 @@ import signal
 
 import pytest
 
-from trainmark.launch.outcome import Cause, Ending, Outcome, judge
+from trainmark.launch.job.job import Loss
+from trainmark.launch.job.outcome import Cause, Ending, Outcome, judge
 
 TORCH_OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
 LOST_PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4321"
@@ -37,6 +38,18 @@ def test_a_trial_that_was_ended_has_the_outcome_of_its_cause_and_is_not_retried(
     assert (judgement.outcome, judgement.transient) == (outcome, False)
 
 
+def test_a_node_that_went_away_is_lost_and_named():
+    ending = Ending(Cause.NODE_LOST, {0: None}, None, 9.0, loss=Loss("node2", "its connection was lost"))
+    judgement = judge(ending, {0: LOST_PEER})
+    assert (judgement.outcome, judgement.node) == (Outcome.LOST, "node2")
+    assert judgement.detail == "node2: its connection was lost"
+
+
+def test_the_last_line_of_a_log_tells_why_a_rank_left():
+    judgement = judge(failed(0, rank0=1), {0: "Traceback\nValueError: first\nValueError: second\n\n"})
+    assert judgement.detail.endswith(": ValueError: second")
+
+
 def test_a_time_limit_names_the_setting_to_raise():
     assert "limits.trial" in judge(Ending(Cause.TIME_UP, {0: None}, None, 60.0), {}).detail
 
@@ -66,7 +79,7 @@ def test_a_hang_without_a_culprit_blames_no_rank():
         "RuntimeError: std::bad_alloc",
         "oneflow._oneflow_internal.exception.RuntimeError: Error: allocate failed",
         "Operation received an exception:Status: 1, message: could not create a primitive, in file mkl.cc",
-        "MemoryError: 840114176 bytes were held, more than the memory cap of 838860800",
+        "MemoryError: 840114176 bytes were in use, more than the memory cap of 838860800",
         "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     ],

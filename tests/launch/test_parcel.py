@@ -7,8 +7,9 @@ import tarfile
 
 import pytest
 
+from trainmark.launch.agent import files
 from trainmark.launch.agent.files import Arrivals
-from trainmark.launch.parcel import parcel_of, parcel_of_environment, size_of
+from trainmark.launch.transport.parcel import archive_of, archive_of_environment, size_of
 
 
 def written(folder, **files):
@@ -19,15 +20,15 @@ def written(folder, **files):
     return folder
 
 
-def packed(parcel):
-    return b"".join(parcel.pieces())
+def packed(archive):
+    return b"".join(archive.pieces())
 
 
 def test_the_same_content_has_the_same_name_whenever_and_in_whatever_order_it_was_written(tmp_path):
     first = written(tmp_path / "first", a_py="a", b__c_py="c")
     second = written(tmp_path / "second", b__c_py="c", a_py="a")
     os.utime(second / "a.py", (1, 1))
-    one, other = parcel_of(first), parcel_of(second)
+    one, other = archive_of(first), archive_of(second)
     assert one.name == other.name == hashlib.sha256(packed(one)).hexdigest()
     assert packed(one) == packed(other)
 
@@ -35,14 +36,14 @@ def test_the_same_content_has_the_same_name_whenever_and_in_whatever_order_it_wa
 @pytest.mark.parametrize("change", [{"a_py": "b"}, {"b_py": ""}])
 def test_another_content_has_another_name(tmp_path, change):
     folder = written(tmp_path / "x", a_py="a")
-    before = parcel_of(folder).name
-    assert parcel_of(written(folder, **change)).name != before
+    before = archive_of(folder).name
+    assert archive_of(written(folder, **change)).name != before
 
 
 def test_what_a_program_does_not_need_stays_here(tmp_path):
     folder = written(tmp_path / "x", a_py="a", runs__log="x", __pycache__="")
     written(folder, **{".git__config": "x", "b__.venv__lib": "x"})
-    with tarfile.open(fileobj=io.BytesIO(packed(parcel_of(folder)))) as archive:
+    with tarfile.open(fileobj=io.BytesIO(packed(archive_of(folder)))) as archive:
         assert "a.py" in archive.getnames()
         assert not any(set(name.split("/")) & {"runs", ".git", ".venv"} for name in archive.getnames())
     assert size_of(folder) == 1
@@ -52,15 +53,17 @@ def test_what_a_program_does_not_need_stays_here(tmp_path):
 def test_a_node_unpacks_what_was_sent_and_finds_it_again(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     folder = written(tmp_path / "x", a_py="a", b__c_py="c")
-    parcel = parcel_of(folder) if kind == "code" else parcel_of_environment(folder, "ab" * 16, frozenset())
+    archive = archive_of(folder) if kind == "code" else archive_of_environment(folder, "ab" * 16, frozenset())
     arrivals, digest = Arrivals(), hashlib.sha256()
-    assert arrivals.have(parcel.name) is None
-    for piece in parcel.pieces():
+    assert arrivals.have(archive.name) is None
+    for piece in archive.pieces():
         digest.update(piece)
         arrivals.piece(piece)
-    place = arrivals.unpack(parcel.name, digest.hexdigest())
-    assert arrivals.have(parcel.name) == place
-    assert [(tmp_path / "home" / "sent" / parcel.name / name).read_text() for name in ("a.py", "b/c.py")] == [
+    place = arrivals.unpack(archive.name, digest.hexdigest())
+    assert arrivals.have(archive.name) == place
+    assert [
+        (tmp_path / "home" / "sent" / archive.name / name).read_text() for name in ("a.py", "b/c.py")
+    ] == [
         "a",
         "c",
     ]
@@ -80,3 +83,21 @@ def test_a_name_that_is_no_content_hash_leads_nowhere(tmp_path, monkeypatch, nam
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     with pytest.raises(OSError, match="no content hash"):
         Arrivals().have(name)
+
+
+def test_of_two_nodes_that_share_a_home_the_slower_finds_what_the_quicker_has_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
+    archive = archive_of(written(tmp_path / "x", a_py="a"))
+    slower, quicker = Arrivals(), Arrivals()
+    for node in (slower, quicker):
+        node.piece(packed(archive))
+    unpacked = []
+    monkeypatch.setattr(
+        files,
+        "forget_old",
+        # Just when the slower one has seen that nothing is there yet.
+        lambda folder: unpacked or unpacked.append(1) or quicker.unpack(archive.name, archive.name),
+    )
+    place = tmp_path / "home" / "sent" / archive.name
+    assert slower.unpack(archive.name, archive.name) == str(place)
+    assert (place / "a.py").read_text() == "a" and len(list(place.parent.iterdir())) == 1

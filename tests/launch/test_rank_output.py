@@ -2,8 +2,8 @@
 
 from small_jobs import carry_out, printed, python_job, shell_job
 
-from trainmark.launch.job import Job
-from trainmark.launch.outcome import Cause
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Cause
 
 
 def arrivals(job, rank=0):

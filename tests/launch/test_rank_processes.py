@@ -8,10 +8,10 @@ import sys
 import pytest
 from small_jobs import PATIENT, alive, carry_out, left_running, python_job, wait_for
 
-from trainmark.launch.job import Job
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Cause
+from trainmark.launch.job.watch import watch
 from trainmark.launch.local import LocalLauncher
-from trainmark.launch.outcome import Cause
-from trainmark.launch.watch import watch
 
 SLEEP = "time.sleep(600)"
 STUBBORN = """
@@ -202,7 +202,7 @@ def test_killing_the_harness_leaves_nothing_running(tmp_path):
     job = python_job(tmp_path, DAEMON + STUBBORN.replace("ready{rank}", "ready0"))
     program = f"""
 from pathlib import PosixPath
-from trainmark.launch.job import Job
+from trainmark.launch.job.job import Job
 from trainmark.launch.local import LocalLauncher
 LocalLauncher().start({job!r}).exits(600)
 """

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from small_jobs import HANG_GUARD_SECONDS, carry_out, left_running, printed, python_job, shell_job
 
-from trainmark.launch.job import Exited, Loss
-from trainmark.launch.outcome import Cause
-from trainmark.launch.watch import Limits, SignsOfLife, watch
+from trainmark.launch.job import watch as watching
+from trainmark.launch.job.job import Exited, Loss
+from trainmark.launch.job.outcome import Cause
+from trainmark.launch.job.watch import Limits, SignsOfLife, watch
 
 SILENT_AFTER_TWO = Limits(trial=HANG_GUARD_SECONDS, silence=2.0)
 STEPPING = """
@@ -63,7 +64,7 @@ def test_only_a_rank_clearly_behind_all_others_is_blamed(tmp_path, stopped_at, c
     for rank, seconds in enumerate(stopped_at):
         job.events(rank).touch()
         os.utime(job.events(rank), (seconds, seconds))
-    assert SignsOfLife(job).hindmost(list(range(len(stopped_at)))) == culprit
+    assert SignsOfLife(job).slowest(list(range(len(stopped_at)))) == culprit
 
 
 def test_a_rank_that_never_emitted_is_behind_one_that_did(tmp_path, launcher):
@@ -128,6 +129,23 @@ class TwoNodes:
         pass
 
 
+class FallingOneByOne(TwoNodes):
+    """A session whose ranks fall in this order, with what the kernel had killed by then."""
+
+    def __init__(self, *exits):
+        super().__init__(gone_after=HANG_GUARD_SECONDS)
+        self.told = list(exits)
+
+    def exits(self, timeout):
+        return [self.told.pop(0)] if self.told else []
+
+
+def test_the_first_rank_to_fall_is_blamed_and_every_kill_for_want_of_memory_counted(tmp_path):
+    session = FallingOneByOne(Exited(1, 9, oom_kills=2), Exited(0, 7, oom_kills=1))
+    ending = watch(session, python_job(tmp_path, "", ranks=2), Limits(), lambda: False, lambda: None)
+    assert (ending.culprit, ending.exits, ending.oom_kills) == (1, {0: 7, 1: 9}, 2)
+
+
 @pytest.mark.parametrize(
     ("said", "cause"),
     [("connection closed by peer", Cause.NODE_LOST), ("ValueError: no", Cause.RANK_FAILED)],
@@ -138,3 +156,13 @@ def test_a_rank_that_lost_its_peer_is_not_blamed_before_the_peers_node_is_missed
     job.log(0).write_text(said)
     ending = watch(TwoNodes(gone_after=4.0), job, Limits(), lambda: False, lambda: None)
     assert ending.cause is cause
+
+
+def test_files_are_looked_at_no_more_often_than_the_silence_allowed_needs(tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr(watching, "_size", lambda path: looked.append(path) or 0)
+    signs = SignsOfLife(python_job(tmp_path, "", ranks=3))
+    began = time.monotonic()
+    for tick in range(600):  # two minutes of ticks
+        signs.any_silent(range(3), began + tick * watching.TICK_SECONDS, allowed=300.0)
+    assert 0 < len(looked) <= 3 * 2 * (120 / watching.LOOK_SECONDS + 1)

@@ -35,7 +35,7 @@ def line():
 def encoded(conversation):
     with line() as (wire, _, read):
         for message, payload in conversation:
-            wire.say(message, payload)
+            wire.send(message, payload)
         assert wire.unsent == 0
         return os.read(read, 1 << 20) if conversation else b""
 
@@ -48,7 +48,7 @@ def test_every_message_arrives_whole_however_the_bytes_are_cut(conversation, cut
             size = cuts[len(data) % len(cuts)]
             os.write(write, data[:size])
             data = data[size:]
-            heard += wire.take()
+            heard += wire.receive()
     plain = [({key: value for key, value in found.items() if key != "bytes"}, body) for found, body in heard]
     assert plain == conversation
 
@@ -57,14 +57,14 @@ def test_the_end_is_told_once_everything_was_taken():
     with line() as (wire, write, _):
         os.write(write, b'{"event": "a"}\n')
         os.close(write)
-        assert wire.take() == [({"event": "a"}, b"")]
+        assert wire.receive() == [({"event": "a"}, b"")]
         with pytest.raises(ClosedError):
-            wire.take()
+            wire.receive()
 
 
 def test_nothing_to_read_is_no_end():
     with line() as (wire, _, _):
-        assert wire.take() == []
+        assert wire.receive() == []
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory(monkeypatch):
@@ -72,12 +72,12 @@ def test_a_line_without_an_end_does_not_fill_the_memory(monkeypatch):
     with line() as (wire, write, _), pytest.raises(ClosedError):
         for _ in range(3):
             os.write(write, b"x" * 500)
-            wire.take()
+            wire.receive()
 
 
 def test_saying_to_one_who_does_not_listen_neither_blocks_nor_fails():
     with line() as (wire, _, read):
-        wire.say({"event": "a"}, b"x" * (9 << 20))
+        wire.send({"event": "a"}, b"x" * (9 << 20))
         assert wire.clogged and wire.drain(0.1) is False
         os.close(read)
         wire.push()

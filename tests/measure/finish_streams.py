@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.events import Event, Mark, RunEnd, RunStart, Step
+from trainmark.metric import declaration
+from trainmark.workloads import registry
 
+METRICS = registry.find("resnet50").workload.metrics
 STARTED = 1000.0
 WALL_OFFSET = 1_700_000_000.0
 
@@ -39,9 +42,10 @@ class Training:
         told = {
             "epochs": len(self.top1),
             "steps_per_epoch": self.steps_per_epoch,
-            "training_images": self.steps_per_epoch * self.batch * self.ranks,
-            "validation_images": 500,
+            "training_samples": self.steps_per_epoch * self.batch * self.ranks,
+            "validation_samples": 500,
             "recipe": "ai-rank",
+            "metrics": declaration(METRICS),
             "process_started": self.now + self.late + WALL_OFFSET - 7,
             **({"target": {"top1": self.target}} if self.target is not None else {}),
             **self.facts,
@@ -90,8 +94,8 @@ class Training:
         yield self.mark("eval", epoch=epoch, state="begin")
         self.now += self.evaluation_seconds
         top1 = self.top1[epoch]
-        told = {"top1": top1, "top5": min(1.0, top1 + 0.3), "correct1": int(500 * top1), "images": 500}
-        yield self.mark("eval", epoch=epoch, state="end", **told)
+        facts = {"top1": top1, "top5": min(1.0, top1 + 0.3), "correct1": int(500 * top1), "samples": 500}
+        yield self.mark("eval", epoch=epoch, state="end", **facts)
 
 
 def training(ranks: int = 1, late: float = 0.0, **changes: Any) -> list[Event]:

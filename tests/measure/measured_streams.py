@@ -9,8 +9,8 @@ import numpy as np
 from trainmark.events import DeviceSample, Event, RunEnd, RunStart, Scope, Step
 from trainmark.measure.figure import StepTimes, TrialFigure, Verdict, Window
 from trainmark.measure.key import Key
-from trainmark.measure.result import Trial
-from trainmark.measure.trace import Clock, Trace
+from trainmark.measure.result.result import Trial
+from trainmark.measure.trial.trace import Clock, Trace
 
 KEY = Key(workload="resnet50", framework="pytorch", framework_version="2.9", batch_per_device=64)
 STARTED = 1000.0

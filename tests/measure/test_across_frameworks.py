@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from measured_streams import KEY, trials_with
 
-from trainmark.measure.across import contests
-from trainmark.measure.result import summarise
+from trainmark.measure.result.across import framework_comparisons
+from trainmark.measure.result.result import summarise
 
 RATES = [100.0, 100.2, 100.4, 100.6, 100.8, 101.0]
 
@@ -19,7 +19,7 @@ def _results(framework, factor=1.0, **changes):
 
 
 def test_a_share_is_of_the_fastest_and_has_the_interval_of_a_ratio():
-    (contest,) = contests([*_results("slow", 0.8), *_results("fast")])
+    (contest,) = framework_comparisons([*_results("slow", 0.8), *_results("fast")])
     best, other = contest.entrants
     assert (best.result.key.framework, best.share.value) == ("fast", 1)
     assert other.share.value == pytest.approx(0.8)
@@ -29,37 +29,38 @@ def test_a_share_is_of_the_fastest_and_has_the_interval_of_a_ratio():
 
 @pytest.mark.parametrize("name", ["framework_version", "layout", "compiler"])
 def test_frameworks_may_differ_in_version_layout_and_compiler(name):
-    assert contests([*_results("a", **{name: "x"}), *_results("b", **{name: "y"})])
+    assert framework_comparisons([*_results("a", **{name: "x"}), *_results("b", **{name: "y"})])
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"precision": "bf16"}, {"loss_scale": "128"}, {"batch_per_device": 7}, {"image_size": 96},
+        {"precision": "bf16"}, {"loss_scale": "128"}, {"batch_per_device": 7},
+        {"axes": (("image_size", 96),)},
         {"device": "other"}, {"data": "synthetic-host"}, {"threads": 3},
         {"variant": "mine"}, {"workload": "bert"},
     ],
     ids=lambda change: next(iter(change)),
 )  # fmt: skip
 def test_frameworks_that_differ_in_anything_else_are_not_compared(change):
-    assert contests([*_results("a"), *_results("b", **change)]) == ()
+    assert framework_comparisons([*_results("a"), *_results("b", **change)]) == ()
 
 
 def test_one_framework_in_two_layouts_is_no_contest():
-    assert contests([*_results("a", layout="NCHW"), *_results("a", layout="NHWC")]) == ()
+    assert framework_comparisons([*_results("a", layout="NCHW"), *_results("a", layout="NHWC")]) == ()
 
 
 def test_our_own_fused_step_is_no_frameworks_entrant():
-    assert contests([*_results("a", compiler="fused+cuda-graph"), *_results("b")]) == ()
+    assert framework_comparisons([*_results("a", compiler="fused+cuda-graph"), *_results("b")]) == ()
 
 
 def test_a_program_of_no_framework_is_in_no_contest():
-    assert contests([*_results(None), *_results("a")]) == ()
+    assert framework_comparisons([*_results(None), *_results("a")]) == ()
 
 
 def test_a_framework_alone_at_a_topology_has_no_share_of_a_best_there():
     results = [*_results("a"), *_results("b"), *_results("a", 1.9, devices_per_node=2)]
-    (contest,) = contests(results)
+    (contest,) = framework_comparisons(results)
     shares = {(each.result.key.framework, each.result.key.topology): each.share for each in contest.entrants}
     assert shares["a", "1n2g"] is None
     assert shares["a", "1n1g"] is not None
@@ -72,6 +73,6 @@ def test_entrants_stand_by_devices_and_then_the_fastest_first():
         *_results("a", 1.9, devices_per_node=2),
         *_results("b", 1.5, devices_per_node=2),
     ]
-    (contest,) = contests(list(reversed(results)))
+    (contest,) = framework_comparisons(list(reversed(results)))
     order = [(each.result.key.topology, each.result.key.framework) for each in contest.entrants]
     assert order == [("1n1g", "b"), ("1n1g", "a"), ("1n2g", "a"), ("1n2g", "b")]

@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import arrays
 from measured_streams import events_of
 
 from trainmark.events import Step
-from trainmark.measure.breakdown import breakdown_of
 from trainmark.measure.figure import Verdict, Window
-from trainmark.measure.trace import trace_of
+from trainmark.measure.trial.breakdown import breakdown_of
+from trainmark.measure.trial.trace import trace_of
 
 STEPS = 40
 LEVEL = np.full(STEPS, 0.5)
@@ -53,6 +53,11 @@ def test_a_straggler_is_kept_apart_from_communication_that_no_rank_escapes():
     assert parts.communication == pytest.approx(0.1)
     assert parts.straggling == pytest.approx(0.2)
     assert parts.compute == pytest.approx(0.7)
+
+
+def test_the_typical_one_of_two_ranks_is_the_faster_so_that_the_other_straggles():
+    parts = broken_down(events_of(LEVEL, ranks=2, waits=np.array([0.05, 0.15]))).parts
+    assert (parts.compute, parts.straggling) == (pytest.approx(0.7), pytest.approx(0.2))
 
 
 def test_one_rank_computes_or_waits_for_data():

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from measured_streams import KEY, trials_with
 
-from trainmark.measure.compare import compare, fails_below, unmatched
-from trainmark.measure.result import summarise
+from trainmark.measure.result.compare import compare, fails_below, unmatched
+from trainmark.measure.result.result import summarise
 
 RATES = [100.0, 100.2, 100.4, 100.6, 100.8, 101.0]
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 from finish_streams import STARTED, Training, killed, training
 
-from trainmark.events import Mark, RunEnd, Step
-from trainmark.measure import trial_doubts
+from trainmark.events import Mark, RunEnd, RunStart, Step
 from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.finish import finish_of
-from trainmark.measure.serial import figure_from_dict, figure_to_dict
-from trainmark.measure.trace import trace_of
-from trainmark.measure.trial import Rules, measure_trial
+from trainmark.measure.figure import TrialFigure
+from trainmark.measure.trial import doubts as trial_doubts
+from trainmark.measure.trial.finish import finish_of
+from trainmark.measure.trial.trace import TraceError, trace_of
+from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.typed_json import decode, encode
 
 
 def finish(events):
@@ -27,6 +28,20 @@ def without_end(events):
 def test_time_to_train_ends_with_the_evaluation_that_crosses_the_target():
     assert finish(training()).time2train == pytest.approx(29)
     assert finish(training(target=0.4)).time2train == pytest.approx(21)
+
+
+def test_epochs_to_the_target_count_from_one_and_name_the_evaluation_that_crossed_it():
+    result = finish(training(target=0.4))
+    assert result.epochs_to_target == 2
+    assert result.crossing is result.evaluations[1]
+
+
+def test_a_checkpoint_that_several_ranks_tell_of_counts_once():
+    events = training(ranks=2, checkpoint_steps=10)
+    doubled = [event for event in events if isinstance(event, Mark) and event.kind == "checkpoint"]
+    end = next(index for index, event in enumerate(events) if isinstance(event, RunEnd) and event.rank == 1)
+    events[end:end] = [replace(mark, rank=1) for mark in doubled]
+    assert (finish(events).checkpoints, finish(events).checkpoint_seconds) == (3, pytest.approx(3))
 
 
 def test_the_clock_as_ai_rank_counts_starts_with_the_process():
@@ -47,9 +62,9 @@ def test_the_clock_starts_with_the_first_rank_and_stops_with_the_last():
 
 
 def test_a_target_that_no_evaluation_reaches_is_not_reached():
-    found = finish(training(target=0.9))
-    assert (found.reached, found.time2train, found.epochs_to_target) == (False, None, None)
-    assert found.best_top1 == 0.6
+    result = finish(training(target=0.9))
+    assert (result.reached, result.time2train, result.epochs_to_target) == (False, None, None)
+    assert dict(result.best)["top1"] == 0.6
 
 
 def test_a_target_that_is_met_exactly_is_reached():
@@ -58,8 +73,8 @@ def test_a_target_that_is_met_exactly_is_reached():
 
 def test_a_stream_that_is_cut_before_the_target_leaves_it_open():
     cut = without_end(training(target=0.9))
-    found = finish(cut)
-    assert (found.reached, found.time2train, len(found.evaluations)) == (None, None, 3)
+    result = finish(cut)
+    assert (result.reached, result.time2train, len(result.evaluations)) == (None, None, 3)
 
 
 def test_a_stream_that_is_cut_after_the_target_has_reached_it():
@@ -68,24 +83,29 @@ def test_a_stream_that_is_cut_after_the_target_has_reached_it():
 
 def test_a_stream_that_is_cut_within_an_epoch_keeps_the_whole_ones():
     own = Training()
-    found = finish([own.start(), *own.events(stop=14)])
-    assert (len(found.epochs), len(found.evaluations), found.reached) == (1, 1, None)
+    result = finish([own.start(), *own.events(stop=14)])
+    assert (len(result.epochs), len(result.evaluations), result.reached) == (1, 1, None)
 
 
 def test_epochs_without_a_target_have_a_best_accuracy_and_no_finish_line():
-    found = finish(training(target=None))
-    assert (found.target, found.reached, found.best_top1, found.best_epoch) == (None, None, 0.6, 3)
+    result = finish(training(target=None))
+    assert (result.target, result.reached, dict(result.best)["top1"], result.best_epoch) == (
+        None,
+        None,
+        0.6,
+        3,
+    )
 
 
 def test_the_best_accuracy_need_not_be_the_last():
-    found = finish(training(top1=(0.3, 0.7, 0.5), target=None))
-    assert (found.best_top1, found.best_top5, found.best_epoch) == (0.7, 1.0, 2)
+    result = finish(training(top1=(0.3, 0.7, 0.5), target=None))
+    assert (dict(result.best), result.best_epoch) == ({"top1": 0.7, "top5": 1.0}, 2)
 
 
 def test_training_alone_is_timed_between_the_marks_of_the_epochs_and_the_first_apart():
-    found = finish(training(checkpoint_steps=5))
-    assert found.train_rate == pytest.approx(320 / 5)
-    assert found.first_epoch_rate == pytest.approx(320 / 10)
+    result = finish(training(checkpoint_steps=5))
+    assert result.train_rate == pytest.approx(320 / 5)
+    assert result.first_epoch_rate == pytest.approx(320 / 10)
 
 
 def test_throughput_with_evaluation_is_all_images_over_all_the_time():
@@ -97,15 +117,15 @@ def test_the_rate_of_ai_rank_leaves_the_first_epoch_out_and_no_evaluation():
 
 
 def test_evaluations_and_checkpoints_are_timed_apart():
-    found = finish(training(checkpoint_steps=10))
-    assert found.evaluation_seconds == pytest.approx(9)
-    assert (found.checkpoints, found.checkpoint_seconds) == (3, pytest.approx(3))
+    result = finish(training(checkpoint_steps=10))
+    assert result.evaluation_seconds == pytest.approx(9)
+    assert (result.checkpoints, result.checkpoint_seconds) == (3, pytest.approx(3))
 
 
 def test_ranks_count_images_together_and_evaluations_once():
-    found = finish(training(ranks=4))
-    assert [epoch.images for epoch in found.epochs] == [1280] * 3
-    assert len(found.evaluations) == 3
+    result = finish(training(ranks=4))
+    assert [epoch.samples for epoch in result.epochs] == [1280] * 3
+    assert len(result.evaluations) == 3
 
 
 def test_a_throughput_trial_has_no_finish():
@@ -115,17 +135,26 @@ def test_a_throughput_trial_has_no_finish():
 
 
 def test_the_clock_of_a_resumed_trial_never_pauses():
-    found = finish(killed(stop=17, resumed=12, down=60))
+    result = finish(killed(stop=17, resumed=12, down=60))
     # Seven steps of the second epoch were trained, two of them count; 60 s nothing happened.
-    assert found.time2train == pytest.approx(29 + 5 * 0.5 + 60)
-    assert (found.resumed, found.lost_seconds) == (1, pytest.approx(62.5))
+    assert result.time2train == pytest.approx(29 + 5 * 0.5 + 60)
+    assert (result.resumed, result.lost_seconds) == (1, pytest.approx(62.5))
 
 
 def test_what_a_resumption_made_void_is_not_counted_as_trained():
-    found = finish(killed(stop=27, resumed=12))
-    assert [epoch.images for epoch in found.epochs] == [320] * 3
-    assert found.train_rate == pytest.approx(64)
-    assert [evaluation.epoch for evaluation in found.evaluations] == [0, 1, 2]
+    result = finish(killed(stop=27, resumed=12))
+    assert [epoch.samples for epoch in result.epochs] == [320] * 3
+    assert result.train_rate == pytest.approx(64)
+    assert [evaluation.epoch for evaluation in result.evaluations] == [0, 1, 2]
+
+
+def test_an_accuracy_that_a_resumption_made_void_does_not_cross_the_target():
+    own = Training(top1=(0.2, 0.6, 0.3), target=0.5)
+    events = [own.start(), *without_end(own.events())]
+    own.now += 60
+    own.top1 = (0.2, 0.3, 0.3)
+    result = finish([*events, own.start(resumed_step=12), *own.events(first=12, stop=14)])
+    assert (result.reached, [evaluation.epoch for evaluation in result.evaluations]) == (None, [0])
 
 
 def test_an_evaluation_that_is_repeated_counts_as_it_was_the_last_time():
@@ -151,6 +180,19 @@ def test_a_resumed_trial_says_what_the_kill_cost():
     (doubt,) = [doubt for doubt in figure.doubts if doubt.code is DoubtCode.RESUMED]
     assert "resumed once" in doubt.message
     assert "62 s" in doubt.message
+
+
+def test_a_resumed_trial_names_the_damaged_checkpoints_that_were_passed_over():
+    skipped = [{"name": "step-00000015", "reason": "rank0.npz is cut short"}]
+    events = [
+        replace(event, facts={**event.facts, "checkpoints_skipped": skipped})
+        if isinstance(event, RunStart) and "resumed_step" in event.facts
+        else event
+        for event in killed(stop=17, resumed=12)
+    ]
+    figure = measure_trial(trace_of(events), Rules(2))
+    (doubt,) = [doubt for doubt in figure.doubts if doubt.code is DoubtCode.RESUMED]
+    assert "past damaged checkpoints (step-00000015: rank0.npz is cut short)" in doubt.message
 
 
 def test_a_pause_is_not_the_time_of_the_step_after_it():
@@ -180,13 +222,13 @@ def test_marks_of_a_program_without_states_change_no_step():
 
 def test_a_finish_survives_json():
     figure = measure_trial(trace_of(killed(stop=17, resumed=12, checkpoint_steps=6)), Rules(2))
-    assert figure_from_dict(json.loads(json.dumps(figure_to_dict(figure)))) == figure
+    assert decode(TrialFigure, json.loads(json.dumps(encode(figure)))) == figure
 
 
 def test_a_figure_of_an_earlier_version_has_no_finish():
-    plain = figure_to_dict(measure_trial(trace_of(training()), Rules(2)))
+    plain = encode(measure_trial(trace_of(training()), Rules(2)))
     del plain["finish"]
-    assert figure_from_dict(plain).finish is None
+    assert decode(TrialFigure, plain).finish is None
 
 
 @pytest.mark.parametrize("lead", [0, 1])
@@ -215,3 +257,14 @@ def test_a_device_clock_ahead_of_the_hosts_does_not_count_an_epoch_twice():
     assert [epoch.seconds for epoch in ahead.epochs] == pytest.approx(
         [epoch.seconds for epoch in plain.epochs], abs=1e-3
     )
+
+
+@pytest.mark.parametrize("share", [-0.1, 101.0])
+def test_an_accuracy_that_cannot_be_makes_the_trial_invalid(share):
+    with pytest.raises(TraceError, match="an evaluation cannot have top1"):
+        trace_of(training(top1=(0.2, share), target=None))
+
+
+def test_a_metric_that_diverged_is_none_and_not_the_best():
+    result = finish(training(top1=(0.2, 1e31), target=None))
+    assert dict(result.best)["top1"] == 0.2 and result.best_epoch == 1

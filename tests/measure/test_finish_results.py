@@ -7,10 +7,11 @@ from finish_streams import training
 from measured_streams import KEY, figure_with
 
 from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.finish import finish_of
-from trainmark.measure.result import Trial, summarise
-from trainmark.measure.serial import result_from_dict, result_to_dict
-from trainmark.measure.trace import trace_of
+from trainmark.measure.figure import Result
+from trainmark.measure.result.result import Trial, summarise
+from trainmark.measure.trial.finish import finish_of
+from trainmark.measure.trial.trace import trace_of
+from trainmark.typed_json import decode, encode
 
 TARGET = replace(KEY, data="images", loader="host", dataset="made", recipe="ai-rank", target="top1=0.5")
 
@@ -54,7 +55,7 @@ def test_where_half_of_the_seeds_miss_the_target_there_is_no_median():
 def test_the_best_accuracy_is_that_of_the_best_seed():
     (result,) = summarise([seed(top1=(0.2, 0.55)), seed(top1=(0.2, 0.4, 0.6))])
     best = result.finish
-    assert (best.best_top1, best.best_epoch, best.lowest_top1) == (0.6, 3, 0.55)
+    assert (best.best[0], best.best_epoch, best.lowest) == (("top1", 0.6), 3, (("top1", 0.55),))
 
 
 def test_speed_up_by_time_and_by_throughput_are_both_told_and_differ():
@@ -68,7 +69,7 @@ def test_speed_up_by_time_and_by_throughput_are_both_told_and_differ():
 
 def test_seeds_far_apart_in_accuracy_raise_a_doubt():
     (wide,) = summarise([seed(top1=(0.55,)), seed(top1=(0.75,))])
-    assert "between 55.00% and 75.00%" in message(wide, DoubtCode.ACCURACY_SPREAD)
+    assert "between 55.00 % and 75.00 %" in message(wide, DoubtCode.ACCURACY_SPREAD)
 
 
 def test_seeds_as_far_apart_as_so_few_images_can_tell_raise_none():
@@ -97,7 +98,7 @@ def test_real_data_that_keep_up_raise_no_doubt():
 
 def test_a_result_with_a_finish_survives_its_dictionary():
     (result,) = summarise([seed(0.5), seed(0.6), seed(0.7)])
-    assert result_from_dict(result_to_dict(result)) == result
+    assert decode(Result, encode(result)) == result
 
 
 def test_a_result_without_trainings_has_no_finish():

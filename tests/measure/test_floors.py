@@ -7,8 +7,8 @@ from measured_streams import KEY as UNKNOWN
 from measured_streams import figure_with
 
 from trainmark.measure.figure import KNOWN, MEASURED, Utilisation
-from trainmark.measure.floors import on_common_floors
-from trainmark.measure.result import Trial, failed_cases, summarise
+from trainmark.measure.result.result import Trial, failed_cases, summarise
+from trainmark.measure.result.roofline import on_common_floors
 
 KEY = replace(UNKNOWN, device="NVIDIA H200")
 OTHER_FRAMEWORK = replace(KEY, framework="jax")

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_streams import autocorrelated
 
-from trainmark.measure.adaptive import tight_enough
-from trainmark.measure.bootstrap import block_length, rate_interval
 from trainmark.measure.figure import Interval
-from trainmark.measure.intervals import median_interval, ratio_interval
-from trainmark.measure.mann_whitney import rank_and_confidence
+from trainmark.measure.result.adaptive import tight_enough
+from trainmark.measure.statistics.bootstrap import block_length, rate_interval
+from trainmark.measure.statistics.intervals import median_interval, ratio_interval
+from trainmark.measure.statistics.mann_whitney import rank_and_confidence
 
 RATES = st.lists(st.floats(1, 1e6), min_size=2, max_size=12)
 

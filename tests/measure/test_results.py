@@ -6,8 +6,8 @@ import pytest
 from measured_streams import KEY, figure_with, trials_with
 
 from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.figure import Interval, Utilisation, Verdict, Window
-from trainmark.measure.result import Trial, failed_cases, summarise
+from trainmark.measure.figure import Interval, StepTimes, Straggler, Utilisation, Verdict, Window
+from trainmark.measure.result.result import Trial, failed_cases, summarise
 
 EIGHT = replace(KEY, devices_per_node=8)
 STEADY = [100.0, 100.5, 101.0, 101.5, 102.0, 102.5]
@@ -21,6 +21,11 @@ def test_a_result_is_the_median_over_its_trials_with_its_interval():
     (result,) = summarise(trials_with([103.0, 100.0, 101.0, 102.0, 104.0, 99.0]))
     assert (result.throughput, result.n) == (101.5, 6)
     assert result.interval == Interval(99.0, 104.0, 0.96875)
+
+
+def test_one_slow_trial_moves_the_median_no_further_than_a_fast_one():
+    (result,) = summarise(trials_with([100.0, 101.0, 102.0, 103.0, 10.0]))
+    assert result.throughput == 101.0
 
 
 def test_six_close_trials_raise_no_doubt():
@@ -83,6 +88,11 @@ def test_trials_far_apart_are_noisy():
     assert _codes(result) == [DoubtCode.NOISY_TRIALS]
 
 
+def test_trials_whose_middle_half_spans_four_percent_are_noisy():
+    (result,) = summarise(trials_with([96.0, 98.0, 98.0, 102.0, 102.0, 104.0]))
+    assert _codes(result) == [DoubtCode.NOISY_TRIALS]
+
+
 @pytest.mark.parametrize(
     ("factor", "codes"), [(8.5, [DoubtCode.SUPERLINEAR]), (4.0, [DoubtCode.COLLAPSED_SCALING]), (7.5, [])]
 )
@@ -120,6 +130,19 @@ def test_what_trials_do_not_know_is_unknown_and_the_rest_is_their_middle():
     (result,) = summarise([Trial(KEY, figure) for figure in figures])
     assert (result.memory_bytes, result.data_wait_share, result.warmup_steps) == (2, 0.5, 2)
     assert result.samples_per_joule is None
+
+
+def test_step_times_are_those_of_the_middle_trial_but_the_longest_step_is_that_of_all():
+    times = [StepTimes(i, i, i, i, 10 * i) for i in (1.0, 2.0, 5.0)]
+    (result,) = summarise([Trial(KEY, figure_with(100, step_times=each)) for each in times])
+    assert result.step_times == StepTimes(2.0, 2.0, 2.0, 2.0, 50.0)
+
+
+def test_a_rank_that_half_of_the_trials_name_is_a_straggler_of_the_result():
+    slow = Straggler(3, "node1", 0.6, 0.5, 0.1, 10.0)
+    trials = trials_with([100.0, 101.0], stragglers=(slow,)) + trials_with([102.0, 103.0])
+    assert summarise(trials)[0].stragglers == (slow,)
+    assert summarise([*trials, *trials_with([104.0])])[0].stragglers == ()
 
 
 def test_utilisation_keeps_value_peak_and_source_of_one_trial_together():

@@ -8,8 +8,8 @@ import pytest
 from measured_streams import KEY, trials_with
 
 from trainmark.measure.figure import Breakdown, RankTimes, StepParts, TimeShares
-from trainmark.measure.result import summarise
-from trainmark.measure.scaling import Kind, scaling
+from trainmark.measure.result.result import summarise
+from trainmark.measure.result.scaling import Kind, scaling
 
 TWO, FOUR = replace(KEY, devices_per_node=2), replace(KEY, nodes=2, devices_per_node=2)
 

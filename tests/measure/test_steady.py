@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 from measured_streams import level_runs
 
 from trainmark.measure.figure import Verdict, Window
-from trainmark.measure.steady import steady_window
+from trainmark.measure.trial.steady import steady_window
 
-RUNS = 400
+RUNS = 150
 
 
 def _share(windows: list[Window], verdict: Verdict) -> float:
@@ -84,12 +84,35 @@ def test_a_certain_but_irrelevant_shift_is_no_change():
     assert steady_window(run).first == 0
 
 
+def test_a_warmup_of_three_percent_is_cut():
+    run = 1 + np.random.default_rng(8).normal(size=300) * 0.002
+    run[:60] *= 1.03
+    assert abs(steady_window(run).first - 60) <= 3
+
+
+def test_a_step_in_the_last_half_is_no_drift():
+    run = np.repeat([1.0, 0.9], [130, 70]) + np.random.default_rng(10).normal(size=200) * 0.02
+    window = steady_window(run)
+    assert (window.verdict, abs(window.first - 130) <= 3) == (Verdict.SETTLED, True)
+
+
 def test_a_level_that_comes_back_is_joined_with_its_equal():
     run = np.repeat([1.0, 1.3, 1.0], [100, 30, 100]) + np.random.default_rng(9).normal(size=230) * 0.005
     window = steady_window(run)
     assert (window.verdict, abs(window.first - 130) <= 3) == (Verdict.SETTLED, True)
     shifted = np.repeat([1.3, 1.0, 1.005], [30, 100, 100]) + np.random.default_rng(9).normal(size=230) * 0.001
     assert abs(steady_window(shifted).first - 30) <= 3
+
+
+def test_six_slow_steps_behind_an_ordinary_one_are_start_up():
+    run = 1 + np.random.default_rng(14).normal(size=400) * 0.01
+    run[1:8] *= 1.1
+    assert steady_window(run).first == pytest.approx(8, abs=1)
+
+
+def test_a_window_of_just_the_shortest_length_is_settled():
+    run = np.r_[5.0, 1 + np.random.default_rng(12).normal(size=10) * 0.01]
+    assert steady_window(run, shortest=10) == Window(1, 11, Verdict.SETTLED)
 
 
 def test_a_level_reached_only_at_the_very_end_is_not_steady():

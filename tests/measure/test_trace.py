@@ -7,7 +7,7 @@ import pytest
 from measured_streams import STARTED, WALL_OFFSET, events_of
 
 from trainmark.events import Mark, RunStart, Scope, Step
-from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trial.trace import TraceError, trace_of
 
 TEN_STEPS = np.full(10, 0.5)
 
@@ -111,6 +111,14 @@ def test_a_start_without_time_makes_the_first_step_the_start():
     assert (len(trace.ends), len(trace.losses), trace.start) == (9, 9, STARTED + 0.5)
 
 
+def test_the_samples_of_a_step_that_only_serves_as_start_are_not_counted():
+    events = [
+        replace(e, mono=None, wall=None) if isinstance(e, RunStart) else e for e in events_of(TEN_STEPS)
+    ]
+    events = [replace(e, samples=1000) if isinstance(e, Step) and e.step == 0 else e for e in events]
+    assert trace_of(events).samples.tolist() == [64] * 9
+
+
 def test_losses_are_the_mean_over_the_ranks_that_report():
     events = [
         replace(e, loss=[2.0, 4.0, None][e.rank] if e.step % 2 else None) if isinstance(e, Step) else e
@@ -188,6 +196,7 @@ def _gap_in_rank_1():
             [replace(e, samples=None) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)],
             "how many samples",
         ),
+        (events_of(TEN_STEPS, samples=0), "step 0 trained on no sample"),
         (
             [replace(e, step=0) if isinstance(e, Step) else e for e in events_of(TEN_STEPS)],
             "twice or out of order",

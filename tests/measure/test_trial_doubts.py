@@ -8,8 +8,8 @@ from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
 
 from trainmark.events import Step
 from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.trace import trace_of
-from trainmark.measure.trial import Rules, measure_trial
+from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trial.trial import Rules, measure_trial
 
 LEVEL = np.full(120, 0.5)
 INSIDE, OUTSIDE = STARTED + 30, STARTED + 1
@@ -32,13 +32,13 @@ def test_a_sound_trial_raises_no_doubt():
 
 def test_too_few_steady_steps_are_doubted():
     message = _doubts(trace_from(LEVEL[:15]))[DoubtCode.WINDOW_TOO_SHORT]
-    assert "Only 5 steady steps" in message
+    assert message.startswith("Only 5 of 15 steps are steady; 10 are needed.")
 
 
 def test_warmup_beyond_what_was_allowed_for_is_doubted_with_its_length():
     slow_start = np.r_[np.full(40, 1.5), LEVEL]
     message = _doubts(trace_from(slow_start))[DoubtCode.WARMUP_PAST_WINDOW]
-    assert message.endswith("set warmup.steps to at least 40.")
+    assert message.endswith("Set warmup.steps to 40 or more.")
 
 
 def test_a_run_that_never_settles_is_doubted_as_that_alone():

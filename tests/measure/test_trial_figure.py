@@ -7,11 +7,15 @@ import pytest
 from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
 
 from trainmark.events import RunStart
-from trainmark.measure.trace import TraceError, trace_of
-from trainmark.measure.trial import Rules, measure_trial
+from trainmark.measure.trial.trace import TraceError, trace_of
+from trainmark.measure.trial.trial import Rules, measure_trial
 
 LEVEL = np.full(40, 0.5)
 RULES = Rules(warmup_steps=10)
+
+
+def counting_flops(trace):
+    return replace(trace, facts={**trace.facts, "flops_per_sample": 1e9})
 
 
 def test_throughput_is_samples_over_wall_time_of_the_window():
@@ -41,6 +45,12 @@ def test_a_trial_that_drifts_throughout_does_not_settle():
 def test_step_times_are_those_inside_the_window():
     times = measure_trial(trace_from(np.r_[7.0, LEVEL, 1.0]), RULES).step_times
     assert (times.p50, times.longest) == pytest.approx((0.5, 1.0))
+
+
+def test_the_quantiles_of_the_step_times_are_those_of_their_names():
+    seconds = np.random.default_rng(3).permutation(np.linspace(1.0, 1.01, 101))
+    times = measure_trial(trace_from(seconds), Rules(warmup_steps=0)).step_times
+    assert (times.p50, times.p90, times.p99) == pytest.approx((1.005, 1.009, 1.0099), abs=1e-9)
 
 
 def test_a_run_that_is_all_warmup_is_refused():
@@ -88,6 +98,15 @@ def test_energy_is_unknown_where_one_device_does_not_tell_its_power():
     assert (figure.joules, figure.samples_per_joule) == (None, None)
 
 
+def test_the_power_of_a_host_that_tells_it_is_part_of_the_energy():
+    samples = [
+        device_sample(STARTED + s, device, power_watts=100.0)
+        for s in range(21)
+        for device in ("cuda:0", "cpu")
+    ]
+    assert measure_trial(trace_of(events_of(LEVEL)), RULES, samples=samples).joules == pytest.approx(3000)
+
+
 def test_a_host_that_does_not_tell_its_power_does_not_hide_the_devices():
     samples = [device_sample(STARTED + s, power_watts=100.0) for s in range(20)]
     samples += [device_sample(STARTED + s, "cpu", utilisation=0.5) for s in range(20)]
@@ -101,15 +120,13 @@ def test_samples_read_by_wall_time_match_a_trace_in_wall_time():
 
 
 def test_utilisation_is_over_the_peak_that_the_ranks_measured():
-    figure = measure_trial(
-        trace_of(events_of(LEVEL, ranks=2)), RULES, flops_per_sample=1e9, known_peak_flops=9e12
-    )
+    figure = measure_trial(counting_flops(trace_of(events_of(LEVEL, ranks=2))), RULES, known_peak_flops=9e12)
     assert (figure.utilisation.value, figure.utilisation.source) == (pytest.approx(256e9 / 2e12), "measured")
 
 
 def test_utilisation_falls_back_on_the_known_peak_of_all_devices():
     key = replace(KEY, devices_per_node=4)
-    figure = measure_trial(trace_from(LEVEL), RULES, key, flops_per_sample=1e9, known_peak_flops=2e12)
+    figure = measure_trial(counting_flops(trace_from(LEVEL)), RULES, key, known_peak_flops=2e12)
     assert (figure.utilisation.value, figure.utilisation.source) == (pytest.approx(128e9 / 8e12), "known")
 
 
@@ -125,7 +142,7 @@ def test_the_share_of_the_memory_is_over_the_bandwidth_that_the_ranks_measured()
 
 
 def test_utilisation_is_unknown_without_any_peak():
-    assert measure_trial(trace_from(LEVEL), RULES, flops_per_sample=1e9).utilisation is None
+    assert measure_trial(counting_flops(trace_from(LEVEL)), RULES).utilisation is None
 
 
 def test_first_and_last_loss_are_kept():

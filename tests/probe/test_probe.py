@@ -9,6 +9,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from pathlib import Path
 
@@ -40,6 +41,22 @@ def events(tmp_path, monkeypatch) -> Path:
     monkeypatch.delenv("RANK", raising=False)
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     return tmp_path / "rank0.jsonl"
+
+
+def test_a_training_that_goes_on_numbers_its_steps_from_there_behind_the_last_whole_line(events):
+    events.write_text('{"event":"note","rank":0}\n{"event":"st')
+    run = probe.start(first_step=5, resumed_step=5)
+    run.step(samples=1)
+    run.end()
+    before, _, step, _ = events.read_text().splitlines()
+    assert before == '{"event":"note","rank":0}'
+    assert json.loads(step)["step"] == 5
+
+
+def test_wall_times_are_those_of_the_clock_on_the_wall(events):
+    before = time.time()
+    probe.start().end()
+    assert all(before - 1 < event.wall < time.time() + 1 for event in read(events))
 
 
 def test_the_node_is_told_where_the_launcher_names_it(events, monkeypatch):

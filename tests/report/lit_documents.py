@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from sample_documents import h200
 
-from trainmark.measure.light import Yardstick
+from trainmark.measure.result.light import ReferenceRate
 from trainmark.report.document import Document
 
-HALF = Yardstick("NVIDIA H200", "resnet50", 224, "half", 12_000.0, 512, "0.1.0", "2025-11-13T08:00:00+00:00")
+AXES, TAKEN = (("image_size", 224),), "2025-11-13T08:00:00+00:00"
+HALF = ReferenceRate("NVIDIA H200", "resnet50", AXES, "half", 12_000.0, 512, "0.1.0", TAKEN)
 
 
-def lit(*light: Yardstick) -> Document:
-    """Of its eight results the four in amp have a yardstick, unless others are given."""
+def lit(*light: ReferenceRate) -> Document:
+    """Of its eight results the four in amp have a reference, unless others are given."""
     return replace(h200(), light=light or (HALF,))

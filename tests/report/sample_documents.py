@@ -28,7 +28,8 @@ HOSTILE = (
     "</script><script>document.documentElement.dataset.ran='1'</script><img src=x onerror=\"alert(1)\">"
     " {{ 7*7 }} & \x1b[31m \u202eevil\u202c | `x` \u2028"
 )
-GPU = Key("resnet50", "pytorch", "2.8.0", "v1.5", 224, "amp", "dynamic", "nhwc", None, "synthetic", 256)
+AXES = (("image_size", 224),)
+GPU = Key("resnet50", "pytorch", "2.8.0", "v1.5", AXES, "amp", "dynamic", "nhwc", None, "synthetic", 256)
 DATA_BOUND = Doubt(
     DoubtCode.DATA_BOUND,
     "Steps waited 4.1 % of their time for data: add loader workers, or measure with synthetic data.",
@@ -179,7 +180,13 @@ def cpu() -> Document:
 def six() -> Document:
     """Six frameworks on one CPU device and on two; paddle is not conformant, oneflow not checked."""
     shared = replace(
-        GPU, precision="fp32", loss_scale=None, batch_per_device=4, image_size=64, device="EPYC", threads=1
+        GPU,
+        precision="fp32",
+        loss_scale=None,
+        batch_per_device=4,
+        axes=(("image_size", 64),),
+        device="EPYC",
+        threads=1,
     )
     figures, marks = [], {}
     for framework, version, layout, one, share, first, settling in (

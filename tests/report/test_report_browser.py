@@ -8,7 +8,7 @@ import pytest
 from sample_documents import cluster, cpu, h200, hostile, single, six
 from trained_documents import trained
 
-from trainmark.report import html
+from trainmark.report.render import html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

@@ -1,6 +1,6 @@
 import json
 
-from trainmark.report.comparison import ComparisonRow, ComparisonTable, as_json, as_markdown, as_text
+from trainmark.report.render.comparison import ComparisonRow, ComparisonTable, as_json, as_markdown, as_text
 
 ROWS = (
     ComparisonRow("amp-b256-1n8g", 6154.7, 6401.2, 1.040, 1.031, 1.049, True, ("framework_version",)),

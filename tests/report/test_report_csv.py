@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cpu, h200, hostile, result
 
-from trainmark.report import csv_report
+from trainmark.report.render import csv_report
 
 
 def rows(document):

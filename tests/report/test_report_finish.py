@@ -8,9 +8,10 @@ import pytest
 from sample_documents import h200
 from trained_documents import TARGET, trained
 
-from trainmark.report import csv_report, html, json_report, markdown, text
+from trainmark.report.format.words import words
 from trainmark.report.plots import plots
-from trainmark.report.words import words
+from trainmark.report.render import csv_report, html, json_report, markdown
+from trainmark.report.render import terminal as text
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +63,11 @@ def test_a_target_that_was_missed_has_its_line_and_no_ring():
 def test_the_pages_have_both_clocks_both_rates_and_both_speedups(lang):
     t = words(lang)
     for page in (html.render(trained(), lang), markdown.render(trained(), lang)):
-        for name in ("airank_clock", "best_top5", "speedup_time", "speedup_throughput", "of_synthetic"):
+        for name in ("airank_clock", "speedup_time", "speedup_throughput", "of_synthetic"):
             assert t[name] in page.replace("&#39;", "'")
         assert t["rate_whole"].format(unit="images/s") in page
+        assert t["best_metric"].format(metric="top-1") in page
+        assert t["metric_there"].format(metric="top-5") in page
 
 
 def test_the_headline_of_a_training_is_its_time():

@@ -5,10 +5,11 @@ from html.parser import HTMLParser
 import pytest
 from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, single
 
-from trainmark.report import html, page
-from trainmark.report.group import by_series, headlines
+from trainmark.report.format import page
+from trainmark.report.format.words import words
 from trainmark.report.plots import plots
-from trainmark.report.words import words
+from trainmark.report.render import html
+from trainmark.report.sections.group import by_series, headlines
 
 
 class Page(HTMLParser):

@@ -4,7 +4,7 @@ from math import inf, nan
 
 from sample_documents import GPU, cpu, h200, hostile, result
 
-from trainmark.report import json_report
+from trainmark.report.render import json_report
 
 RESULT_NAMES = {
     "workload", "framework", "framework_version", "variant", "image_size", "precision", "loss_scale",
@@ -22,7 +22,7 @@ RESULT_NAMES = {
 
 def test_the_names_of_the_contract_are_all_there_and_no_others():
     tree = json.loads(json_report.render(h200()))
-    assert set(tree) == {"run", "results", "scaling", "trials", "skipped", "environment"}
+    assert set(tree) == {"run", "results", "scaling", "trials", "skipped", "damaged", "environment"}
     assert set(tree["run"]) == {"name", "title", "about", "created", "version", "command", "suite"}
     assert set(tree["results"][0]) == RESULT_NAMES
     assert set(tree["results"][0]["throughput"]) == {"median", "low", "high", "n", "unit", "confidence"}

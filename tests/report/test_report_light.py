@@ -9,8 +9,10 @@ import pytest
 from lit_documents import HALF, lit
 from sample_documents import HOSTILE, h200, hostile
 
-from trainmark.report import csv_report, html, json_report, light, markdown, text
-from trainmark.report.words import words
+from trainmark.report.format.words import words
+from trainmark.report.render import csv_report, html, json_report, markdown
+from trainmark.report.render import terminal as text
+from trainmark.report.sections import light
 
 
 @pytest.fixture(autouse=True)
@@ -22,13 +24,13 @@ def pages(document, lang="en"):
     return html.render(document, lang), markdown.render(document, lang)
 
 
-def test_a_run_without_a_yardstick_has_no_word_of_it():
+def test_a_run_without_a_reference_has_no_word_of_it():
     for page in (*pages(h200()), "\n".join(text.document_lines(h200()))):
         assert "Speed of light" not in page
         assert "share of light" not in page
 
 
-def test_only_results_that_have_a_yardstick_are_rows():
+def test_only_results_that_have_a_reference_are_rows():
     rows = light.light_rows(lit())
     assert {row.result.key.precision for row in rows} == {"amp"}
     assert [row.result.key.devices for row in rows] == [1, 2, 4, 8]
@@ -47,7 +49,7 @@ def test_contenders_at_one_batch_stand_together_the_fastest_first():
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_pages_have_the_share_beside_both_other_yardsticks(lang):
+def test_the_pages_have_the_share_beside_both_other_reference_rates(lang):
     t = words(lang)
     share = light.COLUMNS["light_share"](light.light_rows(lit())[0]).text
     for page in pages(lit(), lang):
@@ -58,14 +60,14 @@ def test_the_pages_have_the_share_beside_both_other_yardsticks(lang):
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
-def test_the_pages_say_what_the_yardstick_is(lang):
+def test_the_pages_say_what_the_reference_is(lang):
     for page in pages(lit(), lang):
         for said in ("12,000", "512", "amp", "NVIDIA H200", "0.1.0", "2025-11-13"):
             assert said in page.partition(words(lang)["light"])[2].partition("</section>")[0]
 
 
-def test_a_yardstick_that_no_result_is_held_against_is_not_named():
-    rows = light.light_rows(lit(HALF, replace(HALF, image_size=160, rate=20_000.0)))
+def test_a_reference_that_no_result_is_held_against_is_not_named():
+    rows = light.light_rows(lit(HALF, replace(HALF, axes=(("image_size", 160),), rate=20_000.0)))
     assert "20,000" not in light.note(rows, words("en"))
 
 
@@ -76,7 +78,7 @@ def test_what_no_result_knows_takes_no_column():
     assert list(light.columns(rows)) == ["case", "rate_a_device", "light_share"]
 
 
-def test_the_terminal_has_a_line_for_each_share_and_one_for_the_yardstick():
+def test_the_terminal_has_a_line_for_each_share_and_one_for_the_reference():
     lines = text.document_lines(lit())
     begin = lines.index("Speed of light")
     assert lines[begin + 2].startswith("pytorch amp/dynamic b256 1n1g")

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cpu, empty, h200, hostile, result
 
-from trainmark.report import markdown
-from trainmark.report.markup import code, fence, plain
+from trainmark.report.format.markup import code, fence, plain
+from trainmark.report.render import markdown
 
 
 def tables(text):

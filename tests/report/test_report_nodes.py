@@ -1,7 +1,7 @@
 """The nodes of a run stand before the machine that it was started on."""
 
-from trainmark.report.environment import sections
-from trainmark.report.nodes import nodes_of
+from trainmark.report.sections.environment import sections
+from trainmark.report.sections.nodes import nodes_of
 
 
 def told(node: str, **changes):

@@ -4,15 +4,14 @@ import csv
 import io
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from sample_documents import HOSTILE, cluster, h200, single, six
 
-from trainmark.measure.key import Key
-from trainmark.report import csv_report, html, json_report, markdown
-from trainmark.report.scaling import MOST_NODES, case_times, scaling_tables
-from trainmark.report.words import words
+from trainmark.report.format.words import words
+from trainmark.report.render import csv_report, html, json_report, markdown
+from trainmark.report.sections.scaling import MOST_NODES, case_times, scaling_tables
 
 EN = words("en")
 
@@ -106,7 +105,7 @@ def test_the_json_holds_the_losses_and_the_stragglers():
 
 def test_the_names_of_a_series_and_its_points_are_those_of_the_contract():
     series = json.loads(json_report.render(cluster()))["scaling"][0]
-    key = {field.name for field in fields(Key)} - {"nodes", "devices_per_node"}
+    key = cluster().results[0].key.values().keys() - {"nodes", "devices_per_node"}
     assert set(series) == {*key, "kind", "global_batch", "baseline", "points"}
     names = {"topology", "devices", "batch_per_device", "throughput", "speedup", "efficiency", "loss"}
     assert set(series["points"][0]) == names

@@ -3,8 +3,8 @@ from dataclasses import replace
 from sample_documents import GPU, cpu, h200, hostile, result
 
 from trainmark.measure.figure import Interval, Ratio
-from trainmark.report import number
-from trainmark.report.text import result_lines
+from trainmark.report.format import number
+from trainmark.report.render.terminal import result_lines
 
 
 def test_a_line_reads_as_the_style_shows_it():

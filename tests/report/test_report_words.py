@@ -2,9 +2,9 @@ import re
 from string import Formatter
 
 from trainmark.measure.doubt import DoubtCode
-from trainmark.report import words
-from trainmark.report.environment import sections
-from trainmark.report.visible import visible
+from trainmark.report.format import words
+from trainmark.report.sections.environment import sections
+from trainmark.visible import visible
 
 
 def test_both_languages_take_the_same_values_in_every_sentence():

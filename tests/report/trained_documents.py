@@ -9,10 +9,12 @@ from dataclasses import replace
 from sample_documents import GPU, case_name, h200, result, trial_lines
 
 from trainmark.measure.figure import Epoch, Evaluation, Finish, Ratio, Result
-from trainmark.measure.finish_result import finish_doubts, finish_result
 from trainmark.measure.key import Key
+from trainmark.measure.result.finish import finish_doubts, finish_result
 from trainmark.report.document import Curve, Document
+from trainmark.workloads import registry
 
+METRICS = registry.find("resnet50").workload.metrics
 EPOCHS, STEPS = 30, 195
 TARGET = 0.8
 
@@ -32,20 +34,20 @@ def seed_of(devices: int, seed: int, target: float = TARGET) -> tuple[Finish, Cu
         epochs.append(Epoch(epoch, STEPS, begin, now, now - begin, 50_000))
         top1 = 0.86 * (1 - math.exp(-(epoch + 1) / (9 + devices / 3))) + chance.gauss(0, 0.008)
         top5 = min(0.99, top1 + 0.25 * (1 - top1))
-        evaluations.append(Evaluation(epoch, (epoch + 1) * STEPS, now, now + evaluate, top1, top5, 5000))
+        scores = (("top1", top1), ("top5", top5))
+        evaluations.append(Evaluation(epoch, (epoch + 1) * STEPS, now, now + evaluate, scores, 5000))
         now += evaluate
         if top1 >= target:
             break
-    crossing = evaluations[-1] if evaluations[-1].top1 >= target else None
-    best = max(evaluations, key=lambda found: found.top1)
+    crossing = evaluations[-1] if evaluations[-1].scores[0][1] >= target else None
+    best = max(evaluations, key=lambda evaluation: evaluation.scores)
     finish = Finish(
         target=f"top1={target:g}",
         reached=crossing is not None,
         time2train=crossing and crossing.end,
         airank_seconds=crossing and crossing.end + 14,
         epochs_to_target=crossing and crossing.epoch + 1,
-        best_top1=best.top1,
-        best_top5=best.top5,
+        best=best.scores,
         best_epoch=best.epoch + 1,
         train_rate=50_000 / train,
         first_epoch_rate=50_000 / train / 1.6,
@@ -58,6 +60,7 @@ def seed_of(devices: int, seed: int, target: float = TARGET) -> tuple[Finish, Cu
         checkpoints=0,
         resumed=0,
         lost_seconds=0,
+        metrics=METRICS,
         epochs=tuple(epochs),
         evaluations=tuple(evaluations),
     )
@@ -65,7 +68,16 @@ def seed_of(devices: int, seed: int, target: float = TARGET) -> tuple[Finish, Cu
     losses = tuple(0.9 + 4.2 * math.exp(-place / 1500) + chance.gauss(0, 0.08) for place in places)
     seconds = tuple(9 + place * now / (STEPS * len(epochs)) for place in places)
     curve = Curve(
-        case_name(key), seed, seed, target, tuple(places), seconds, losses, tuple(evaluations), crossing
+        case_name(key),
+        seed,
+        seed,
+        target,
+        tuple(places),
+        seconds,
+        losses,
+        tuple(evaluations),
+        crossing,
+        METRICS,
     )
     return finish, curve, key
 

@@ -1,17 +1,18 @@
-"""The file of yardsticks, for a machine and for a run, and what a run leaves in both."""
+"""The file of reference rates, for a machine and for a run, and what a run leaves in both."""
 
 from dataclasses import replace
 
 import pytest
 from fabricated_runs import fabricate, keep, record
 
-from trainmark.measure.light import Yardstick
+from trainmark.measure.result.light import ReferenceRate
 from trainmark.report.assemble import document_of
 from trainmark.runner.light import keep_run_light
 from trainmark.store.files import StoreError
 from trainmark.store.light import keep_light, kept_light
 
-KNOWN = Yardstick("cpu", "resnet50", 64, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
+AXES = (("image_size", 64),)
+KNOWN = ReferenceRate("cpu", "resnet50", AXES, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def run(tmp_path):
 
 def train(run, case, rate, **changes):
     made = record(case, 1, rate)
-    keep(run, replace(made, key=replace(made.key, image_size=64, data="synthetic", **changes)))
+    keep(run, replace(made, key=replace(made.key, axes=(("image_size", 64),), data="synthetic", **changes)))
 
 
 def finished(run):
@@ -46,7 +47,7 @@ def test_what_is_kept_comes_back(tmp_path):
     assert kept_light(tmp_path / "new") == (KNOWN, other)
 
 
-def test_a_folder_without_the_file_has_no_yardstick(tmp_path):
+def test_a_folder_without_the_file_has_no_reference(tmp_path):
     assert kept_light(tmp_path / "nowhere") == ()
 
 
@@ -68,7 +69,7 @@ def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
     assert "\n" not in str(refused.value)
 
 
-def test_a_run_of_the_fused_step_leaves_its_yardstick_in_both_places(home, run):
+def test_a_run_of_the_fused_step_leaves_its_reference_in_both_places(home, run):
     train(run, "fused", 250.0, compiler="fused")
     assert finished(run) == []
     (found,) = kept_light(home)
@@ -84,13 +85,13 @@ def test_a_run_is_held_against_what_was_measured_before(home, run):
     assert (home / "light.json").stat().st_mtime_ns == before
 
 
-def test_a_run_on_a_device_without_a_yardstick_writes_nothing(home, run):
+def test_a_run_on_a_device_without_a_reference_writes_nothing(home, run):
     assert finished(run) == []
     assert not home.exists()
     assert not (run.path / "light.json").exists()
 
 
-def test_a_slower_run_does_not_replace_a_faster_yardstick(home, run):
+def test_a_slower_run_does_not_replace_a_faster_reference(home, run):
     train(run, "fused", 250.0, compiler="fused")
     faster = replace(KNOWN, rate=1_000.0)
     keep_light(home, (faster,))

@@ -10,7 +10,7 @@ import pytest
 from trainmark.suite.load import built_in_names, find, load, parse
 from trainmark.suite.model import Repeats
 from trainmark.suite.topology import Topology
-from trainmark.suite.workloads import frameworks
+from trainmark.workloads import registry
 
 
 def test_the_promised_suites_are_built_in():
@@ -55,7 +55,11 @@ def test_resnet50_dlperf_is_exactly_the_published_matrix():
     for case in cases:
         assert case.rules.repeats == Repeats(5, 5)
         assert (case.rules.warmup_steps, case.rules.measure_steps) == (20, 100)
-        assert (case.workload, case.framework, case.image_size) == ("resnet50", "pytorch", 224)
+        assert (case.workload, case.framework, dict(case.axes)) == (
+            "resnet50",
+            "pytorch",
+            {"image_size": 224},
+        )
 
 
 def test_resnet50_scaling_counts_up_to_the_devices_that_are_there():
@@ -83,7 +87,7 @@ def test_resnet50_frameworks_holds_every_framework_alike_and_often_enough_for_an
     cases = load("resnet50-frameworks").cases
     by_framework = {
         name: {replace(case, framework=None) for case in cases if case.framework == name}
-        for name in frameworks("resnet50")
+        for name in registry.find("resnet50").frameworks
     }
     assert len({frozenset(own) for own in by_framework.values()}) == 1
     assert {(case.when, case.precision, str(case.topology)) for case in cases} == {

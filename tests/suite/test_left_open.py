@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.runner.command import arguments
-from trainmark.runner.identity import key_of
-from trainmark.runner.preflight import preflight
-from trainmark.suite import workloads
+from trainmark.runner.preflight.preflight import preflight
+from trainmark.runner.program.command import arguments
+from trainmark.runner.trial.case_key import key_of
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import parse
 from trainmark.suite.plan import Machine, plan
+from trainmark.workloads import registry
 
 # Answers as a workload does, in place of an interpreter: refuses whatever names one of `refused`.
 ANSWERING = """#!{python}
@@ -137,11 +137,13 @@ def test_the_program_of_a_user_cannot_be_asked_for_its_layout():
 
 def test_all_frameworks_are_those_that_the_workload_has():
     cases = parse("framework: all", "s.yaml").cases
-    assert sorted(str(case.framework) for case in cases) == sorted(workloads.frameworks("resnet50"))
+    assert sorted(str(case.framework) for case in cases) == sorted(registry.find("resnet50").frameworks)
 
 
 def test_a_framework_named_beside_all_is_there_once():
-    assert len(parse("framework: [pytorch, all]", "s.yaml").cases) == len(workloads.frameworks("resnet50"))
+    assert len(parse("framework: [pytorch, all]", "s.yaml").cases) == len(
+        registry.find("resnet50").frameworks
+    )
 
 
 def test_a_framework_that_is_not_installed_is_skipped_with_the_command_that_installs_it(tmp_path):

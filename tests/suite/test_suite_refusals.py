@@ -10,8 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.fields import CASE_FIELDS, SUITE_FIELDS
+from trainmark.suite.fields import SUITE_FIELDS, case_fields
 from trainmark.suite.load import load, parse
+from trainmark.workloads import registry
+
+CASE_FIELDS = case_fields([registry.find("resnet50").workload])
 
 
 def refusal(text: str, overrides: tuple[str, ...] = ()) -> str:
@@ -63,7 +66,7 @@ def test_every_field_refuses_a_wrong_value_with_its_line_and_its_name(key, value
         ("loss_scale: .nan", "takes 'dynamic' or a number above zero, not nan"),
         ("limits: {trial: 5 days}", "'trial' takes a time such as 90s, 30m or 2h, not '5 days'"),
         ("limits: {trial: .inf}", "'trial' takes a time such as 90s, 30m or 2h, not inf"),
-        (f"limits: {{trial: {'9' * 400}}}", "'trial' takes a time such as 90s, 30m or 2h"),
+        (f"limits: {{trial: {'9' * 60}}}", "'trial' takes a time such as 90s, 30m or 2h"),
         (f"limits: {{trial: {'9' * 400}h}}", "'trial' takes a time such as 90s, 30m or 2h"),
         ("measure: {steps: 0}", "'steps' takes a whole number from 1 up, not 0"),
         ("measure: 100", "takes {steps}, not 100"),
@@ -116,12 +119,26 @@ def test_cases_that_are_no_list_of_mappings_are_refused(cases, overrides):
         ("yes: 1\n", "suite.yaml:1: a key must be text"),
         ("? [a]\n: 1\n", "suite.yaml:1: a key must be text"),
         ("0xffff: 1\n", "suite.yaml:1: a key must be text"),
-        ("name: 2020-13-45\n", "suite.yaml: not valid YAML: month must be in 1..12."),
+        ("name: 2020-13-45\n", "suite.yaml:1: '2020-13-45' is no timestamp; put it in quotes"),
         ('about: "\\ud800"\n', "suite.yaml:1: the text holds a character that cannot be stored"),
         ('workload: {command: "a\\0b"}\n', "suite.yaml:1: the text holds a character that cannot be stored"),
-        ("name: !!python/object/apply:os.system [ls]\n", "suite.yaml:1: not valid YAML: could not determine"),
-        ("[" * 5000, "suite.yaml: the values are nested too deeply."),
-        ("environment: &a {b: *a}\n", "suite.yaml: the values are nested too deeply."),
+        ("name: !!python/object/apply:os.system [ls]\n", "suite.yaml:1: the tag !!python/object/"),
+        ("[" * 5000, "suite.yaml:1: the values are nested deeper than 50 levels."),
+        ("seed: 1\ncases: " + "[" * 3000 + "]" * 3000, "suite.yaml:2: the values are nested deeper than"),
+        ("environment: &a {b: *a}\n", "suite.yaml:1: the values are nested deeper than 50 levels."),
+        ("about: &a [*a, *a]\n", "suite.yaml:1: the values are nested deeper than 50 levels."),
+        ("seed: 1\nretries: !!bool maybe\n", "suite.yaml:2: 'maybe' is no bool"),
+        ("seed: !!int ''\n", "suite.yaml:1: '' is no int"),
+        ("seed: !!float ''\n", "suite.yaml:1: '' is no float"),
+        ("seed: !!timestamp nope\n", "suite.yaml:1: 'nope' is no timestamp"),
+        ("? !!str [a]\n: 1\n", "suite.yaml:1: a key must be text"),
+        ('"a\\0": 1\n', "suite.yaml:1: the key holds a character that cannot be stored"),
+        ("<<: 5\n", "suite.yaml:1: not valid YAML: expected a mapping"),
+        ("seed: " + "9" * 5000, "suite.yaml:1: a number of 5000 characters"),
+        ("seed: 0x" + "f" * 5000, "suite.yaml:1: a number of 5002 characters"),
+        ("name: !!binary aGk=\n", "suite.yaml:1: the tag !!binary is not understood"),
+        ("environment: !!set {a}\n", "suite.yaml:1: the tag !!set is not understood"),
+        ("cases: !!omap [a: 1]\n", "suite.yaml:1: the tag !!omap is not understood"),
     ],
     ids=lambda text: ascii(text)[:40],
 )

@@ -11,7 +11,7 @@ from trainmark.system.available import (
     usable_cores,
     visible_indices,
 )
-from trainmark.system.cgroup import cpu_quota, memory_limit
+from trainmark.system.host.cgroup import cpu_quota, memory_limit
 
 UUIDS = {0: "GPU-aa11", 1: "GPU-bb22", 2: "GPU-bb33"}
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trainmark.system.container import Container, read_container
+from trainmark.system.host.container import Container, read_container
 
 
 def test_outside_of_a_container_there_is_none(plant):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.system.devices import read_devices
 from trainmark.system.environment import Environment, capture, fingerprint, to_dict
-from trainmark.system.fabric import Interface
+from trainmark.system.gpu.devices import read_devices
+from trainmark.system.network.fabric import Interface
 
 SECTIONS = ["host", "devices", "topology", "libraries", "fabric", "software", "git", "container"]
 

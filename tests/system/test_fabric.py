@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trainmark.system.fabric import Fabric, InfinibandPort, Interface, read_fabric
+from trainmark.system.network.fabric import Fabric, InfinibandPort, Interface, read_fabric, read_infiniband
 
 
 def test_an_infiniband_port_is_told_with_its_state_and_rate(plant):
@@ -20,6 +20,14 @@ def test_an_infiniband_port_is_told_with_its_state_and_rate(plant):
             "mlx5_0", "MT4115", "12.28.2006", 1, "ACTIVE", "LinkUp", "100 Gb/sec (4X EDR)", "InfiniBand"
         ),
     )
+
+
+def test_what_an_infiniband_port_does_not_tell_is_none(plant):
+    port = "sys/class/infiniband/mlx5_0/ports/1"
+    root = plant({f"{port}/state": "4: ACTIVE\n", f"{port}/rate": "100 Gb/sec (4X EDR)\n"})
+    assert read_infiniband(root) == [
+        InfinibandPort("mlx5_0", None, None, 1, "ACTIVE", None, "100 Gb/sec (4X EDR)", None)
+    ]
 
 
 def test_a_bridge_without_speed_stands_beside_the_card_and_the_loopback_does_not(plant):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.system.host import NumaNode, read_host
+from trainmark.system.host.host import NumaNode, read_host
 
 XEON = "processor : 0\nmodel name\t: Intel(R) Xeon(R) Gold 5118 CPU  @ 2.30GHz\nflags\t\t: fpu sse2{}\n"
 
@@ -20,6 +20,13 @@ def two_sockets() -> dict[str, str]:
 def test_cores_of_two_sockets_with_the_same_number_are_two_cores(plant):
     cpu = read_host(plant(two_sockets())).cpu
     assert (cpu.sockets, cpu.cores, cpu.threads, cpu.governor) == (2, 4, 8, "performance")
+
+
+def test_cores_that_sys_does_not_list_are_counted_by_socket(plant):
+    cpus = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    rows = [f"processor\t: {n}\nphysical id\t: {s}\ncpu cores\t: 2\n" for n, (s, _) in enumerate(cpus)]
+    cpu = read_host(plant({"proc/cpuinfo": "\n".join(rows)})).cpu
+    assert (cpu.sockets, cpu.cores) == (None, 4)
 
 
 def test_the_cpu_model_is_read_with_its_spaces_made_single(plant):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.system.libraries import Library, read_libraries
+from trainmark.system.software.libraries import Library, read_libraries
 
 CUDNN_HEADER = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
 

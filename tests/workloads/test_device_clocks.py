@@ -4,7 +4,7 @@ import threading
 import time
 from typing import ClassVar
 
-from trainmark.workloads.resnet50.shared.clocks import EventClock, LossClock
+from trainmark.workloads.common.clocks.clocks import EventClock, LossClock
 
 
 class Loss:

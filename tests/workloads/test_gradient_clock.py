@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.workloads.resnet50.shared.gradient_clock import (
+from trainmark.workloads.common.clocks.gradient_clock import (
     STEPS_TO_TELL,
     EventMarks,
     GradientClock,

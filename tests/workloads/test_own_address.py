@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from trainmark.workloads.resnet50.shared.own_address import Doorkeeper, own_address
+from trainmark.workloads.common.ranks.own_address import AddressGuard, own_address
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a filter on a socket is Linux's")
 
@@ -37,7 +37,7 @@ def test_a_name_is_no_address_for_it_may_mean_another_one_here(second_of_two, mo
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6], ids=["ipv4", "both"])
 def test_what_listens_at_every_address_is_reached_at_the_ranks_own_alone(second_of_two, family):
     both = family == socket.AF_INET6
-    with Doorkeeper():
+    with AddressGuard():
         server = socket.create_server(("", 0), family=family, dualstack_ipv6=both)
     with server:
         port = server.getsockname()[1]
@@ -47,13 +47,13 @@ def test_what_listens_at_every_address_is_reached_at_the_ranks_own_alone(second_
 
 
 def test_what_listens_at_one_address_is_left_alone(second_of_two):
-    with Doorkeeper(), socket.create_server(("127.0.0.2", 0)) as server:
+    with AddressGuard(), socket.create_server(("127.0.0.2", 0)) as server:
         assert is_reached("127.0.0.2", server.getsockname()[1])
 
 
 def test_without_an_address_nothing_is_closed(monkeypatch):
     monkeypatch.delenv("TRAINMARK_PEERS", raising=False)
-    with Doorkeeper():
+    with AddressGuard():
         server = socket.create_server(("", 0))
     with server:
         assert is_reached("127.0.0.2", server.getsockname()[1])

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from pytorch_workload import asked, events_of_run, small_network, steps_in, torch, workload
 
-from trainmark.workloads.resnet50.shared import clocks
+from trainmark.workloads.common.clocks import clocks
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
 
@@ -79,7 +79,7 @@ def test_an_overflow_leaves_weights_and_momentum_alone_on_the_device():
 def test_host_batches_arrive_whole_and_in_turn_while_the_device_is_busy():
     pool = [(torch.full((2, 3, 512, 512), float(n)), torch.full((2,), n)) for n in range(4)]
     pinned = [tuple(part.pin_memory() for part in batch) for batch in pool]
-    stream = workload.sent(itertools.cycle(pinned), GPU)
+    stream = workload.prefetch(itertools.cycle(pinned), GPU)
     sums = []
     for _ in range(12):
         images, labels = next(stream)

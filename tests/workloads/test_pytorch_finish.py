@@ -18,7 +18,11 @@ from pytorch_workload import HANG_SECONDS, PROGRAM, asked, environment, run, ste
 import image_set
 from trainmark.events import Mark, RunEnd, RunStart
 from trainmark.events.stream import read
-from trainmark.workloads.resnet50.shared import checkpoint, feed, finish
+from trainmark.measure.trial.trace import trace_of
+from trainmark.workloads.common.checkpoints import checkpoint
+from trainmark.workloads.common.optimizer import mixup
+from trainmark.workloads.common.refusal import REFUSED
+from trainmark.workloads.resnet50.shared import feed, program
 
 TRAIN, VAL, BATCH = 24, 7, 4
 
@@ -63,8 +67,8 @@ def test_a_training_says_what_it_is_before_it_touches_the_data(uninterrupted):
     told = {
         "epochs": 2,
         "steps_per_epoch": TRAIN // BATCH,
-        "training_images": TRAIN,
-        "validation_images": VAL,
+        "training_samples": TRAIN,
+        "validation_samples": VAL,
     }
     assert told.items() <= start.facts.items()
     assert 0 < start.wall - start.facts["process_started"] < HANG_SECONDS
@@ -73,7 +77,7 @@ def test_a_training_says_what_it_is_before_it_touches_the_data(uninterrupted):
 def test_every_epoch_ends_in_an_evaluation_of_the_whole_set_counted_once(uninterrupted):
     assert [facts["epoch"] for facts in evaluations(uninterrupted)] == [0, 1]
     for facts in evaluations(uninterrupted):
-        assert facts["images"] == VAL
+        assert facts["samples"] == VAL
         assert facts["top1"] == facts["correct1"] / VAL
         assert 0 <= facts["correct1"] <= facts["correct5"] <= VAL
 
@@ -129,7 +133,7 @@ def test_two_ranks_count_every_image_once_and_go_on_together(words, tmp_path):
         folder.mkdir()
     words = [*words, "--checkpoints", str(kept)]
     together(words, whole)
-    assert [facts["images"] for facts in evaluations(whole)] == [VAL, VAL]
+    assert [facts["samples"] for facts in evaluations(whole)] == [VAL, VAL]
     assert sorted(path.relative_to(kept).as_posix() for path in kept.rglob("*.npz")) == [
         f"step-0000000{step}/rank{rank}.npz" for step in (3, 4) for rank in (0, 1)
     ]
@@ -172,23 +176,42 @@ def training(words, folder: Path, *more: str):
 
 def test_a_full_disk_leaves_the_last_good_checkpoint(words, small_disk):
     opt, begun = training(words, small_disk)
-    kept = checkpoint.Checkpoints(opt, begun, "pytorch")
-    assert kept.save(checkpoint.Place(4, 0, 4)) > 0
-    assert kept.save(checkpoint.Place(8, 1, 2)) is None
+    checkpoints = checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch")
+    assert checkpoints.save(checkpoint.Place(4, 0, 4)) > 0
+    assert checkpoints.save(checkpoint.Place(8, 1, 2)) is None
     assert [path.name for path in small_disk.iterdir()] == ["step-00000004"]
-    assert kept.restore() == checkpoint.Place(4, 0, 4)
+    assert checkpoints.restore() == checkpoint.Place(4, 0, 4)
 
 
-def test_a_damaged_checkpoint_and_one_of_another_training_are_refused_by_name(words, tmp_path):
+def test_a_checkpoint_of_another_training_is_refused_and_a_damaged_one_passed_over(words, tmp_path, capsys):
     opt, begun = training(words, tmp_path)
-    checkpoint.Checkpoints(opt, begun, "pytorch").save(checkpoint.Place(4, 0, 4))
+    checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").save(checkpoint.Place(4, 0, 4))
     other = asked(*words, "--checkpoints", str(tmp_path), "--seed", "7")
-    with pytest.raises(checkpoint.DamagedError, match="another training"):
-        checkpoint.Checkpoints(other, begun, "pytorch").restore()
+    with pytest.raises(checkpoint.OtherTrainingError, match="another training"):
+        checkpoint.Checkpoints(program.SPEC, other, begun, "pytorch").restore()
     file = tmp_path / "step-00000004" / "rank0.npz"
     file.write_bytes(file.read_bytes()[:-100_000])
-    with pytest.raises(checkpoint.DamagedError, match=r"rank0\.npz cannot be read .*move its folder away"):
-        checkpoint.Checkpoints(opt, begun, "pytorch").restore()
+    assert checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").restore() == checkpoint.Place()
+    assert "checkpoint step-00000004 is passed over: rank0.npz has" in capsys.readouterr().err
+
+
+def test_with_no_checkpoint_left_whole_it_begins_anew_in_the_same_record(words, uninterrupted, tmp_path):
+    kept = tmp_path / "checkpoints"
+    for name in ("step-00000004", "step-00000006"):
+        (kept / name).mkdir(parents=True)
+    (kept / "step-00000006" / "rank0.npz").write_bytes(b"PK cut off")
+    told = (uninterrupted / "rank0.jsonl").read_text()
+    (tmp_path / "rank0.jsonl").write_text(told[: told.index('"step":7')])  # torn, as a full disk leaves it
+    shorter = ("--epochs", "1", "--checkpoints", str(kept))
+    done = run(*words, *shorter, TRAINMARK_EVENTS=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    first, second = (event for event in read(tmp_path / "rank0.jsonl") if isinstance(event, RunStart))
+    assert "checkpoints_skipped" not in first.facts
+    assert second.facts["resumed_step"] == 0
+    skipped = second.facts["checkpoints_skipped"]
+    assert [one["name"] for one in skipped] == ["step-00000006", "step-00000004"]
+    assert all(f"{one['name']} is passed over: {one['reason']}" in done.stderr for one in skipped)
+    assert len(trace_of(read(tmp_path / "rank0.jsonl")).ends) == TRAIN // BATCH
 
 
 def test_evaluation_goes_by_the_running_statistics_and_leaves_all_as_it_was(words, tmp_path):
@@ -210,21 +233,21 @@ def test_mixup_takes_the_rest_from_the_other_end_of_the_batch(words):
     opt = asked("--recipe", "ngc-250")
     step = workload.Step(opt, workload.build_model(opt, torch.device("cpu")), torch.device("cpu"))
     images, labels = workload.synthetic_batch(opt, torch.device("cpu"))
-    step.kept.fill_(0.75)
-    mixed = step.mixed_loss(images, labels)
-    step.kept.fill_(0.25)
-    torch.testing.assert_close(step.mixed_loss(images.flip(0), labels.flip(0)), mixed)
-    step.kept.fill_(1.0)
-    torch.testing.assert_close(step.mixed_loss(images, labels), step.loss(images, labels))
+    step.lam.fill_(0.75)
+    mixed = step.mixup_loss(images, labels)
+    step.lam.fill_(0.25)
+    torch.testing.assert_close(step.mixup_loss(images.flip(0), labels.flip(0)), mixed)
+    step.lam.fill_(1.0)
+    torch.testing.assert_close(step.mixup_loss(images, labels), step.loss(images, labels))
 
 
-def test_the_share_of_a_step_follows_from_seed_and_step_alone():
-    opt = asked("--recipe", "ngc-250")
-    shares = [finish.kept_share(opt, step) for step in range(200)]
-    assert shares == [finish.kept_share(opt, step) for step in range(200)]
-    assert 0.3 < np.mean(shares) < 0.7
-    assert np.mean([0.1 < share < 0.9 for share in shares]) < 0.5  # beta(0.2, 0.2) keeps to the ends
-    assert finish.kept_share(asked(), 3) == 1.0
+def test_the_mixing_coefficient_follows_from_seed_and_step_alone():
+    alpha = asked("--recipe", "ngc-250").recipe.mixup
+    drawn = [mixup.coefficient(alpha, 7, step) for step in range(200)]
+    assert drawn == [mixup.coefficient(alpha, 7, step) for step in range(200)]
+    assert drawn[0] != mixup.coefficient(alpha, 8, 0)
+    assert 0.3 < np.mean(drawn) < 0.7
+    assert np.mean([0.1 < lam < 0.9 for lam in drawn]) < 0.5  # beta(0.2, 0.2) keeps to the ends
 
 
 def test_lars_steps_are_those_worked_out_by_hand(tmp_path):
@@ -264,6 +287,21 @@ def lars(folder: Path) -> str:
     return str(folder / "lars.json")
 
 
+@pytest.fixture
+def refused(monkeypatch, capsys):
+    """The sentence with which the program refuses these options; it is not started anew for each."""
+
+    def refuse(*words: str) -> str:
+        built = []
+        monkeypatch.setattr(sys, "argv", [PROGRAM, *words])
+        with pytest.raises(SystemExit) as ended:
+            program.main("pytorch", built.append, workload.check, workload.facts)
+        assert (ended.value.code, built) == (REFUSED, [])
+        return capsys.readouterr().err
+
+    return refuse
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -274,23 +312,19 @@ def lars(folder: Path) -> str:
         (("--recipe", "no-such"), "there is no recipe 'no-such'"),
     ],
 )
-def test_what_cannot_be_had_is_refused_before_anything_starts(more, why):
-    done = run(*more)
-    assert done.returncode == 3
-    assert why in done.stderr
+def test_what_cannot_be_had_is_refused_before_anything_starts(more, why, refused):
+    assert why in refused(*more)
 
 
-def test_a_batch_larger_than_the_set_is_refused(images):
-    done = run("--data", "images", "--dataset", str(images), "--batch", "32")
-    assert done.returncode == 3
-    assert "has 24 images and a step takes 32" in done.stderr
+def test_a_batch_larger_than_the_set_is_refused(images, refused):
+    sentence = refused("--data", "images", "--dataset", str(images), "--batch", "32")
+    assert "has 24 images and a step takes 32" in sentence
 
 
-def test_a_recipe_that_crops_less_is_for_our_own_loader(images, tmp_path):
+def test_a_recipe_that_crops_less_is_for_our_own_loader(images, tmp_path, refused):
     text = '{"optimizer": "sgd", "momentum": 0.9, "weight_decay": 0, "label_smoothing": 0, "rate": 0.1,'
     text += ' "schedule": "cosine", "rate_batch": 2, "warmup_epochs": 1, "epochs": 2, "least_area": 0.5}'
     (tmp_path / "mild.json").write_text(text)
     asked = ["--data", "images", "--dataset", str(images), "--recipe", str(tmp_path / "mild.json")]
-    done = run(*asked, "--loader", "own")
-    assert done.returncode == 3
-    assert "crops from 0.5 of an image on, not from 0.08, which only loader: host does" in done.stderr
+    sentence = refused(*asked, "--loader", "own")
+    assert "crops from 0.5 of an image on, not from 0.08, which only loader: host does" in sentence

@@ -12,8 +12,8 @@ from pytorch_workload import CPU, HANG_SECONDS, PROGRAM, TINY, asked, environmen
 from two_rank_program import RATE, STEPS
 
 from trainmark.events.stream import read
-from trainmark.measure.trace import trace_of
-from trainmark.measure.trial import Rules, measure_trial
+from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trial.trial import Rules, measure_trial
 from trainmark.workloads.resnet50.shared import recipe
 
 PROGRAM_FILE = Path(__file__).with_name("two_rank_program.py")
@@ -107,30 +107,30 @@ def traced(folder, *arguments, **variables):
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    return traced(tmp_path_factory.mktemp("told"), "-m", PROGRAM)
+def ranks_events(tmp_path_factory):
+    return traced(tmp_path_factory.mktemp("ranks_events"), "-m", PROGRAM)
 
 
-def test_two_ranks_tell_their_computing_from_their_waiting(told):
-    steps = [step for events in told for step in steps_in(events)]
+def test_two_ranks_tell_their_computing_from_their_waiting(ranks_events):
+    steps = [step for events in ranks_events for step in steps_in(events)]
     assert all(step.compute > 0 and step.communication > 0 for step in steps)
 
 
-def test_what_a_rank_tells_of_a_step_fits_into_it(told):
-    for events in told:
+def test_what_a_rank_tells_of_a_step_fits_into_it(ranks_events):
+    for events in ranks_events:
         steps = steps_in(events)
         for before, step in itertools.pairwise(steps):
             assert step.compute + step.communication + step.data_wait <= step.mono - before.mono
 
 
-def test_rank_0_tells_its_gradient_buckets_in_the_order_in_which_they_are_ready(told):
-    facts = told[0][-1].facts
+def test_rank_0_tells_its_gradient_buckets_in_the_order_in_which_they_are_ready(ranks_events):
+    facts = ranks_events[0][-1].facts
     ready = [bucket["ready_seconds"] for bucket in facts["gradient_buckets"]]
     assert sum(bucket["bytes"] for bucket in facts["gradient_buckets"]) == 4 * recipe.PARAMETERS
     assert len(ready) > 2
     assert ready == sorted(ready)
     assert ready[-1] == pytest.approx(facts["backward_seconds"])
-    assert "gradient_buckets" not in told[1][-1].facts
+    assert "gradient_buckets" not in ranks_events[1][-1].facts
 
 
 def test_a_rank_that_holds_the_other_back_is_named(tmp_path):
@@ -141,11 +141,9 @@ def test_a_rank_that_holds_the_other_back_is_named(tmp_path):
     assert 0 < slow.cost < 1
 
 
-def test_two_ranks_report_their_own_batch_and_the_rate_of_both(tmp_path):
-    on_two_ranks(["-m", PROGRAM, *TINY, "--steps", "2"], TRAINMARK_EVENTS=str(tmp_path))
-    for rank in range(2):
-        events = list(read(tmp_path / f"rank{rank}.jsonl"))
+def test_two_ranks_report_their_own_batch_and_the_rate_of_both(ranks_events):
+    for rank, events in enumerate(ranks_events):
         assert events[0].world_size == 2
-        assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2), (rank, 2)]
-        rates = [recipe.STANDARD.learning_rate(step, 4) for step in range(2)]
+        assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2)] * 14
+        rates = [recipe.STANDARD.learning_rate(step, 4) for step in range(14)]
         assert [step.lr for step in steps_in(events)] == rates

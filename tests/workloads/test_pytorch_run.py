@@ -9,7 +9,8 @@ import pytest
 from pytorch_workload import CPU, PROGRAM, asked, events_of_run, model, run, steps_in, torch, workload
 
 from trainmark.events import RunEnd, RunStart
-from trainmark.workloads.resnet50.shared import loop, options, recipe, synthetic
+from trainmark.workloads.common.refusal import REFUSED as REFUSED_CODE
+from trainmark.workloads.resnet50.shared import program, recipe, synthetic
 
 
 @pytest.fixture(scope="module")
@@ -116,8 +117,8 @@ def test_what_a_cpu_cannot_do_is_refused_in_one_sentence_before_anything_is_buil
     built = []
     monkeypatch.setattr("sys.argv", [PROGRAM, *arguments])
     with pytest.raises(SystemExit) as ended:
-        loop.main("pytorch", built.append, workload.check, workload.facts)
-    assert ended.value.code == options.REFUSED == 3
+        program.main("pytorch", built.append, workload.check, workload.facts)
+    assert ended.value.code == REFUSED_CODE == 3
     (sentence,) = capsys.readouterr().err.splitlines()
     assert REFUSED[arguments] in sentence
     assert sentence.endswith(".")

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
 from typing import Any
 
 import click
 
 from trainmark import __version__
-from trainmark.cli.late import LateCommands
+from trainmark.cli.common.crash import quiet_threads, report_crash
+from trainmark.cli.common.late import LateCommands
+from trainmark.cli.common.terminal import discard_output, flush, visible_output
 from trainmark.errors import UserError
+from trainmark.visible import one_line
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 COMMANDS = {
-    "run": "trainmark.cli.run:run_command",
-    "report": "trainmark.cli.report:report_command",
-    "compare": "trainmark.cli.compare:compare_command",
-    "read": "trainmark.cli.read:read_command",
-    "list": "trainmark.cli.list:list_command",
-    "show": "trainmark.cli.show:show_command",
-    "query": "trainmark.cli.query:query_command",
-    "audit": "trainmark.cli.audit:audit_command",
-    "suites": "trainmark.cli.suites:suites_command",
-    "ledger": "trainmark.cli.ledger:ledger_command",
-    "export": "trainmark.cli.export:export_command",
-    "frameworks": "trainmark.cli.frameworks:frameworks_command",
-    "conform": "trainmark.cli.conform:conform_command",
+    "run": "trainmark.cli.run.run:run_command",
+    "report": "trainmark.cli.results.report:report_command",
+    "compare": "trainmark.cli.results.compare:compare_command",
+    "read": "trainmark.cli.published.read:read_command",
+    "list": "trainmark.cli.results.list:list_command",
+    "show": "trainmark.cli.results.show:show_command",
+    "query": "trainmark.cli.results.query:query_command",
+    "audit": "trainmark.cli.published.audit:audit_command",
+    "suites": "trainmark.cli.run.suites:suites_command",
+    "ledger": "trainmark.cli.published.ledger:ledger_command",
+    "export": "trainmark.cli.results.export:export_command",
+    "frameworks": "trainmark.cli.frameworks.frameworks:frameworks_command",
+    "conform": "trainmark.cli.frameworks.conform:conform_command",
     "fit": "trainmark.cli.fit.command:fit_command",
-    "doctor": "trainmark.cli.doctor:doctor_command",
-    "fabric": "trainmark.cli.fabric:fabric_command",
-    "forecast": "trainmark.cli.forecast:forecast_command",
-    "launch-script": "trainmark.cli.launch_script:launch_script_command",
+    "doctor": "trainmark.cli.machine.doctor:doctor_command",
+    "fabric": "trainmark.cli.machine.fabric:fabric_command",
+    "forecast": "trainmark.cli.results.forecast:forecast_command",
+    "launch-script": "trainmark.cli.run.launch_script:launch_script_command",
     "data": "trainmark.cli.data.command:data_command",
-    "env": "trainmark.cli.env:env_command",
+    "env": "trainmark.cli.machine.env:env_command",
 }
 
 
@@ -44,14 +47,15 @@ class Commands(LateCommands):
             return super().invoke(ctx)
         except BrokenPipeError:
             # The reader of our output has gone (`| head`); nothing is wrong, though click would exit with 1.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            discard_output()
             return 0
 
 
 @click.group(
     cls=Commands,
     files=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    # With colours click leaves escape sequences to the output, which shows them; it has none of its own.
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": True},
 )
 @click.version_option(__version__, prog_name="trainmark")
 def trainmark() -> None:
@@ -66,6 +70,15 @@ def trainmark() -> None:
 
 
 def main() -> None:
+    with visible_output(), quiet_threads():
+        code = _code()
+        if (failed := flush()) is not None and code == 0:
+            code = _say(f"standard output: {failed.strerror}.")
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Run the command; return its exit code once what went wrong has been said in one sentence."""
     try:
         code = trainmark.main(standalone_mode=False)
     except UserError as error:
@@ -74,16 +87,20 @@ def main() -> None:
         click.echo(error.format_message())
         code = 0
     except click.ClickException as error:
-        code = _say(" ".join(error.format_message().split()))
+        code = _say(error.format_message())
     except (KeyboardInterrupt, click.Abort):
         code = INTERRUPTED
     except OSError as error:
-        code = _say(f"{error.filename}: {error.strerror}." if error.filename else f"{error}.")
-    sys.exit(code if isinstance(code, int) else 0)
+        where = f"{error.filename}: " if error.filename else ""
+        code = _say(f"{where}{error.strerror or error}.")
+    except Exception as error:  # noqa: BLE001 - nobody but a developer can read a traceback
+        code = report_crash(error)
+    return code if isinstance(code, int) else 0
 
 
 def _say(sentence: str) -> int:
-    click.echo(f"trainmark: {sentence}", err=True)
+    with contextlib.suppress(OSError):  # a terminal that is gone
+        click.echo(f"trainmark: {one_line(sentence)}", err=True)
     return BAD_INPUT
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 from trainmark.doctor import checks as all_checks
@@ -16,8 +16,9 @@ from trainmark.doctor.facts import Dataset, node_of
 from trainmark.doctor.finding import Check, Finding, Mark
 from trainmark.doctor.wanted import Wanted
 from trainmark.launch.asking import Asker, Reply
+from trainmark.launch.transport.bundle import program
 
-FACTS_PROGRAM = Path(__file__).with_name("on_node.py")
+FACTS = "doctor.on_node"
 DATA_PROGRAM = Path(__file__).with_name("data_on_node.py")
 
 
@@ -25,9 +26,11 @@ def _in_order(checks: Iterable[Check]) -> tuple[Check, ...]:
     return tuple(sorted(checks, key=lambda check: (check.about, check.name.lower())))
 
 
-# A file in checks/ is a check: a new one is known by lying there.
+# A file in a folder of checks/ is a check: a new one is known by lying there.
 CHECKS = _in_order(
-    import_module(f"{all_checks.__name__}.{found.name}").CHECK for found in iter_modules(all_checks.__path__)
+    import_module(module.name).CHECK
+    for module in walk_packages(all_checks.__path__, f"{all_checks.__name__}.")
+    if not module.ispkg
 )
 # Reading all of a dataset of 150 GB from a slow disk.
 DEEP_SECONDS = 3600.0
@@ -70,7 +73,7 @@ class Diagnosis:
 def examine(ask: Asker, wanted: Wanted, checks: Iterable[Check] = CHECKS) -> Diagnosis:
     """Asks every node for its facts, lets them call on each other, and judges."""
     questions = [question(node, wanted) for node in ask.nodes]
-    replies = ask(FACTS_PROGRAM.read_text(encoding="utf-8"), questions, wanted.seconds)
+    replies = ask(program(FACTS), questions, wanted.seconds)
     if wanted.dataset is not None:
         replies = with_dataset(ask, replies, wanted.dataset, wanted)
     nodes = tuple(node_of(reply) for reply in replies)

@@ -8,6 +8,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from trainmark.launch.asking import Reply
+from trainmark.system.network import fabric
+from trainmark.system.network.fabric import InfinibandPort
 
 
 @dataclass(frozen=True)
@@ -82,23 +84,8 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class Interface:
-    name: str
-    state: str | None
-    mtu: int | None
-    speed_mbps: int | None
+class Interface(fabric.Interface):
     addresses: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class InfinibandPort:
-    """`rate` in the kernel's words: `100 Gb/sec (4X EDR)`."""
-
-    device: str
-    port: int
-    state: str | None
-    rate: str | None
-    link_layer: str | None
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ STYLES = {Mark.OK: "green", Mark.WARN: "yellow", Mark.BAD: "red"}
 WIDTH = 160
 
 
-def print_diagnosis(diagnosis: Diagnosis) -> None:
+def print_diagnosis(diagnosis: Diagnosis, console: Console) -> None:
     """Colours and the width of the screen only where there is one."""
-    console = Console(highlight=False)
     if console.is_terminal:
         _print(diagnosis, console)
     else:
@@ -57,12 +56,11 @@ def by_deviation(findings: Sequence[Finding]) -> Table:
     """Of many nodes only those that are not as they should be."""
     table = _table("check", "nodes in order", "others")
     for check, found in _by_check(findings):
-        nodes = dict.fromkeys(finding.node for finding in found)
-        deviating = dict.fromkeys(finding.node for finding in found if finding.mark is not Mark.OK)
-        named = [
-            Text.assemble(f"{plain(node)} ", cell([each for each in found if each.node == node]))
-            for node in deviating
-        ]
+        nodes: dict[str, list[Finding]] = {}
+        for finding in found:
+            nodes.setdefault(finding.node, []).append(finding)
+        deviating = [node for node, own in nodes.items() if any(each.mark is not Mark.OK for each in own)]
+        named = [Text.assemble(f"{plain(node)} ", cell(nodes[node])) for node in deviating]
         in_order = f"{len(nodes) - len(deviating)} of {len(nodes)}"
         table.add_row(check, in_order, Text("; ").join(named))
     return table

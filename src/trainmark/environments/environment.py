@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from trainmark.environments.locks import Lock, lock_of, why_none
-from trainmark.environments.place import Marker, Place, marker_of
+from trainmark.environments.place import EnvironmentFiles, Marker, marker_of
 
 
 class State(str, Enum):
@@ -35,7 +35,7 @@ class Environment:
 
 def find(name: str) -> Environment | None:
     """The environment of this framework in whatever state it is, or None; half an install is none."""
-    place = Place(name)
+    place = EnvironmentFiles(name)
     marker = marker_of(place.folder)
     if marker is None:
         return None
@@ -56,7 +56,7 @@ def standing(name: str) -> tuple[State, str | None]:
     """How it stands with this framework here, told by its files alone, and why."""
     if found := find(name):
         return found.state, found.reason
-    place = Place(name)
+    place = EnvironmentFiles(name)
     if place.folder.exists() or place.former.exists():
         return State.INTERRUPTED, "an install did not come to its end"
     lock = lock_of(name)
@@ -77,7 +77,7 @@ def fix_of(name: str, state: State, reason: str | None) -> str | None:
     return f"trainmark frameworks install {name}{anew}"
 
 
-def _state(place: Place, marker: Marker, lock: Lock | None) -> tuple[State, str | None]:
+def _state(place: EnvironmentFiles, marker: Marker, lock: Lock | None) -> tuple[State, str | None]:
     if not os.access(place.python, os.X_OK):
         return State.BROKEN, f"its interpreter {place.python} is gone"
     if lock is None or lock.unavailable:
@@ -92,7 +92,7 @@ def _state(place: Place, marker: Marker, lock: Lock | None) -> tuple[State, str 
     return State.INSTALLED, None
 
 
-def _installed_version(place: Place, package: str) -> str | None:
+def _installed_version(place: EnvironmentFiles, package: str) -> str | None:
     """Read off the name of the package's metadata: nothing is started."""
     for path in place.folder.glob("lib/python3*/site-packages/*.dist-info"):
         name, _, version = path.name.removesuffix(".dist-info").rpartition("-")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from trainmark.environments import pip
-from trainmark.environments.alone import alone
 from trainmark.environments.environment import Environment, State, find
 from trainmark.environments.importing import imported_version
+from trainmark.environments.install_lock import alone
 from trainmark.environments.links import link_libraries
 from trainmark.environments.locks import Lock, lock_of, refuse_unknown, why_none
-from trainmark.environments.place import Marker, Place, mark, marker_of, unmark
+from trainmark.environments.place import EnvironmentFiles, Marker, mark, marker_of, unmark
 from trainmark.environments.process import run
 from trainmark.environments.pythons import choose, version_of
 from trainmark.errors import UserError
@@ -43,16 +43,16 @@ def install(name: str, display: Display, *, python: str | None = None, force: bo
         raise UserError(f"{why_none(name)}.")
     if lock.unavailable:
         raise UserError(f"{name} cannot be installed here: {lock.unavailable}.")
-    place = Place(name)
+    place = EnvironmentFiles(name)
     try:
-        with alone(place, display.note) as held:
+        with alone(place, display.note) as lock_descriptor:
             _recover(place)
             present = find(name)
             if present and present.state is State.INSTALLED and not force:
                 return present
             chosen = choose(lock, python)
             _check_room(place, lock)
-            _replace(place, lock, chosen, display, held)
+            _replace(place, lock, chosen, display, lock_descriptor)
     except OSError as error:
         raise InstallError(_out_of_reach(place, error)) from error
     made = find(name)
@@ -63,7 +63,7 @@ def install(name: str, display: Display, *, python: str | None = None, force: bo
 def remove(name: str, display: Display) -> bool:
     """Takes the environment away, half ones too; False where there was nothing."""
     refuse_unknown(name)
-    place = Place(name)
+    place = EnvironmentFiles(name)
     if not any(path.exists() for path in (place.folder, place.former, place.log)):
         return False
     try:
@@ -76,7 +76,7 @@ def remove(name: str, display: Display) -> bool:
     return True
 
 
-def _recover(place: Place) -> None:
+def _recover(place: EnvironmentFiles) -> None:
     """After an install that was killed: the former environment comes back, half a new one goes."""
     if marker_of(place.folder) is not None:
         _clear(place.former)
@@ -86,24 +86,30 @@ def _recover(place: Place) -> None:
         place.former.rename(place.folder)
 
 
-def _replace(place: Place, lock: Lock, python: str, display: Display, held: int) -> None:
+def _replace(
+    place: EnvironmentFiles, lock: Lock, python: str, display: Display, lock_descriptor: int
+) -> None:
     if place.folder.exists():
         place.folder.rename(place.former)
     try:
-        _make(place, lock, python, display, [held])
+        _make(place, lock, python, display, [lock_descriptor])
     finally:
         _recover(place)
 
 
-def _make(place: Place, lock: Lock, python: str, display: Display, held: Sequence[int]) -> None:
+def _make(
+    place: EnvironmentFiles, lock: Lock, python: str, display: Display, descriptors: Sequence[int]
+) -> None:
     version = version_of(python)
     display.progress(0, len(lock.pins), f"environment with Python {version}")
-    said: list[str] = []
+    lines: list[str] = []
     command = [python, "-m", "venv", str(place.folder)]
-    ended = run(command, said.append, limit=VENV_SECONDS, environment=pip.unswayed(), held=held)
+    ended = run(
+        command, lines.append, limit=VENV_SECONDS, environment=pip.unswayed(), descriptors=descriptors
+    )
     if ended.code != 0:
-        told = " ".join([*said, ended.errors])
-        if "ensurepip is not" in told:
+        output = " ".join([*lines, ended.errors])
+        if "ensurepip is not" in output:
             raise InstallError(
                 f"{python} cannot make environments: install its venv package (on Debian "
                 "`apt-get install python3-venv`), or name another Python with --python."
@@ -111,7 +117,7 @@ def _make(place: Place, lock: Lock, python: str, display: Display, held: Sequenc
         if _free_megabytes(place) < 1:  # venv keeps to itself why it failed
             raise OSError(errno.ENOSPC, "no room", str(place.folder))
         raise InstallError(_failed(place, f"{python} -m venv: {ended.last_line}"))
-    if problem := pip.fill(place.python, lock, place.log, display.progress, held):
+    if problem := pip.fill(place.python, lock, place.log, display.progress, descriptors):
         raise InstallError(f"{_failed(place, problem)} pip's own words are in {place.log}.")
     missing = link_libraries(place.folder, lock)
     display.progress(len(lock.pins), len(lock.pins), f"checking that {lock.imported} imports")
@@ -126,7 +132,7 @@ def _make(place: Place, lock: Lock, python: str, display: Display, held: Sequenc
     mark(place.folder, Marker(lock.name, seen, str(version), lock.digest, now))
 
 
-def _check_room(place: Place, lock: Lock) -> None:
+def _check_room(place: EnvironmentFiles, lock: Lock) -> None:
     free = _free_megabytes(place)
     if free < lock.megabytes:
         raise InstallError(
@@ -135,7 +141,7 @@ def _check_room(place: Place, lock: Lock) -> None:
         )
 
 
-def _free_megabytes(place: Place) -> int:
+def _free_megabytes(place: EnvironmentFiles) -> int:
     return shutil.disk_usage(place.folder.parent).free // 1_000_000
 
 
@@ -147,11 +153,11 @@ def _clear(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _failed(place: Place, why: str) -> str:
+def _failed(place: EnvironmentFiles, why: str) -> str:
     return f"{place.name} was not installed: {why.rstrip('.')}."
 
 
-def _out_of_reach(place: Place, error: OSError) -> str:
+def _out_of_reach(place: EnvironmentFiles, error: OSError) -> str:
     where = error.filename or place.folder
     if error.errno == errno.ENOSPC:
         return _failed(

@@ -70,7 +70,7 @@ class Following:
         self._progress(len(self._seen), max(self._total, len(self._seen)), what)
 
 
-def fill(python: Path, lock: Lock, log: Path, progress: Progress, held: Sequence[int]) -> str | None:
+def fill(python: Path, lock: Lock, log: Path, progress: Progress, descriptors: Sequence[int]) -> str | None:
     """Installs the lock's packages; None, or the sentence that says why it could not."""
     following = Following(lock, progress)
     with log.open("w", encoding="utf-8", errors="replace") as kept:
@@ -84,7 +84,7 @@ def fill(python: Path, lock: Lock, log: Path, progress: Progress, held: Sequence
             line,
             environment=unswayed(),
             together=True,
-            held=held,
+            descriptors=descriptors,
         )
     if ended.code == 0:
         return None

@@ -8,6 +8,8 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trainmark.home import home
+
 MARKER = "trainmark.json"
 
 
@@ -23,7 +25,7 @@ class Marker:
 
 
 @dataclass(frozen=True)
-class Place:
+class EnvironmentFiles:
     """The files of one framework; `former` is the environment that an install will replace."""
 
     name: str
@@ -47,14 +49,6 @@ class Place:
     @property
     def python(self) -> Path:
         return self.folder / "bin" / "python"
-
-
-def home() -> Path:
-    """`$TRAINMARK_HOME`, or where the desktop's rules put a program's data."""
-    if named := os.environ.get("TRAINMARK_HOME"):
-        return Path(named).absolute()
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data).absolute() / "trainmark"
 
 
 def marker_of(folder: Path) -> Marker | None:

@@ -84,12 +84,12 @@ def run(
     given: str = "",
     environment: Mapping[str, str] | None = None,
     together: bool = False,
-    held: Sequence[int] = (),
+    descriptors: Sequence[int] = (),
     folder: Path | None = None,
 ) -> Ended:
     """Runs it to its end; `tell` gets each line of its output, and with `together` of its errors too.
 
-    Whatever it has started in its session ends with it. `held` are descriptors that it keeps open.
+    Whatever it has started in its session ends with it. `descriptors` stay open in it.
     """
     with tempfile.TemporaryFile() as questions:
         questions.write(given.encode())
@@ -101,7 +101,7 @@ def run(
             stderr=subprocess.STDOUT if together else subprocess.PIPE,
             env=environment,
             cwd=folder,
-            pass_fds=tuple(held),
+            pass_fds=tuple(descriptors),
             start_new_session=True,
             preexec_fn=_die_with_us if LIBC else None,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Union
 
 SCHEMA_VERSION = 1
 
@@ -102,4 +102,5 @@ class RunEnd:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Event = RunStart | Step | Mark | DeviceSample | RunEnd
+# Sent to nodes, where Python may be 3.9.
+Event = Union[RunStart, Step, Mark, DeviceSample, RunEnd]  # noqa: UP007

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
+from trainmark.events import ranges
+from trainmark.events.ranges import Range, impossible_fact
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
+from trainmark.events.step_block import StepBlock, step_block
+from trainmark.events.upgrade import upgraded_facts
+from trainmark.regular_file import open_regular
 
 _KINDS: dict[str, type[RunStart | Step | DeviceSample | RunEnd]] = {
     "run_start": RunStart,
@@ -18,20 +23,33 @@ _KINDS: dict[str, type[RunStart | Step | DeviceSample | RunEnd]] = {
     "run_end": RunEnd,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-# By the annotation of a field: what JSON must hold for it. JSON has no sign for a whole float.
-_TYPES: dict[str, type | tuple[type, ...]] = {
-    "int": int,
-    "float": (int, float),
-    "str": str,
-    "Scope": str,
-    "tuple[str, ...]": list,
-    "dict[str, Any]": dict,
+# By the annotation of a field that is no number: what JSON must hold for it.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "Scope": (str,),
+    "tuple[str, ...]": (list,),
+    "dict[str, Any]": (dict,),
 }
-_FIELDS = {
-    kind: {f.name: _TYPES[str(f.type).removesuffix(" | None")] for f in fields(kind)}
+_CHECKS: dict[Any, dict[str, Range]] = {
+    kind: {f.name: ranges.FIELDS.get(f.name) or Range(_TYPES[str(f.type)]) for f in fields(kind)}
     for kind in (*_KINDS.values(), Mark)
 }
+# Values of the fields that a line may leave out; `decode` copies them, which is far cheaper than `__init__`.
+_UNTOLD: dict[Any, dict[str, Any]] = {
+    kind: {
+        f.name: None if f.default is MISSING else f.default
+        for f in fields(kind)
+        if f.default is not MISSING or (str(f.type).endswith("| None"))
+    }
+    for kind in _CHECKS
+}
 MARKS = frozenset({"epoch", "eval", "checkpoint", "note"})
+_BY_NAME: dict[str, Any] = {**_KINDS, **dict.fromkeys(MARKS, Mark)}
+_SCOPES = frozenset(scope.value for scope in Scope)
+NO_EVENTS = "the program emitted no events; call trainmark.probe in it, or name another reader."
+BLOCK_BYTES = 1 << 18
+# Facts may be long; a line beyond this is no event.
+LONGEST_LINE = 4 << 20
 
 
 class StreamError(ValueError):
@@ -50,55 +68,167 @@ def encode(event: Event) -> str:
 
 
 def decode(line: str | bytes) -> Event:
-    """The event on one line; StreamError where the line is not one."""
+    """Return the event on one line; StreamError where the line is not one."""
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise StreamError(f"not JSON: {line[:80]!r}") from error
-    if not isinstance(found, dict) or "event" not in found:
-        raise StreamError(f"no event on this line: {line[:80]!r}")
-    return from_object(found)
+    return from_object(parsed)
 
 
-def from_object(found: dict[str, Any]) -> Event:
-    name = str(found.pop("event"))
-    kind = Mark if name in MARKS else _KINDS.get(name)
+def from_object(parsed: Any) -> Event:
+    """Check every value against its type and range; StreamError where one cannot be true."""
+    if type(parsed) is not dict or "event" not in parsed:
+        raise StreamError(f"no event on this line: {short(parsed)}")
+    name = parsed["event"]
+    kind = _BY_NAME.get(name) if type(name) is str else None
     if kind is None:
-        raise StreamError(f"unknown event {name!r}")
-    if kind is Mark:
-        found["kind"] = name
-    # A newer writer may say more than this reader knows; what it adds is not an error.
-    types = _FIELDS[kind]
-    known = {k: v for k, v in found.items() if k in types and v is not None}
-    for field, value in known.items():
-        if not isinstance(value, types[field]) or isinstance(value, bool):
+        raise StreamError(f"unknown event {short(name)}")
+    checks = _CHECKS[kind]
+    values = dict(_UNTOLD[kind])
+    for field, value in parsed.items():
+        # A newer writer may say more than this reader knows; what it adds is not an error.
+        check = checks.get(field)
+        if check is None or value is None:
+            continue
+        # As `Range.holds`, written out: this runs once for every number of every step.
+        types, low, high, finite = check
+        known = type(value) in types
+        if known and (low is None or low <= value <= high or (not finite and check.holds(value))):
+            values[field] = value
+        elif not (
+            known and kind is DeviceSample and field in values
+        ):  # a reading that a driver got wrong is none
             raise StreamError(f"'{field}' of this {name} event cannot be {short(value)}")
-    if kind in (RunStart, Step, Mark, RunEnd):
-        known.setdefault("mono", None)
-        known.setdefault("wall", None)
-    if kind is Step:
-        known.setdefault("samples", None)
-    if "throttle" in known:
-        known["throttle"] = tuple(known["throttle"])
-    try:
-        if "scope" in known:
-            known["scope"] = Scope(known["scope"])
-        return kind(**known)
-    except (TypeError, ValueError) as error:
-        raise StreamError(f"incomplete {name} event: {error}") from error
+    return _built(kind, name, values)
+
+
+def _built(kind: Any, name: str, values: dict[str, Any]) -> Event:
+    if kind is Mark:
+        values["kind"] = name
+    if kind is not Step:
+        if missing := sorted(_CHECKS[kind].keys() - values.keys() - {"facts"}):
+            raise StreamError(f"incomplete {name} event: no '{missing[0]}'")
+        _convert(kind, name, values)
+    elif "rank" not in values or "step" not in values:
+        raise StreamError(f"incomplete step event: no '{'step' if 'rank' in values else 'rank'}'")
+    event: Event = object.__new__(kind)
+    event.__dict__.update(values)
+    return event
+
+
+def _convert(kind: Any, name: str, values: dict[str, Any]) -> None:
+    """Turn what JSON holds into what the fields take."""
+    if kind is DeviceSample:
+        values["throttle"] = tuple(map(str, values["throttle"]))
+        return
+    facts = values["facts"] = upgraded_facts(name, values.get("facts", {}))
+    if (fact := impossible_fact(facts)) is not None:
+        raise StreamError(f"the fact '{fact}' of this {name} event cannot be {short(facts[fact])}")
+    if kind is RunStart and type(values["scope"]) is str:
+        if values["scope"] not in _SCOPES:
+            raise StreamError(f"'scope' of this run_start event cannot be {short(values['scope'])}")
+        values["scope"] = Scope(values["scope"])
 
 
 def read(path: Path) -> Iterator[Event]:
-    """The events of one file; a last line cut short by a killed writer is left out, any other is an error."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield decode(line)
-            except StreamError as error:
-                if not line.endswith(b"\n"):
-                    return
-                raise StreamError(f"{path.name}:{number}: {error}") from error
+    """Yield the events of a regular file, in bounded memory; StreamError names the first line that is none.
+
+    A last line without its end is left out: its writer was killed.
+    """
+    first = 1
+    for block in line_blocks(path):
+        lines = block.splitlines(keepends=True)
+        torn = None if block.endswith(b"\n") else first + len(lines) - 1
+        yield from _events(_parsed(lines) or lines, first, path.name, torn)
+        first += len(lines)
+
+
+def read_ranks(folder: Path) -> Iterator[Event | StepBlock]:
+    """Yield the events of all ranks, `rank0.jsonl` and so on, steps in blocks; StreamError if there is none.
+
+    Each file must hold one rank's, so that what is kept of a stream cannot outgrow it.
+    """
+    files = sorted(folder.glob("rank*.jsonl"))
+    if not files:
+        raise StreamError(NO_EVENTS)
+    for file in files:
+        rank = file.name.removeprefix("rank").removesuffix(".jsonl")
+        own = int(rank) if rank.isdecimal() and len(rank) < 10 else None
+        for event in _read_in_blocks(file):
+            if not isinstance(event, DeviceSample) and event.rank != own:
+                raise StreamError(f"{file.name} holds an event of rank {event.rank}")
+            yield event
+
+
+def _read_in_blocks(path: Path) -> Iterator[Event | StepBlock]:
+    """Like `read`, with steps that follow one another as one block."""
+    first = 1
+    for block in line_blocks(path):
+        lines = block.splitlines(keepends=True)
+        torn = None if block.endswith(b"\n") else first + len(lines) - 1
+        rows: list[Any] = _parsed(lines) or list(lines)
+        for part in _runs_of_steps(rows):
+            steps = step_block(rows[part]) if part.stop - part.start > 1 else None
+            yield from _events(rows[part], first + part.start, path.name, torn) if steps is None else (steps,)
+        first += len(rows)
+
+
+def line_blocks(path: Path) -> Iterator[bytes]:
+    """Yield a regular file in blocks of whole lines, of about BLOCK_BYTES; the last may lack its newline."""
+    rest = b""
+    try:
+        with open_regular(path) as file:
+            while block := file.read(BLOCK_BYTES):
+                end = block.rfind(b"\n") + 1
+                if end:
+                    yield rest + block[:end]
+                    rest = block[end:]
+                else:
+                    rest += block
+                if len(rest) > LONGEST_LINE:
+                    raise StreamError(f"{path.name}: a line is longer than {LONGEST_LINE >> 20} MiB")
+    except OSError as error:
+        raise StreamError(f"{path.name} cannot be read: {error.strerror}") from error
+    if rest:
+        yield rest
+
+
+def _runs_of_steps(rows: list[Any]) -> Iterator[slice]:
+    """Parts of `rows`, in order: steps that follow one another, and everything else by itself."""
+    others = [n for n, row in enumerate(rows) if type(row) is not dict or row.get("event") != "step"]
+    begin = 0
+    for other in (*others, len(rows)):
+        if other > begin:
+            yield slice(begin, other)
+        if other < len(rows):
+            yield slice(other, other + 1)
+        begin = other + 1
+
+
+def _events(rows: list[Any], first: int, name: str, torn: int | None) -> Iterator[Event]:
+    """Decode lines or what was parsed of them; `torn` is the number of a line without its end."""
+    for number, row in enumerate(rows, first):
+        try:
+            yield decode(row) if type(row) is bytes else from_object(row)
+        except StreamError as error:
+            if number == torn:
+                return
+            raise StreamError(f"{name}:{number}: {error}") from error
+
+
+def _parsed(lines: list[bytes]) -> list[Any] | None:
+    """Many lines as one JSON array, which takes half the time; None where one of them is no JSON."""
+    try:
+        parsed: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+    except (ValueError, RecursionError):
+        return None
+    return parsed if len(parsed) == len(lines) else None
 
 
 def write(path: Path, events: Iterable[Event]) -> None:
-    path.write_text("".join(encode(event) + "\n" for event in events), encoding="utf-8")
+    """Put a file of these events in the place of whatever is there, which may be a program's FIFO."""
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    part.write_text("".join(encode(event) + "\n" for event in events), encoding="utf-8")
+    part.replace(path)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import log2
 
-from trainmark.forecast.buckets import Bucket
-from trainmark.forecast.fabric import ALGORITHMS, Fabric
-from trainmark.forecast.simulate import SimulatedStep, simulate
 from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.stragglers import slowest_rank
+from trainmark.forecast.step.buckets import Bucket
+from trainmark.forecast.step.fabric import ALGORITHMS, Fabric
+from trainmark.forecast.step.simulate import SimulatedStep, simulate
+from trainmark.forecast.step.stragglers import slowest_rank
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from trainmark.forecast.case import Case
 from trainmark.forecast.model import estimate
-from trainmark.forecast.scheme import Learned
 from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.spread import interval
+from trainmark.forecast.validation.scheme import Learned
+from trainmark.forecast.validation.spread import interval
 from trainmark.measure.figure import Interval
 
 

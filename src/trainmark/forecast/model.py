@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from trainmark.forecast.case import Case
 from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.stragglers import expected_largest
+from trainmark.forecast.step.stragglers import expected_largest
 
 # Images a second that the nodes of the published series can load at most, about; 48 cores each. The fitted
 # `loader_stall` takes up what this is wrong by.

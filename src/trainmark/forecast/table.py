@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from trainmark.forecast.forecast import Forecast
-from trainmark.forecast.validate import Check, Summary
+from trainmark.forecast.validation.validate import Check, Summary
 from trainmark.measure.figure import Interval
 
 FORECAST_HEADER = ("topology", "devices", "forecast", "80 % interval", "efficiency", "step")

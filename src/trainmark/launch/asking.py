@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trainmark.launch.agent.wire import Message
-from trainmark.launch.node import NodeError
+from trainmark.launch.nodes.node import NodeError
 
 if TYPE_CHECKING:
     from trainmark.launch.cluster import ClusterLauncher

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from trainmark.launch.address import address_of
 from trainmark.launch.agent.wire import Message
-from trainmark.launch.bundle import boot_command
-from trainmark.launch.carrier import Carrier
-from trainmark.launch.job import Job
-from trainmark.launch.node import Node, NodeError
-from trainmark.launch.parcel import Parcel, parcel_of
-from trainmark.launch.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Seat, placement
-from trainmark.launch.post import PATIENCE_SECONDS, Post, answers, gather
-from trainmark.launch.secret import secret_values
-from trainmark.launch.session import GRACE_SECONDS, SWEEP_SECONDS, AgentSession, make_folders
+from trainmark.launch.carriers.carrier import Carrier
+from trainmark.launch.descriptors import require_descriptors
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Placement, RankSlot
+from trainmark.launch.job.session import GRACE_SECONDS, SWEEP_SECONDS, AgentSession, make_folders
+from trainmark.launch.nodes.address import address_of
+from trainmark.launch.nodes.node import Node, NodeError
+from trainmark.launch.transport.agent_connection import AgentConnection, stop_all
+from trainmark.launch.transport.bundle import boot_command
+from trainmark.launch.transport.connecting import Connected, connect
+from trainmark.launch.transport.delivery import deliver
+from trainmark.launch.transport.gather import answers, gather
+from trainmark.launch.transport.one_command import FEWEST_NODES, Starter, connect_by_one_command
+from trainmark.launch.transport.parcel import FolderArchive, archive_of
+from trainmark.launch.transport.patience import scaled
+from trainmark.secret import secret_values
 
-DELIVERY_SECONDS = 600.0
 SLACK_SECONDS = 5.0
 
 
@@ -41,26 +44,27 @@ class ClusterLauncher:
         self.interface = interface
         self.passed = tuple(passed)
         self.left_out: set[str] = set()
+        self.one_by_one: str | None = None
         self._first_port = first_port
-        self._parcels: list[Parcel] = []
+        self._archives: list[FolderArchive] = []
 
     @property
     def nodes(self) -> list[Node]:
         """Those that may be used, in the order in which they are."""
         return [node for node in self.carrier.nodes() if node.name not in self.left_out]
 
-    def bring(self, parcel: Parcel) -> None:
+    def bring(self, archive: FolderArchive) -> None:
         """From now on every node has it before its ranks start; its path in a job stands for the copy."""
-        self._parcels.append(parcel)
+        self._archives.append(archive)
 
     @contextlib.contextmanager
-    def lending(self, folder: Path) -> Iterator[None]:
-        parcel = parcel_of(folder)
-        self._parcels.append(parcel)
+    def shipped(self, folder: Path) -> Iterator[None]:
+        archive = archive_of(folder)
+        self._archives.append(archive)
         try:
             yield
         finally:
-            self._parcels.remove(parcel)
+            self._archives.remove(archive)
 
     def start(self, job: Job) -> AgentSession:
         make_folders(job.folder)
@@ -70,25 +74,36 @@ class ClusterLauncher:
             raise NodeError(
                 self.carrier.name, f"{job.nodes} nodes are needed, {len(nodes)} are left (out: {left})"
             )
-        posts = self.open(nodes)
+        connected = answers(self.connect(nodes, all_needed=True))
+        connections = [each.connection for each in connected]
         try:
-            hellos = answers(greet(posts, self.carrier.hello_seconds))
-            places = self.deliver(posts)
-            return self._start(job, posts, hellos, places)
+            places = answers(deliver(connections, self._archives))
+            return self._start(job, connected, places)
         except BaseException:
-            close(posts)
+            stop_all(connections)
             raise
 
-    def open(self, nodes: Iterable[Node]) -> list[Post]:
-        """An agent on each, on its way; those that were reached are let go where one cannot be."""
-        posts: list[Post] = []
+    def connect(self, nodes: Sequence[Node], all_needed: bool) -> list[Connected | NodeError]:
+        """An agent on each that has said hello; where all are needed, the first failure is raised."""
+        require_descriptors(len(nodes))
+        reached = self._reach_by_one_command(nodes)
+        reach = self._reach if reached is None else reached.__getitem__
         try:
-            for node in nodes:
-                posts.append(self._reach(node))
+            return connect(nodes, reach, self.carrier.hello_seconds, all_needed)
         except BaseException:
-            close(posts)
+            stop_all((reached or {}).values())  # also those whose turn had not come
             raise
-        return posts
+
+    def _reach_by_one_command(self, nodes: Sequence[Node]) -> dict[Node, AgentConnection] | None:
+        """None where they are to be reached one by one; `one_by_one` then says why, if it was tried."""
+        starter = self.carrier
+        if len(nodes) < FEWEST_NODES or self.one_by_one or not isinstance(starter, Starter):
+            return None
+        found = connect_by_one_command(starter, nodes)
+        if isinstance(found, str):
+            self.one_by_one = found
+            return None
+        return found
 
     def ask(
         self,
@@ -99,56 +114,47 @@ class ClusterLauncher:
         environment: Mapping[str, str] | None = None,
     ) -> list[Message | NodeError]:
         """What a short command prints on each node at the same time, or why it could not be asked."""
-        found: dict[str, Message | NodeError] = {}
-        posts: list[Post] = []
-        for node in nodes:
-            try:
-                posts.append(self._reach(node))
-            except NodeError as error:
-                found[node.name] = error
+        answers_by_node: dict[Node, Message | NodeError] = {}
+        connections: list[AgentConnection] = []
+        for node, each in zip(nodes, self.connect(nodes, all_needed=False), strict=True):
+            if isinstance(each, NodeError):
+                answers_by_node[node] = each
+            else:
+                connections.append(each.connection)
         try:
-            for post, hello in zip(list(posts), greet(posts, self.carrier.hello_seconds), strict=True):
-                if isinstance(hello, NodeError):
-                    found[post.node.name] = hello
-                    post.close()
-                    posts.remove(post)
             question = {"do": "ask", "command": list(command), "limit": limit}
-            payloads = dict(zip((node.name for node in nodes), given, strict=True))
-            places = self.deliver(posts)
-            sent = time.time()
-            for post, place in zip(posts, places, strict=True):
-                own = {"environment": dict(environment or {}), "places": place}
-                post.say({**question, **own}, payloads[post.node.name])
-            for post, answer in zip(posts, gather(posts, "answer", limit + SLACK_SECONDS), strict=True):
-                told = answer if isinstance(answer, NodeError) else ({**answer[0], "sent": sent}, answer[1])
-                found[post.node.name] = told
+            payloads = dict(zip(nodes, given, strict=True))
+            delivered = deliver(connections, self._archives)
+            asked, sent = [], {}
+            for connection, places in zip(connections, delivered, strict=True):
+                if isinstance(places, NodeError):
+                    answers_by_node[connection.node] = places
+                    continue
+                own = {"environment": dict(environment or {}), "places": places}
+                sent[connection] = time.time()
+                connection.send({**question, **own}, payloads[connection.node])
+                asked.append(connection)
+            patience = scaled(limit + SLACK_SECONDS, len(asked))
+            for connection, answer in zip(asked, gather(asked, "answer", patience), strict=True):
+                if isinstance(answer, NodeError):
+                    answers_by_node[connection.node] = answer
+                else:
+                    answers_by_node[connection.node] = ({**answer[0], "sent": sent[connection]}, answer[1])
         finally:
-            close(posts)
-        return [found[node.name] for node in nodes]
-
-    def deliver(self, posts: Sequence[Post]) -> list[dict[str, str]]:
-        """For each post, where what was brought lies there; sent only to those that lack it."""
-        places: list[dict[str, str]] = [{} for _ in posts]
-        for parcel in self._parcels:
-            lacking = [index for index, post in enumerate(posts) if post.node.name not in parcel.there]
-            asked = [posts[index] for index in lacking]
-            for post in asked:
-                post.say({"do": "have", "name": parcel.name})
-            for index, (answer, _) in zip(lacking, answers(gather(asked, "have")), strict=True):
-                places[index][str(parcel.folder)] = answer["path"] or _send(posts[index], parcel)
-        return places
+            stop_all(connections)
+        return [answers_by_node[node] for node in nodes]
 
     def shown(self, job: Job) -> list[tuple[str, str]]:
         """The carrier's command for each node, and below it what its agent starts there."""
         nodes = self.nodes[: job.nodes]
-        seats = [self._guessed_seat(job, node) for node in nodes]
+        rank_slots = [self._guessed_rank_slot(job, node) for node in nodes]
+        placed = Placement(job, rank_slots, self._first_port or 0, "…")
         told = []
         for index, node in enumerate(nodes):
             told.append((node.name, self.carrier.shown(node, boot_command(node.python))))
             for local in range(job.ranks_per_node):
                 rank = index * job.ranks_per_node + local
-                port = self._first_port or 0
-                told.append((node.name, job.placed(placement(job, rank, seats, port, "…")).shell()))
+                told.append((node.name, job.placed(placed.of(rank)).shell()))
         return told
 
     def gone(self) -> str | None:
@@ -158,26 +164,25 @@ class ClusterLauncher:
         self.carrier.close()
 
     def _start(
-        self,
-        job: Job,
-        posts: Sequence[Post],
-        hellos: Sequence[Mapping[str, Any]],
-        places: list[dict[str, str]],
+        self, job: Job, connected: Sequence[Connected], places: Sequence[dict[str, str]]
     ) -> AgentSession:
-        seats, master = self._seats(job, posts, hellos)
+        rank_slots, master = self._rank_slots(job, connected)
         mark = secrets.token_hex(16)
         passed = {name: os.environ[name] for name in self.passed if name in os.environ}
         environment = {**passed, **job.environment}
         hidden = secret_values({**os.environ, **environment})
-        session = AgentSession(job, posts, mark, hidden, self._revisit, self.carrier.why_lost)
-        for index, (post, hello, place) in enumerate(zip(posts, hellos, places, strict=True)):
-            session.set_clock(post, hello["offset"])
+        placed = Placement(job, rank_slots, master, mark)
+        connections = [each.connection for each in connected]
+        session = AgentSession(job, connections, mark, hidden, self._revisit, self.carrier.why_lost)
+        for index, (each, place) in enumerate(zip(connected, places, strict=True)):
+            connection = each.connection
+            session.set_clock(connection, each.hello["offset"])
             first = index * job.ranks_per_node
             ranks = [
                 {
                     "rank": rank,
                     "command": list(job.command),
-                    "environment": {**environment, **placement(job, rank, seats, master, mark)},
+                    "environment": placed.own(rank),
                     "unset": OTHERS,
                     "folder": str(job.working_folder),
                     "log": None,
@@ -185,85 +190,52 @@ class ClusterLauncher:
                 }
                 for rank in range(first, first + job.ranks_per_node)
             ]
+            common = {"environment": {**environment, **placed.common}, "ranks": ranks}
             start = {"do": "start", "grace": GRACE_SECONDS, "folder": str(job.folder), "places": place}
-            post.say({**start, "node": post.node.name, "scratch": post.node.scratch, "ranks": ranks})
+            own = {"node": connection.node.name, "scratch": connection.node.scratch}
+            connection.send({**start, **own, "gpus": job.ranks_per_node if job.gpus else 0, **common})
         return session
 
-    def _seats(
-        self, job: Job, posts: Sequence[Post], hellos: Sequence[Mapping[str, Any]]
-    ) -> tuple[list[Seat], int]:
+    def _rank_slots(self, job: Job, connected: Sequence[Connected]) -> tuple[list[RankSlot], int]:
         """Each node's address and ports, asked of the node; one alone needs no network."""
-        alone = len(posts) == 1
+        alone = len(connected) == 1
+        connections = [each.connection for each in connected]
         homes = [
-            (LOOPBACK, LOOPBACK_INTERFACE) if alone else address_of(post.node, hello, self.interface)
-            for post, hello in zip(posts, hellos, strict=True)
+            (LOOPBACK, LOOPBACK_INTERFACE)
+            if alone
+            else address_of(each.connection.node, each.hello, self.interface)
+            for each in connected
         ]
-        for post, (address, _) in zip(posts, homes, strict=True):
-            post.say({"do": "ports", "address": address, "count": 1 + job.ranks_per_node})
-        ports = [ports_of(post, told) for post, told in zip(posts, gather(posts, "ports"), strict=True)]
-        seats = [
-            Seat(post.node.name, address, interface, tuple(free[1:]), post.node.devices)
-            for post, (address, interface), free in zip(posts, homes, ports, strict=True)
+        for connection, (address, _) in zip(connections, homes, strict=True):
+            connection.send({"do": "ports", "address": address, "count": 1 + job.ranks_per_node})
+        ports = [
+            ports_of(connection, answer)
+            for connection, answer in zip(connections, gather(connections, "ports"), strict=True)
+        ]
+        rank_slots = [
+            RankSlot(connection.node.name, address, interface, tuple(free[1:]), connection.node.devices)
+            for connection, (address, interface), free in zip(connections, homes, ports, strict=True)
         ]
         master, self._first_port = self._first_port or ports[0][0], None
-        return seats, master
+        return rank_slots, master
 
-    def _guessed_seat(self, job: Job, node: Node) -> Seat:
+    def _guessed_rank_slot(self, job: Job, node: Node) -> RankSlot:
         interface = node.interface or self.interface or "(its interface)"
-        return Seat(node.name, node.usual_address, interface, (0,) * job.ranks_per_node, node.devices)
+        return RankSlot(node.name, node.usual_address, interface, (0,) * job.ranks_per_node, node.devices)
 
-    def _reach(self, node: Node) -> Post:
-        return Post(node, self.carrier.reach(node, boot_command(node.python)))
+    def _reach(self, node: Node) -> AgentConnection:
+        return AgentConnection(node, self.carrier.reach(node, boot_command(node.python)))
 
-    def _revisit(self, node: Node) -> Post:
-        post = self._reach(node)
-        post.patience = SWEEP_SECONDS
-        return post
-
-
-def greet(posts: Sequence[Post], limit: float) -> list[dict[str, Any] | NodeError]:
-    """What each node says of itself, or why it does not; `offset` takes its monotonic clock to ours."""
-    for post in posts:
-        post.say({"do": "greet", "patience": PATIENCE_SECONDS})
-    return [
-        told if isinstance(told, NodeError) else hello_of(post, told[0])
-        for post, told in zip(posts, gather(posts, "hello", limit), strict=True)
-    ]
+    def _revisit(self, node: Node) -> AgentConnection:
+        connection = self._reach(node)
+        connection.patience = SWEEP_SECONDS
+        return connection
 
 
-def hello_of(post: Post, said: Mapping[str, Any]) -> dict[str, Any] | NodeError:
-    """What a node says is its word alone: nothing in it may break us."""
-    since = time.time() - said["received"]
+def ports_of(connection: AgentConnection, answer: Message | NodeError) -> list[int]:
+    if isinstance(answer, NodeError):
+        raise answer
     try:
-        addresses = {str(name): str(address) for name, address in said["addresses"].items()}
-        offset = time.monotonic() - since - float(said["mono"])
-        known = {"host": str(said["host"]), "reached_at": said["reached_at"] and str(said["reached_at"])}
-        return {**known, "addresses": addresses, "offset": offset}
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return NodeError(post.node.name, "its greeting is not understood")
-
-
-def ports_of(post: Post, told: Message | NodeError) -> list[int]:
-    if isinstance(told, NodeError):
-        raise told
-    try:
-        return [int(port) for port in told[0]["ports"]]
+        return [int(port) for port in answer[0]["ports"]]
     except (KeyError, TypeError, ValueError) as error:
-        raise NodeError(post.node.name, "it names no ports") from error
-
-
-def close(posts: Iterable[Post]) -> None:
-    for post in posts:
-        post.say({"do": "stop"})
-        post.close()
-
-
-def _send(post: Post, parcel: Parcel) -> str:
-    digest = hashlib.sha256()
-    for piece in parcel.pieces():
-        digest.update(piece)
-        post.say({"do": "piece"}, piece)
-        post.catch_up(DELIVERY_SECONDS)
-    post.say({"do": "unpack", "name": parcel.name, "sha256": digest.hexdigest()})
-    ((answer, _),) = answers(gather([post], "have", DELIVERY_SECONDS))
-    return str(answer["path"])
+        raise NodeError(connection.node.name, "it names no ports") from error

@@ -11,14 +11,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from trainmark.launch.agent.network import free_ports
-from trainmark.launch.bundle import boot_command
-from trainmark.launch.channel import PipeChannel
-from trainmark.launch.job import Job
-from trainmark.launch.node import Node
-from trainmark.launch.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Seat, placement
-from trainmark.launch.post import Post
-from trainmark.launch.secret import secret_values
-from trainmark.launch.session import GRACE_SECONDS, AgentSession, make_folders
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.placement import LOOPBACK, LOOPBACK_INTERFACE, OTHERS, Placement, RankSlot
+from trainmark.launch.job.session import GRACE_SECONDS, AgentSession, make_folders
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.transport.agent_connection import AgentConnection
+from trainmark.launch.transport.bundle import boot_command
+from trainmark.launch.transport.channel import PipeChannel
+from trainmark.secret import secret_values
 
 
 class LocalLauncher:
@@ -31,15 +31,18 @@ class LocalLauncher:
         make_folders(job.folder)
         master, *ports = free_ports(LOOPBACK, 1 + job.world_size)
         master, self._first_port = self._first_port or master, None
-        seat = Seat(socket.gethostname(), LOOPBACK, LOOPBACK_INTERFACE, tuple(ports))
+        rank_slot = RankSlot(socket.gethostname(), LOOPBACK, LOOPBACK_INTERFACE, tuple(ports))
         mark = secrets.token_hex(16)
-        post = Post(Node("localhost"), PipeChannel(boot_command(sys.executable)), patience=None)
+        connection = AgentConnection(
+            Node("localhost"), PipeChannel(boot_command(sys.executable)), patience=None
+        )
         hidden = secret_values({**os.environ, **job.environment})
+        placed = Placement(job, [rank_slot], master, mark)
         ranks = [
             {
                 "rank": rank,
                 "command": list(job.command),
-                "environment": {**job.environment, **placement(job, rank, [seat], master, mark)},
+                "environment": {**job.environment, **placed.of(rank)},
                 "unset": OTHERS,
                 "folder": str(job.working_folder),
                 "log": str(job.log(rank)),
@@ -47,10 +50,10 @@ class LocalLauncher:
             }
             for rank in range(job.world_size)
         ]
-        post.say({"do": "start", "grace": GRACE_SECONDS, "folder": None, "places": {}, "ranks": ranks})
-        return AgentSession(job, [post], mark)
+        connection.send({"do": "start", "grace": GRACE_SECONDS, "folder": None, "places": {}, "ranks": ranks})
+        return AgentSession(job, [connection], mark)
 
-    def lending(self, folder: Path) -> AbstractContextManager[None]:
+    def shipped(self, folder: Path) -> AbstractContextManager[None]:
         """It is here already."""
         return nullcontext()
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-from trainmark.measure.intervals import median_interval
+from trainmark.measure.statistics.intervals import median_interval
 
 
 @dataclass(frozen=True)

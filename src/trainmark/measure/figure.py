@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.key import Key
+from trainmark.metric import Metric, Scores
+from trainmark.typed_json import ANY_FLOAT, flattened
 
 
 @dataclass(frozen=True)
@@ -146,20 +148,22 @@ class Epoch:
     begin: float
     end: float
     seconds: float
-    images: float
+    samples: float
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One whole evaluation; `step` counts the steps trained before it, times are as those of an epoch."""
+    """One whole evaluation of so many samples; `step` counts the steps trained before it.
+
+    Times are as those of an epoch; in JSON each score has a name of its own.
+    """
 
     epoch: int
     step: int
     begin: float
     end: float
-    top1: float | None
-    top5: float | None
-    images: int | None
+    scores: Scores = field(metadata=flattened())
+    samples: int | None = None
 
 
 @dataclass(frozen=True)
@@ -171,9 +175,12 @@ class Finish:
     crossed the target, and never pauses; `airank_seconds` is the same from the start of the first process,
     as AI-Rank counts. `lost_seconds` is what kills cost: from the last step that counts to the next start.
 
-    Rates are in images a second of all ranks: `train_rate` over the epochs after the first without anything
-    that stood between them, `whole_rate` over everything, `airank_rate` by AI-Rank's rule: the images after
+    Rates are in samples a second of all ranks: `train_rate` over the epochs after the first without anything
+    that stood between them, `whole_rate` over everything, `airank_rate` by AI-Rank's rule: the samples after
     the first epoch over all the time after it.
+
+    The first of the `metrics` ranks evaluations; `best` has the scores of the best one, in JSON as
+    `best_NAME`.
     """
 
     target: str | None
@@ -181,8 +188,7 @@ class Finish:
     time2train: float | None
     airank_seconds: float | None
     epochs_to_target: int | None
-    best_top1: float | None
-    best_top5: float | None
+    best: Scores = field(metadata=flattened("best_"))
     best_epoch: int | None
     train_rate: float | None
     first_epoch_rate: float | None
@@ -195,8 +201,9 @@ class Finish:
     checkpoints: int
     resumed: int
     lost_seconds: float
-    training_images: int | None = None
-    validation_images: int | None = None
+    training_samples: int | None = None
+    validation_samples: int | None = None
+    metrics: tuple[Metric, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
 
@@ -205,7 +212,12 @@ class Finish:
         """The evaluation that crossed the target."""
         if self.epochs_to_target is None:
             return None
-        return next(found for found in self.evaluations if found.epoch + 1 == self.epochs_to_target)
+        return next(each for each in self.evaluations if each.epoch + 1 == self.epochs_to_target)
+
+    @property
+    def metric(self) -> Metric | None:
+        """The metric that ranks evaluations."""
+        return self.metrics[0] if self.metrics else None
 
 
 @dataclass(frozen=True)
@@ -213,9 +225,9 @@ class FinishResult:
     """The finish over repeats with different seeds.
 
     A trial that did not reach the target counts as longer than any that did: where that is half of them,
-    there is no median. `best_top1`, `best_top5` and `best_epoch` are those of the best trial, `lowest_top1`
-    is the best of the worst. `time_speedup` is against one device, by the times to train; the one by
-    throughput is the result's own.
+    there is no median. `best` (in JSON `best_NAME`) and `best_epoch` are those of the best trial; `lowest`
+    and `highest` are the bounds of the trials' bests in the first metric. `time_speedup` is against one
+    device, by the times to train; the one by throughput is the result's own.
     """
 
     target: str | None
@@ -226,10 +238,10 @@ class FinishResult:
     times: tuple[float, ...]
     airank_seconds: float | None
     epochs_to_target: int | None
-    best_top1: float | None
-    best_top5: float | None
+    best: Scores = field(metadata=flattened("best_"))
     best_epoch: int | None
-    lowest_top1: float | None
+    lowest: Scores = field(metadata=flattened("lowest_"))
+    highest: Scores = field(metadata=flattened("highest_"))
     train_rate: float | None
     whole_rate: float | None
     airank_rate: float | None
@@ -237,6 +249,7 @@ class FinishResult:
     checkpoint_seconds: float
     resumed: int
     time_speedup: Ratio | None = None
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -262,8 +275,8 @@ class TrialFigure:
     samples: float
     memory_bytes: int | None = None
     data_wait_share: float | None = None
-    loss_first: float | None = None
-    loss_last: float | None = None
+    loss_first: float | None = field(default=None, metadata=ANY_FLOAT)
+    loss_last: float | None = field(default=None, metadata=ANY_FLOAT)
     joules: float | None = None
     samples_per_joule: float | None = None
     utilisation: Utilisation | None = None

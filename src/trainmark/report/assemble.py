@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import DeviceSample, stream
-from trainmark.ledger import Entry, Standing, best_published, load, standing
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.result import Trial, summarise
-from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.result.result import Trial, summarise
+from trainmark.measure.trial.trace import TraceError, trace_of
+from trainmark.published.ledger import Entry, Standing, best_published, load, standing
 from trainmark.report.conformance import Conformance, conformance_in
-from trainmark.report.curves import curves_of
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
-from trainmark.report.frameworks import FrameworkTable, framework_tables
-from trainmark.report.nodes import nodes_of
-from trainmark.store.fabric import kept_fabric
-from trainmark.store.light import kept_light
-from trainmark.store.run import RunFolder
-from trainmark.store.trial import SAMPLES, TrialRecord
+from trainmark.report.sections.curves import curves_of
+from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
+from trainmark.report.sections.nodes import nodes_of
+from trainmark.store.fabric import FABRIC, kept_fabric
+from trainmark.store.light import LIGHT, kept_light
+from trainmark.store.run import FACTS, NODES, RunFolder
+from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord
 
 MOST_POINTS = 2000
 # A page with hundreds of traces helps nobody; the first cases have theirs, the rest keep their events.
@@ -31,9 +31,9 @@ MOST_TRACES = 40
 
 
 def document_of(run: RunFolder) -> Document:
-    info, records = run.info, list(run.records())
+    info, records = run.info, run.records()
     shown = _median_trials(records)[:MOST_TRACES]
-    results = _results(records)
+    results = results_of(records)
     entries = load()
     return Document(
         name=info.name,
@@ -48,20 +48,21 @@ def document_of(run: RunFolder) -> Document:
         skipped=info.skipped,
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
-        environment={**nodes_of(run.nodes), **run.environment},
+        environment={**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment},
         published={r.key: best_published(r.key, r.throughput, entries) for r in results},
         standings=_standings(results, entries),
-        conformance=_conformance(run.facts, records),
-        fabric=kept_fabric(run.path),
+        conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
+        fabric=run.or_damaged(FABRIC, lambda: kept_fabric(run.path), None),
         curves=curves_of(run, records),
-        light=kept_light(run.path),
+        light=run.or_damaged(LIGHT, lambda: kept_light(run.path), ()),
+        damaged=tuple(run.damaged.values()),
     )
 
 
 def frameworks_between(before: RunFolder, after: RunFolder) -> tuple[FrameworkTable, ...]:
     """The comparisons of frameworks that only both runs can make; of a case in both, the second's."""
-    records = [(run.facts, list(run.records())) for run in (before, after)]
-    sides = [{result.key: result for result in _results(own)} for _, own in records]
+    records = [(run.facts, run.records()) for run in (before, after)]
+    sides = [{result.key: result for result in results_of(own)} for _, own in records]
     results = tuple({**sides[0], **sides[1]}.values())
     marks = {key: mark for facts, own in records for key, mark in _conformance(facts, own).items()}
     frameworks = [{key.framework for key in side} for side in sides]
@@ -86,11 +87,7 @@ def _conformance(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> di
     return {record.key: conformance_in(facts.get(record.spec.case)) for record in records}
 
 
-def results_of(run: RunFolder) -> tuple[Result, ...]:
-    return _results(run.records())
-
-
-def _results(records: Iterable[TrialRecord]) -> tuple[Result, ...]:
+def results_of(records: Iterable[TrialRecord]) -> tuple[Result, ...]:
     return tuple(summarise([Trial(record.key, record.figure, record.environment) for record in records]))
 
 
@@ -133,11 +130,10 @@ def _folder(run: RunFolder, record: TrialRecord) -> Path:
 
 
 def _trace(run: RunFolder, record: TrialRecord) -> list[StepTrace]:
-    files = sorted((_folder(run, record) / "events").glob("rank*.jsonl"))
-    if record.figure is None or not files:
+    if record.figure is None:
         return []
     try:
-        seconds = trace_of(event for file in files for event in stream.read(file)).step_seconds
+        seconds = trace_of(stream.read_ranks(_folder(run, record) / EVENTS)).step_seconds
     except (TraceError, stream.StreamError, OSError):
         return []
     stride = max(1, -(-len(seconds) // MOST_POINTS))

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.ledger import Standing
 from trainmark.measure.fabric import Fabric
 from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
-from trainmark.measure.light import Yardstick
+from trainmark.measure.result.light import ReferenceRate
+from trainmark.metric import Metric
+from trainmark.published.ledger import Standing
 from trainmark.report.conformance import Conformance
+from trainmark.store.files import Damage
 
 
 @dataclass(frozen=True)
@@ -52,12 +54,13 @@ class Curve:
     repeat: int
     seed: int | None
     target: float | None
-    """The top-1 accuracy to reach, where there is one."""
+    """The value of the first metric to reach, where there is one."""
     steps: tuple[int, ...]
     seconds: tuple[float, ...]
     losses: tuple[float, ...]
     evaluations: tuple[Evaluation, ...]
     crossing: Evaluation | None
+    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Document:
     """A whole report; `environment` is nested plain JSON in named sections, with None for "not found".
 
     `published` says of a result where it stands among the published ones, `standings` where among those of
-    its own framework; `conformance` is that of its framework; `light` holds the yardsticks of the devices.
+    its own framework; `conformance` is that of its framework; `light` has the devices' reference rates.
     """
 
     name: str
@@ -100,4 +103,12 @@ class Document:
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
     fabric: Fabric | None = None
     curves: tuple[Curve, ...] = ()
-    light: tuple[Yardstick, ...] = ()
+    light: tuple[ReferenceRate, ...] = ()
+    damaged: tuple[Damage, ...] = ()
+    """Files of the run that could not be used."""
+
+    @property
+    def left_out(self) -> list[tuple[str, str, str]]:
+        """What has no trial to show: its name, an outcome, and the reason."""
+        skipped = [(case, "skipped", reason) for case, reason in self.skipped]
+        return skipped + [(damage.path, "damaged", damage.sentence) for damage in self.damaged]

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import Event, Mark, RunStart, stream
-from trainmark.launch.job import Job, Launcher
-from trainmark.launch.log_tail import tail
-from trainmark.launch.node import NodeError
-from trainmark.launch.outcome import Outcome, judge
-from trainmark.launch.watch import Limits, watch
+from trainmark.launch.job.job import Job, Launcher
+from trainmark.launch.job.log_tail import tail
+from trainmark.launch.job.outcome import Outcome, judge
+from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.nodes.node import NodeError
 from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, point
-from trainmark.readers import nccl_tests
-from trainmark.runner.code import keep_code
+from trainmark.published.readers import nccl_tests
+from trainmark.runner.program.code import keep_code
 from trainmark.suite.topology import Topology
 from trainmark.workloads.fabric.repetition import PATIENCE
 from trainmark.workloads.fabric.schedule import rounds
@@ -66,7 +66,7 @@ def measure_fabric(
         job = _job(wanted, python, folder, code)
         quiet = QUIET_SECONDS + PATIENCE * wanted.seconds * len(wanted.sizes)
         try:
-            with launcher.lending(code):
+            with launcher.shipped(code):
                 session = launcher.start(job)
         except NodeError as error:
             raise FabricError(str(error)) from error
@@ -77,12 +77,12 @@ def measure_fabric(
         taken = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         events = (event for rank in range(job.world_size) for event in stream.read(job.events(rank)))
         try:
-            return gathered(events, wanted, taken)
+            return fabric_of(events, wanted, taken)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FabricError(f"the ranks ended well but left no times: {error!r}") from error
 
 
-def gathered(events: Iterable[Event], wanted: Wanted, taken: str) -> Fabric:
+def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> Fabric:
     """What the ranks noted: of each link and size, the times of every turn."""
     starts: dict[int, RunStart] = {}
     times: dict[str, dict[tuple[int, ...], dict[int, list[list[float]]]]] = {"link": {}, "all-reduce": {}}

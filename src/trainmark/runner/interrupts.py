@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
 SAID = {1: "finishing this trial, then stopping; Ctrl-C again to stop now", 2: "stopping now"}
+
+
+class StoppedError(RuntimeError):
+    """Work that was cut short, by the user or because its time was up."""
+
+    def __init__(self, time_up: bool) -> None:
+        super().__init__("its time was up" if time_up else "stopped by the user")
+        self.time_up = time_up
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise StoppedError in the work below once its time is up, also inside a regular expression."""
+
+    def raise_time_up(number: int, frame: FrameType | None) -> None:
+        raise StoppedError(time_up=True)
+
+    before = signal.signal(signal.SIGALRM, raise_time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Interrupts:
@@ -17,6 +42,7 @@ class Interrupts:
         self._tell = tell
         self._level = 0
         self._told = 0
+        self._raises = False
         self._before: dict[int, Any] = {}
 
     @property
@@ -29,6 +55,17 @@ class Interrupts:
             self._told = self._level
             self._tell(SAID[self._level])
         return self._level > 1
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """Raise `stop_now` as StoppedError in the work below, which cannot ask for it."""
+        self._raises = True
+        try:
+            if self._level > 1:
+                raise StoppedError(time_up=False)
+            yield
+        finally:
+            self._raises = False
 
     def __enter__(self) -> Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -45,3 +82,5 @@ class Interrupts:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._level = min(2, self._level + (1 if number == signal.SIGINT else 2))
+        if self._raises and self._level > 1:
+            raise StoppedError(time_up=False)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from trainmark.environments.place import home
-from trainmark.measure.light import Yardstick, is_fused, merged, yardsticks
-from trainmark.measure.result import Trial, summarise
+from trainmark.home import home
+from trainmark.measure.result.light import ReferenceRate, is_fused, merged, reference_rates
+from trainmark.measure.result.result import Trial, summarise
 from trainmark.store.files import StoreError
 from trainmark.store.light import keep_light, kept_light
 from trainmark.store.run import RunFolder
@@ -16,16 +16,16 @@ from trainmark.store.trial import TrialRecord
 
 
 def keep_run_light(run: RunFolder, note: Callable[[str], None]) -> None:
-    """Adds the run's yardsticks to this machine's, and those of its devices to the run's own folder.
+    """Add the run's reference rates to this machine's, and those of its devices to the run's own folder.
 
     A report needs none of it, so that whatever goes wrong here is a note and no more.
     """
-    records = list(run.records())
+    records = run.records()
     own = _measured(records, run.info.version)
     troubles: list[str] = []
-    kept = _kept(home(), troubles)
-    known = merged(merged(kept, _kept(run.path, troubles)), own)
-    if own and (home_light := merged(kept, own)) != kept:
+    machine_rates = _stored_rates(home(), troubles)
+    known = merged(merged(machine_rates, _stored_rates(run.path, troubles)), own)
+    if own and (home_light := merged(machine_rates, own)) != machine_rates:
         _keep(home(), home_light, troubles)
     devices = {record.key.device for record in records}
     if of_run := [each for each in known if each.device in devices]:
@@ -34,7 +34,7 @@ def keep_run_light(run: RunFolder, note: Callable[[str], None]) -> None:
         note(f"speed of light: {' '.join(troubles)}")
 
 
-def _measured(records: Iterable[TrialRecord], version: str) -> tuple[Yardstick, ...]:
+def _measured(records: Iterable[TrialRecord], version: str) -> tuple[ReferenceRate, ...]:
     """Dated by the last trial of the fused step, so that resuming an old run makes nothing newer."""
     fused = [record for record in records if is_fused(record.key) and record.figure is not None]
     if not fused:
@@ -42,21 +42,21 @@ def _measured(records: Iterable[TrialRecord], version: str) -> tuple[Yardstick, 
     last = max(record.started for record in fused)
     taken = datetime.fromtimestamp(last, timezone.utc).isoformat(timespec="seconds")
     results = summarise([Trial(record.key, record.figure, record.environment) for record in fused])
-    return yardsticks(results, taken, version)
+    return reference_rates(results, taken, version)
 
 
-def _kept(folder: Path, troubles: list[str]) -> tuple[Yardstick, ...]:
+def _stored_rates(folder: Path, troubles: list[str]) -> tuple[ReferenceRate, ...]:
     try:
         return kept_light(folder)
     except StoreError as error:
         troubles.append(str(error))
     except OSError as error:
-        troubles.append(f"the yardsticks in {folder} cannot be read: {error.strerror}.")
+        troubles.append(f"the reference rates in {folder} cannot be read: {error.strerror}.")
     return ()
 
 
-def _keep(folder: Path, found: Iterable[Yardstick], troubles: list[str]) -> None:
+def _keep(folder: Path, rates: Iterable[ReferenceRate], troubles: list[str]) -> None:
     try:
-        keep_light(folder, found)
+        keep_light(folder, rates)
     except OSError as error:
-        troubles.append(f"the yardsticks cannot be kept in {folder}: {error.strerror}.")
+        troubles.append(f"the reference rates cannot be written to {folder}: {error.strerror}.")

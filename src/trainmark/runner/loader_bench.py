@@ -15,8 +15,8 @@ from typing import Any
 from trainmark import environments
 from trainmark.environments.process import Ended, run
 from trainmark.measure.figure import Interval
-from trainmark.measure.intervals import median_interval
-from trainmark.runner.code import keep_code
+from trainmark.measure.statistics.intervals import median_interval
+from trainmark.runner.program.code import keep_code
 
 PROGRAM = "trainmark.workloads.images.bench"
 UNFIT = 3  # of that program: it cannot be had here, and says why

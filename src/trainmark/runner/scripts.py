@@ -10,21 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmark.errors import UserError
-from trainmark.launch.choice import Choice, from_dict, to_dict
-from trainmark.launch.job import Job
+from trainmark.launch.carriers.slurm import sbatch_lines
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.outcome import Cause, Ending
+from trainmark.launch.job.placement import Placement, RankSlot
+from trainmark.launch.job.session import make_folders
+from trainmark.launch.launchers import stored_options
 from trainmark.launch.local import LocalLauncher
-from trainmark.launch.node import Node
-from trainmark.launch.outcome import Cause, Ending
-from trainmark.launch.placement import Seat, placement
-from trainmark.launch.session import make_folders
-from trainmark.launch.slurm import sbatch_lines
-from trainmark.runner.code import keep_code
-from trainmark.runner.command import job_of
-from trainmark.runner.display import Silence
-from trainmark.runner.prepare import Prepared
-from trainmark.runner.start import bench_of
-from trainmark.runner.this_machine import this_machine
-from trainmark.runner.trial import record_of, spec_of
+from trainmark.launch.nodes.node import Node
+from trainmark.launch.options import LaunchOptions, to_dict
+from trainmark.runner.preflight.prepare import Prepared
+from trainmark.runner.preflight.this_machine import this_machine
+from trainmark.runner.program.code import keep_code
+from trainmark.runner.program.command import job_of
+from trainmark.runner.start import context_of, families_of
+from trainmark.runner.trial.display import Silence
+from trainmark.runner.trial.trial import record_of
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite import load
@@ -44,10 +45,10 @@ def sbatch(arguments: Sequence[str], nodes: int, options: Sequence[str]) -> str:
     return "\n".join(["#!/bin/sh", *sbatch_lines(nodes, options), f"exec {command}", ""])
 
 
-def write_node_scripts(run: RunFolder, prepared: Prepared, choice: Choice) -> dict[str, Path]:
+def write_node_scripts(run: RunFolder, prepared: Prepared, choice: LaunchOptions) -> dict[str, Path]:
     """`scripts/NODE.sh` in the run's folder, one for each node; they find each other by address and port."""
     nodes = choice.nodes
-    keep_code(run.code)
+    keep_code(run.code, families_of(prepared.plan))
     run.keep_cluster(to_dict(choice), {})
     lines: dict[str, list[str]] = {node.name: ["#!/bin/sh", "cd /", ""] for node in nodes}
     for number, trial in enumerate(prepared.plan.certain()):
@@ -81,18 +82,18 @@ def prepare_collected(run: RunFolder) -> Prepared:
     """The plan as it was when the scripts were written."""
     if run.cluster is None:
         raise UserError(f"{run.path} has no scripts; `trainmark launch-script` writes them.")
-    nodes = from_dict(run.cluster).nodes
+    nodes = stored_options(run.cluster).nodes
     folder = run.info.folder
 
     def suite_for(here: Topology) -> Suite:
-        return replace(load.parse(run.suite, "suite.yaml", here=here), folder=folder)
+        return load.parse(run.suite, "suite.yaml", here=here, folder=folder)
 
     return prepare_unseen(suite_for, nodes)
 
 
 def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
     """Figures of the trials that the scripts have finished; what no script has touched is left for later."""
-    bench = bench_of(run, prepared, LocalLauncher(), Silence(), lambda: False)
+    context = context_of(run, prepared, LocalLauncher(), Silence(), lambda: False)
     found = []
     for trial in prepared.plan.certain():
         place = run.trial(trial.case.slug, trial.repeat)
@@ -100,11 +101,11 @@ def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
         exits = {rank: _exit(job, rank) for rank in range(job.world_size)}
         if not place.part.exists() or None in exits.values():
             continue
-        place.describe(spec_of(trial, job), bench.environment)
         fallen = [rank for rank, code in exits.items() if code]
         cause = Cause.RANK_FAILED if fallen else Cause.FINISHED
         ending = Ending(cause, exits, fallen[0] if fallen else None, _seconds(job))
-        record, _ = record_of(trial, job, ending, bench, started=time.time() - ending.seconds)
+        record, _ = record_of(trial, job, ending, context, started=time.time() - ending.seconds)
+        place.describe(record.spec, context.environment)
         place.finish(record)
         found.append(record)
     return found
@@ -122,14 +123,14 @@ def _by_node(
     """Each trial has ports of its own: a node that is late with one must not meet the next."""
     first = FIRST_PORT + number * PORTS_PER_TRIAL % (HIGHEST_PORT - FIRST_PORT)
     ports = tuple(range(first + 1, first + 1 + job.ranks_per_node))
-    seats = [
-        Seat(node.name, node.usual_address, node.interface or interface or "", ports, node.devices)
+    rank_slots = [
+        RankSlot(node.name, node.usual_address, node.interface or interface or "", ports, node.devices)
         for node in nodes[: job.nodes]
     ]
-    for index, seat in enumerate(seats):
+    placed = Placement(job, rank_slots, first, _mark(job))
+    for index, rank_slot in enumerate(rank_slots):
         ranks = range(index * job.ranks_per_node, (index + 1) * job.ranks_per_node)
-        placed = [placement(job, rank, seats, first, _mark(job)) for rank in ranks]
-        yield seat.node, [_started(job, rank, each) for rank, each in zip(ranks, placed, strict=True)]
+        yield rank_slot.node, [_started(job, rank, placed.of(rank)) for rank in ranks]
 
 
 def _mark(job: Job) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from trainmark.launch.outcome import Outcome
-from trainmark.measure.adaptive import tight_enough
+from trainmark.launch.job.outcome import Outcome
+from trainmark.measure.result.adaptive import tight_enough
 from trainmark.runner.interrupts import Interrupts
-from trainmark.runner.trial import Bench, run_trial
-from trainmark.store.trial import TrialRecord
+from trainmark.runner.trial.trial import RunContext, run_trial
+from trainmark.store.trial import TrialRecord, finished_trials
 from trainmark.suite.model import Case
 from trainmark.suite.plan import Plan, Trial
 
@@ -18,7 +18,7 @@ FAILURES_TO_GIVE_UP = 2
 
 
 @dataclass(frozen=True)
-class Finish:
+class RunEnding:
     tally: Tally
     interrupted: bool
 
@@ -74,11 +74,21 @@ class Tally:
         return sum(times) / len(times) if times else otherwise
 
 
-def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
+def set_aside_damaged(context: RunContext) -> None:
+    """Trials that can neither be read nor made again from their events are measured again."""
+    readable = {(record.spec.case, record.spec.repeat) for record in context.run.records()}
+    for folder in list(finished_trials(context.run.trials)):
+        if (place := (folder.parent.name, int(folder.name))) not in readable:
+            context.run.trial(*place).set_aside(folder, "damaged")
+            context.display.note(f"{place[0]}/{folder.name} is damaged and set aside; it is measured again")
+
+
+def carry_out(plan: Plan, context: RunContext, interrupts: Interrupts) -> RunEnding:
     """Cut short only if there was more to do: a Ctrl-C in the last trial interrupts nothing."""
     tally = Tally()
     finished = set()
-    for record in bench.run.records():
+    set_aside_damaged(context)
+    for record in context.run.records():
         tally.add(record)
         finished.add((record.spec.case, record.spec.repeat))
     total = len(plan.certain())
@@ -88,17 +98,17 @@ def carry_out(plan: Plan, bench: Bench, interrupts: Interrupts) -> Finish:
             if (trial.case.slug, trial.repeat) in finished or not tally.wants_more(trial):
                 continue
             if interrupts.stop_soon:
-                return Finish(tally, interrupted=True)
-            if bench.nodes.too_few_for(trial.case, bench.display.note):
+                return RunEnding(tally, interrupted=True)
+            if context.nodes.too_few_for(trial.case, context.display.note):
                 tally.unplaced += 1
                 continue
             number += 1
-            bench.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))
-            record = run_trial(trial, bench)
-            bench.display.trial_ended(trial, record)
+            context.display.trial_began(trial, number, max(total, number), tally.seconds_left(plan))
+            record = run_trial(trial, context)
+            context.display.trial_ended(trial, record)
             if record.outcome == Outcome.INTERRUPTED.value:
-                return Finish(tally, interrupted=True)
+                return RunEnding(tally, interrupted=True)
             tally.add(record)
             if record.outcome == Outcome.LOST.value:
-                bench.nodes.require_allocation()
-    return Finish(tally, interrupted=False)
+                context.nodes.require_allocation()
+    return RunEnding(tally, interrupted=False)

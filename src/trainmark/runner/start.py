@@ -5,29 +5,32 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trainmark import __version__
-from trainmark.conform import record
-from trainmark.conform.verdict import code_digest
 from trainmark.errors import UserError
-from trainmark.launch.choice import to_dict
-from trainmark.launch.job import Launcher
+from trainmark.launch.job.job import Launcher
+from trainmark.launch.job.outcome import Outcome
 from trainmark.launch.local import LocalLauncher
-from trainmark.launch.outcome import Outcome
-from trainmark.launch.parcel import parcel_of, size_of
-from trainmark.runner.code import PACKAGE, keep_code
-from trainmark.runner.command import interpreter, named_interpreter
-from trainmark.runner.display import Display
+from trainmark.launch.options import to_dict
+from trainmark.launch.transport.parcel import archive_of, size_of
+from trainmark.runner.conform import record
+from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.interrupts import Interrupts
-from trainmark.runner.node_failures import AllocationGoneError, NodeFailures
-from trainmark.runner.prepare import Prepared, suite_parcel_folder
-from trainmark.runner.session import Finish, carry_out
-from trainmark.runner.trial import Bench
+from trainmark.runner.preflight.prepare import Prepared, suite_parcel_folder
+from trainmark.runner.program.code import family_folder, keep_code
+from trainmark.runner.program.command import interpreter, named_interpreter
+from trainmark.runner.session import RunEnding, carry_out
+from trainmark.runner.trial.display import Display
+from trainmark.runner.trial.node_failures import AllocationGoneError, NodeFailures
+from trainmark.runner.trial.trial import RunContext
 from trainmark.store.files import StoreError
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
 from trainmark.suite.model import Command
+from trainmark.suite.plan import Plan
+from trainmark.workloads.registry import Family
 
 LARGEST_PROGRAM_BYTES = 64 << 20
 
@@ -55,14 +58,17 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
     return RunFolder.create(path, info, prepared.suite.text)
 
 
-def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: int | None = None) -> Finish:
+def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: int | None = None) -> RunEnding:
     """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
     try:
         with run.locked(), Interrupts(display.note) as interrupts:
-            keep_code(run.code)
+            keep_code(run.code, families_of(prepared.plan))
             launcher = launcher_for(run, prepared, first_port)
-            bench = bench_of(run, prepared, launcher, display, interrupts.stop_now)
-            return carry_out(prepared.plan, bench, interrupts)
+            if prepared.cluster is not None and (why := prepared.cluster.launcher.one_by_one):
+                display.note(f"the nodes are reached one by one: {why}")
+            context = context_of(run, prepared, launcher, display, interrupts.stop_now)
+            context = replace(context, interruptible=interrupts.raised)
+            return carry_out(prepared.plan, context, interrupts)
     except AllocationGoneError as error:
         raise RunStoppedError(
             f"the run stopped: {error}; go on with `trainmark run --resume {run.path}`."
@@ -74,16 +80,21 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
         ) from error
 
 
-def bench_of(
+def families_of(plan: Plan) -> list[Family]:
+    """Return every family that some case trains."""
+    return [case.family for case in plan.cases if not isinstance(case.workload, Command)]
+
+
+def context_of(
     run: RunFolder, prepared: Prepared, launcher: Launcher, display: Display, stop_asked: Callable[[], bool]
-) -> Bench:
+) -> RunContext:
     from trainmark.system import environment
 
     # Taken anew when a run is resumed: each trial keeps the environment that it really had.
     found = environment.capture(folder=Path.cwd(), python=_interpreter(prepared))
     run.keep_environment(environment.to_dict(found))
     run.keep_facts(_with_conformance(prepared, run.code))
-    return Bench(
+    return RunContext(
         run=run,
         launcher=launcher,
         nodes=NodeFailures(prepared.cluster),
@@ -109,21 +120,21 @@ def launcher_for(run: RunFolder, prepared: Prepared, first_port: int | None) -> 
     if cluster is None:
         return LocalLauncher(first_port)
     run.keep_cluster(to_dict(cluster.choice), cluster.facts)
-    cluster.launcher.bring(parcel_of(run.code.absolute()))
+    cluster.launcher.bring(archive_of(run.code.absolute()))
     if folder := suite_parcel_folder(prepared):
         if size_of(folder) > LARGEST_PROGRAM_BYTES:
             raise UserError(
                 f"{folder} is larger than 64 MiB and would be sent to every node; "
                 "put the suite beside the program alone."
             )
-        cluster.launcher.bring(parcel_of(folder))
+        cluster.launcher.bring(archive_of(folder))
     return cluster.launcher
 
 
 def forget_failures(run: RunFolder, only: Outcome | None = None) -> None:
     """Sets failed trials aside, so that the next session runs them again."""
     with run.locked():
-        for record in list(run.records()):
+        for record in run.records():
             if record.outcome != Outcome.OK.value and only in (None, record.outcome):
                 place = run.trial(record.spec.case, record.spec.repeat)
                 place.set_aside(place.done, record.outcome)
@@ -135,8 +146,11 @@ def _with_conformance(prepared: Prepared, code: Path) -> dict[str, dict[str, Any
     for case in prepared.plan.cases:
         if not isinstance(case.workload, Command) and (known := facts.get(case.slug)):
             version = known.get("framework_version")
-            digest = code_digest(str(case.framework), code / PACKAGE.name / "workloads" / case.workload)
-            verdict = record.find(str(case.framework), version, str(interpreter(case)), case.device, digest)
+            framework, family = str(case.framework), case.family
+            digest = code_digest(family, framework, family_folder(code, family))
+            verdict = record.find(
+                case.workload_name, framework, version, str(interpreter(case)), case.device, digest
+            )
             known["conformance"] = verdict and {
                 "conformant": verdict.conformant,
                 "differs": verdict.differs,

@@ -1,27 +1,69 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and read back only if they are what was written."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from trainmark import typed_json
 from trainmark.errors import UserError
+from trainmark.regular_file import read_regular
+
+# Of a trial with ten thousand ranks, some megabytes.
+LARGEST_JSON_BYTES = 256 << 20
+
+T = TypeVar("T")
 
 
 class StoreError(UserError):
     """One sentence: which run or file, what is wrong with it, what to do."""
 
 
+@dataclass(frozen=True)
+class Damage:
+    """A stored file that cannot be used, why, and what was done instead; `recovered` if nothing is lost."""
+
+    path: str
+    reason: str
+    instead: str = "it was left out"
+    recovered: bool = False
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.path} is damaged ({self.reason}); {self.instead}."
+
+
 def write_text(path: Path, text: str) -> None:
-    """Atomic and durable: readers see the old file or the new one, also after a power cut."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    """Atomic and durable: readers see the old file or the new one, also after a power cut.
+
+    A device or a pipe that a user names (`--out /dev/stdout`) is written to, never replaced.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        # Without O_NONBLOCK, opening a FIFO waits until somebody reads from it.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8") as special:
+            os.set_blocking(special.fileno(), True)
+            special.write(text)
+        return
+    path = path.resolve()  # a link stays one
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    # A name of its own: two writers do not meet, and nothing that lies there is opened.
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        # Half a surrogate pair, which a program may have said, is written as its escape.
+        with part.open("x", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -30,10 +72,26 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_regular(path, LARGEST_JSON_BYTES))
     except FileNotFoundError as error:
         raise StoreError(f"{path} is missing.") from error
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged: {error}.") from error
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object, whatever it holds."""
+    content = read_json(path)
+    if not isinstance(content, dict):
+        raise StoreError(f"{path} is damaged: it holds no object.")
+    return content
+
+
+def decoded(kind: type[T], plain: Any, path: Path, **given: Any) -> T:
+    """Return the dataclass that was written to `path`, with fields from elsewhere that are `given`."""
+    try:
+        return typed_json.decode(kind, plain, **given)
+    except typed_json.DecodeError as error:
         raise StoreError(f"{path} is damaged: {error}.") from error

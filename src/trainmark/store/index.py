@@ -13,42 +13,71 @@ from typing import Any
 from trainmark.store.files import StoreError
 from trainmark.store.overview import trial_row
 from trainmark.store.run import RunFolder, all_runs
+from trainmark.visible import one_line
+from trainmark.workloads import registry
 
 INDEX = "index.duckdb"
+TABLES_VERSION = 4
 TYPES = {
     "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
     " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment",
-    "BIGINT": "repeat image_size batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
+    "BIGINT": "repeat batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
     " retries threads epochs_to_target",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"
-    " samples_per_joule mfu time2train airank_seconds best_top1 best_top5 train_rate whole_rate"
+    " samples_per_joule mfu time2train airank_seconds train_rate whole_rate"
     " started seconds",
     "BOOLEAN": "reached",
 }
 COLUMNS = {name: kind for kind, names in TYPES.items() for name in names.split()}
+AXIS_TYPES: dict[type, str] = {int: "BIGINT", float: "DOUBLE"}
 
 
 def build(runs: Path) -> int:
     """Reads every finished trial below `runs` into a new index and puts it in place; returns how many."""
     duckdb = _duckdb()
-    count = 0
+    found, count = all_runs(runs), 0
+    columns = {
+        **COLUMNS,
+        **{axis.name: _axis_type(axis.default) for axis in registry.axes().values()},
+        **{f"best_{name}": "DOUBLE" for name in registry.metrics()},
+    }
     with tempfile.TemporaryDirectory(dir=runs, prefix=".index-") as folder:
         rows = Path(folder) / "rows.ndjson"
-        with rows.open("w", encoding="utf-8") as file:
-            for row in _rows(runs):
-                file.write(json.dumps(row) + "\n")
-                count += 1
+        # DuckDB takes no half of a surrogate pair, not even as an escape.
+        with rows.open("w", encoding="utf-8", errors="replace") as file:
+            for run in found:
+                for row in run_rows(run):
+                    for name in row.keys() - columns.keys():
+                        columns[name] = _axis_type(row[name])
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    count += 1
         part = Path(folder) / INDEX
         with duckdb.connect(str(part)) as connection:
             connection.execute(
                 "CREATE TABLE trials AS SELECT * FROM"
                 " read_json($rows, format='newline_delimited', columns=$columns)",
-                {"rows": str(rows), "columns": COLUMNS},
+                {"rows": str(rows), "columns": columns},
             )
+            connection.execute("CREATE TABLE damaged (run VARCHAR, sentence VARCHAR)")
+            for run in found:
+                for damage in run.damaged.values():
+                    cells = [one_line(run.path.name), one_line(damage.sentence)]
+                    connection.execute("INSERT INTO damaged VALUES (?, ?)", cells)
             connection.execute("CREATE TABLE built (state VARCHAR)")
             connection.execute("INSERT INTO built VALUES (?)", [state(runs)])
         part.replace(runs / INDEX)
     return count
+
+
+def _axis_type(value: Any) -> str:
+    return AXIS_TYPES.get(type(value), "VARCHAR")
+
+
+def damaged(runs: Path) -> list[tuple[str, str]]:
+    """Each run of the index with a sentence for each of its files that could not be used."""
+    with _duckdb().connect(str(runs / INDEX), read_only=True) as connection:
+        rows: list[tuple[str, str]] = connection.execute("SELECT * FROM damaged").fetchall()
+    return rows
 
 
 def query(runs: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -76,7 +105,7 @@ def state(runs: Path) -> str:
         if run.trials.is_dir():
             with os.scandir(run.trials) as cases:
                 seen += [f"{run.path.name}/{case.name}@{case.stat().st_mtime_ns}" for case in cases]
-    return json.dumps(sorted(seen))
+    return json.dumps([TABLES_VERSION, *sorted(seen)])
 
 
 def _current(runs: Path) -> bool:
@@ -86,11 +115,6 @@ def _current(runs: Path) -> bool:
             found = connection.execute("SELECT state FROM built").fetchone()
         return bool(found and found[0] == state(runs))
     return False
-
-
-def _rows(runs: Path) -> Iterator[dict[str, Any]]:
-    for run in all_runs(runs):
-        yield from run_rows(run)
 
 
 def run_rows(run: RunFolder) -> Iterator[dict[str, Any]]:

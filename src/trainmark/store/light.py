@@ -1,27 +1,27 @@
-"""`light.json`: the yardsticks of devices, kept for a machine, and beside each run that is held to them."""
+"""`light.json`: reference rates of devices, kept for a machine, and beside each run that is held to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from trainmark.measure.light import Yardstick
+from trainmark.measure.result.light import ReferenceRate
 from trainmark.store.files import StoreError, read_json, write_json
+from trainmark.typed_json import decode, encode
 
 LIGHT = "light.json"
 SCHEMA = 1
 
 
-def keep_light(folder: Path, yardsticks: Iterable[Yardstick]) -> None:
+def keep_light(folder: Path, rates: Iterable[ReferenceRate]) -> None:
     """In place of what was kept there."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / LIGHT, {"schema": SCHEMA, "yardsticks": [asdict(each) for each in yardsticks]})
+    write_json(folder / LIGHT, {"schema": SCHEMA, "yardsticks": [encode(each) for each in rates]})
 
 
-def kept_light(folder: Path) -> tuple[Yardstick, ...]:
+def kept_light(folder: Path) -> tuple[ReferenceRate, ...]:
     """None of them where the fused step was never run."""
     path = folder / LIGHT
     if not path.exists():
@@ -32,27 +32,15 @@ def kept_light(folder: Path) -> tuple[Yardstick, ...]:
         raise
     except (ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise StoreError(
-            f"{path} holds no yardsticks of this version: {error!r}; remove it and run the fused step again."
+            f"{path} has no reference rates of this version: {error!r}; remove it, run the fused step again."
         ) from error
 
 
-def _from_json(found: Any) -> tuple[Yardstick, ...]:
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"schema {found['schema']}, not {SCHEMA}")
-    return tuple(map(_yardstick, found["yardsticks"]))
-
-
-def _yardstick(found: Mapping[str, Any]) -> Yardstick:
-    yardstick = Yardstick(
-        device=str(found["device"]),
-        workload=str(found["workload"]),
-        image_size=int(found["image_size"]),
-        precision=str(found["precision"]),
-        rate=float(found["rate"]),
-        batch=int(found["batch"]),
-        version=str(found["version"]),
-        taken=str(found["taken"]),
-    )
-    if not 0 < yardstick.rate < inf:
-        raise ValueError(f"a rate of {yardstick.rate}")
-    return yardstick
+def _from_json(plain: Any) -> tuple[ReferenceRate, ...]:
+    if plain["schema"] != SCHEMA:
+        raise ValueError(f"schema {plain['schema']}, not {SCHEMA}")
+    rates = tuple(decode(ReferenceRate, each) for each in plain["yardsticks"])
+    for reference in rates:
+        if not 0 < reference.rate < inf:
+            raise ValueError(f"a rate of {reference.rate}")
+    return rates

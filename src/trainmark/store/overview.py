@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trainmark.measure.figure import Finish
-from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, all_runs
 from trainmark.store.trial import TrialRecord
+from trainmark.workloads import registry
 
 
 def overview(runs: Path) -> list[dict[str, Any]]:
-    """One row a run, oldest first; a run with an unreadable trial is named `damaged`, not left out."""
-    return [run_row(run) for run in all_runs(runs)]
+    """One row a run, oldest first; one with a file that cannot be read is `damaged`, not left out."""
+    return [run_row(run, run.records()) for run in all_runs(runs)]
 
 
-def run_row(run: RunFolder) -> dict[str, Any]:
+def run_row(run: RunFolder, records: Sequence[TrialRecord]) -> dict[str, Any]:
     info = run.info
-    try:
-        outcomes = Counter(record.outcome for record in run.records())
-        status = "finished" if sum(outcomes.values()) >= info.least else "partial"
-    except StoreError:
-        outcomes, status = Counter(), "damaged"
+    outcomes = Counter(record.outcome for record in records)
+    status = "finished" if sum(outcomes.values()) >= info.least else "partial"
+    if run.damaged:
+        status = "damaged"
     return {
         "name": info.name,
         "path": str(run.path),
@@ -46,15 +45,16 @@ FINISH = (
     "time2train",
     "airank_seconds",
     "epochs_to_target",
-    "best_top1",
-    "best_top5",
     "train_rate",
     "whole_rate",
 )
 
 
 def _finish_row(finish: Finish | None) -> dict[str, Any]:
-    return {name: getattr(finish, name, None) for name in FINISH}
+    """With the best of each metric that some workload declares, or this training itself."""
+    scores = dict(finish.best) if finish else {}
+    best = {f"best_{name}": scores.get(name) for name in dict.fromkeys((*registry.metrics(), *scores))}
+    return {**{name: getattr(finish, name, None) for name in FINISH}, **best}
 
 
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "outcome": record.outcome,
         "detail": record.detail,
         "node": record.node,
-        **asdict(record.key),
+        **record.key.values(),
         "throughput": figure.throughput if figure else None,
         "low": figure.interval.low if figure and figure.interval else None,
         "high": figure.interval.high if figure and figure.interval else None,

@@ -6,17 +6,33 @@ import contextlib
 import fcntl
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from trainmark.store.files import StoreError, read_json, write_json, write_text
-from trainmark.store.trial import TrialFolder, TrialRecord, finished_trials, read_trial
+from trainmark.regular_file import read_regular
+from trainmark.secret import scrub
+from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
+from trainmark.store.trial import LATEST_TIME, TrialFolder, TrialRecord
+from trainmark.store.trials import read_trials
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
 CLUSTER, NODES = "cluster.json", "nodes.json"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
+LARGEST_SUITE_BYTES = 16 << 20
+# What comes of using a file that somebody changed.
+NOT_AS_WRITTEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,76 +52,120 @@ class RunInfo:
 
 
 class RunFolder:
+    """What cannot be read of a run is set aside in `damaged`, by file; the rest of it is used."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.trials = path / "trials"
         self.code = path / "code"
+        self.damaged: dict[str, Damage] = {}
 
     @classmethod
     def create(cls, path: Path, info: RunInfo, suite: str) -> RunFolder:
         """The info is written last: a folder without it was never a run."""
-        run = cls(path)
         try:
+            # Whose mkdir succeeds has the folder for itself; nobody else's is ever removed.
             path.mkdir(parents=True)
+        except FileExistsError as error:
+            raise StoreError(
+                f"{path} exists; add --resume to go on with it, or choose another --name."
+            ) from error
+        except OSError as error:
+            raise _unwritable(path, error) from error
+        try:
             write_text(path / SUITE, suite)
             write_json(path / RUN, asdict(info))
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)
-            raise StoreError(f"{path} cannot be written: {error.strerror}; choose another --runs.") from error
-        return run
+            raise _unwritable(path, error) from error
+        return cls(path)
 
     @property
     def info(self) -> RunInfo:
-        found = read_json(self.path / RUN)
-        try:
-            found["skipped"] = tuple((case, reason) for case, reason in found["skipped"])
-            return RunInfo(**found)
-        except (KeyError, TypeError, ValueError) as error:
-            raise StoreError(f"{self.path / RUN} is not a run of this version: {error}.") from error
+        """Where the file is damaged, what else the folder tells of the run."""
+        made = RunInfo(self.path.name, "", "", self._modified(), "", "", 0, 0, ())
+        return self.or_damaged(RUN, self._info, made)
+
+    def _info(self) -> RunInfo:
+        path = self.path / RUN
+        info = decoded(RunInfo, read_object(path), path)
+        if not 0 <= info.created < LATEST_TIME:
+            raise StoreError(f"{path} is damaged: {info.created:g} is no time.")
+        return info
+
+    def require_whole(self) -> None:
+        """StoreError where the run cannot be gone on with for want of what was asked for."""
+        self._info()
+        if SUITE in self.damaged or not self.suite.strip():
+            raise StoreError(
+                f"{self.path / SUITE} cannot be read; without it the run cannot be gone on with."
+            )
 
     @property
     def suite(self) -> str:
-        try:
-            return (self.path / SUITE).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self.path / SUITE} cannot be read: {error}.") from error
+        return self.or_damaged(SUITE, self._suite, "")
+
+    def _suite(self) -> str:
+        return read_regular(self.path / SUITE, LARGEST_SUITE_BYTES).decode("utf-8")
 
     @property
-    def environment(self) -> Any:
-        return read_json(self.path / ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
+    def environment(self) -> dict[str, Any]:
+        return self._object(ENVIRONMENT)
 
     def keep_environment(self, environment: Any) -> None:
-        write_json(self.path / ENVIRONMENT, environment)
+        write_json(self.path / ENVIRONMENT, scrub(environment))
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:
         """What each framework said of itself before the first trial, by case."""
-        return read_json(self.path / FACTS) if (self.path / FACTS).exists() else {}
+        return self._object(FACTS)
 
     def keep_facts(self, facts: Mapping[str, Mapping[str, Any]]) -> None:
         """Beside those of cases that a resumed run no longer holds."""
-        write_json(self.path / FACTS, {**self.facts, **facts})
+        write_json(self.path / FACTS, {**self.facts, **scrub(facts)})
 
     @property
     def cluster(self) -> dict[str, Any] | None:
-        """Where it was run, as it was asked for; None for this machine."""
-        return read_json(self.path / CLUSTER) if (self.path / CLUSTER).exists() else None
+        """Where it was run, as it was asked for; None for this machine, StoreError where it is damaged."""
+        return read_object(self.path / CLUSTER) if (self.path / CLUSTER).exists() else None
 
     @property
     def nodes(self) -> dict[str, Any]:
         """What each node said of itself before the first trial."""
-        return read_json(self.path / NODES) if (self.path / NODES).exists() else {}
+        return self._object(NODES)
 
     def keep_cluster(self, cluster: Mapping[str, Any], nodes: Mapping[str, Any]) -> None:
         write_json(self.path / CLUSTER, cluster)
-        write_json(self.path / NODES, nodes)
+        write_json(self.path / NODES, scrub(nodes))
+
+    def _object(self, name: str) -> dict[str, Any]:
+        if not (self.path / name).exists():
+            return {}
+        return self.or_damaged(name, lambda: read_object(self.path / name), {})
+
+    def or_damaged(self, name: str, read: Callable[[], T], otherwise: T) -> T:
+        """Return what `read` makes of a file; `otherwise`, and a note of it, where we did not write it so."""
+        try:
+            return read()
+        except NOT_AS_WRITTEN as error:
+            reason = str(error).removeprefix(f"{self.path / name} ").removeprefix("is damaged: ").rstrip(".")
+            if not isinstance(error, (StoreError, OSError)):
+                reason = f"it is not as this version writes it: {error!r}"
+            self.damaged[name] = Damage(name, reason)
+            return otherwise
+
+    def _modified(self) -> float:
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def trial(self, case: str, repeat: int) -> TrialFolder:
         return TrialFolder(self.trials / case, repeat)
 
-    def records(self) -> Iterator[TrialRecord]:
-        for folder in finished_trials(self.trials):
-            yield read_trial(folder)
+    def records(self) -> list[TrialRecord]:
+        """Those that can be read, or made again from their events; the others are in `damaged`."""
+        return read_trials(self.path, self.trials, self.damaged)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -134,10 +194,11 @@ def find_run(name: str, runs: Path) -> RunFolder:
 
 
 def all_runs(runs: Path) -> list[RunFolder]:
-    """Oldest first; folders that hold no readable run are passed over."""
-    dated = []
-    for path in sorted(runs.iterdir()) if runs.is_dir() else []:
-        if (path / RUN).is_file():
-            with contextlib.suppress(StoreError):
-                dated.append((RunFolder(path).info.created, path))
-    return [RunFolder(path) for _, path in sorted(dated)]
+    """Oldest first; one whose info is damaged has the time of its folder."""
+    folders = sorted(runs.iterdir()) if runs.is_dir() else []
+    found = [RunFolder(path) for path in folders if (path / RUN).is_file()]
+    return sorted(found, key=lambda run: (run.info.created, run.path))
+
+
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path} cannot be written: {error.strerror}; choose another --runs.")

@@ -7,22 +7,30 @@ has a plain number is finished. What was cut short or retried stays beside it un
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from trainmark import typed_json
+from trainmark.events.upgrade import upgraded_finish
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.serial import figure_from_dict, figure_to_dict
-from trainmark.store.files import StoreError, read_json, write_json
+from trainmark.secret import scrub
+from trainmark.store.files import StoreError, decoded, read_object, write_json
 
 SPEC, FIGURE, ENVIRONMENT = "trial.json", "figure.json", "environment.json"
-SAMPLES = "samples.jsonl"
+EVENTS, SAMPLES = "events", "samples.jsonl"
+LATEST_TIME = 1e11
 
 
 @dataclass(frozen=True)
 class TrialSpec:
-    """What was asked for, written before anything starts."""
+    """What was asked for, written before anything starts.
+
+    With `key`, `started` and `fingerprint` (of the environment) the trial's record can be made again from its
+    events; trials of version 0.1.0 have none of them.
+    """
 
     case: str
     repeat: int
@@ -30,6 +38,9 @@ class TrialSpec:
     environment: dict[str, str]
     steps: int
     warmup_steps: int
+    key: Key | None = None
+    started: float | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,13 @@ class TrialFolder:
         return self.part
 
     def describe(self, spec: TrialSpec, environment: Any) -> None:
-        write_json(self.part / SPEC, asdict(spec))
-        write_json(self.part / ENVIRONMENT, environment)
+        write_json(self.part / SPEC, typed_json.encode(spec))
+        write_json(self.part / ENVIRONMENT, scrub(environment))
 
     def finish(self, record: TrialRecord) -> None:
-        write_json(self.part / FIGURE, _record_to_dict(record))
+        plain = typed_json.encode(record)
+        del plain["spec"]
+        write_json(self.part / FIGURE, plain)
         self.part.rename(self.done)
 
     def set_aside(self, folder: Path, reason: str) -> None:
@@ -78,43 +91,47 @@ class TrialFolder:
         folder.rename(aside)
 
 
-def read_trial(folder: Path) -> TrialRecord:
-    again = "move its folder away, and `trainmark run --resume` measures it again."
-    try:
-        spec = TrialSpec(**read_json(folder / SPEC))
-        found = read_json(folder / FIGURE)
-        figure = found.pop("figure")
-        return TrialRecord(
-            spec=spec,
-            key=Key(**found.pop("key")),
-            retries=tuple(found.pop("retries")),
-            figure=None if figure is None else figure_from_dict(figure),
-            **found,
-        )
-    except StoreError as error:
-        raise StoreError(f"{str(error).removesuffix('.')}; {again}") from error
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise StoreError(f"{folder} does not hold a trial of this version ({error}); {again}") from error
+def read_spec(folder: Path) -> TrialSpec:
+    path = folder / SPEC
+    plain = read_object(path)
+    spec = decoded(TrialSpec, plain, path)
+    # The names lead to folders: they must not lead anywhere else.
+    if (spec.case, spec.repeat) != (folder.parent.name, int(folder.name)):
+        raise StoreError(f"{path} is damaged: it is of the trial {spec.case}/{spec.repeat:02d}.")
+    return spec
+
+
+def read_record(folder: Path, spec: TrialSpec) -> TrialRecord:
+    path = folder / FIGURE
+    record = decoded(TrialRecord, _upgraded(read_object(path)), path, spec=spec)
+    figure = record.figure
+    if figure is not None and not 0 < figure.throughput < inf:
+        raise StoreError(f"{path} is damaged: a throughput of {figure.throughput} cannot be.")
+    if figure is not None and not 0 <= figure.window.first < figure.window.stop:
+        raise StoreError(f"{path} is damaged: its window is empty.")
+    if (record.outcome == "ok") != (figure is not None):
+        raise StoreError(f"{path} is damaged: {record.outcome!r:.40} as its outcome and its figure disagree.")
+    if not (0 <= record.started < LATEST_TIME and 0 <= record.seconds < LATEST_TIME):
+        raise StoreError(f"{path} is damaged: {record.started:g} and {record.seconds:g} are no times.")
+    return record
+
+
+def _upgraded(plain: dict[str, Any]) -> dict[str, Any]:
+    """A training that version 0.1.0 measured has its samples and metrics under other names."""
+    figure = plain.get("figure")
+    finish = figure.get("finish") if isinstance(figure, dict) else None
+    if not isinstance(figure, dict) or not isinstance(finish, dict):
+        return plain
+    return {**plain, "figure": {**figure, "finish": upgraded_finish(finish)}}
 
 
 def finished_trials(trials: Path) -> Iterator[Path]:
     """Finished trial folders in the order of case and repeat."""
     for case in sorted(trials.iterdir()) if trials.is_dir() else []:
         if case.is_dir():
-            done = [folder for folder in case.iterdir() if folder.name.isdecimal()]
+            done = [folder for folder in case.iterdir() if is_finished(folder)]
             yield from sorted(done, key=lambda folder: int(folder.name))
 
 
-def _record_to_dict(record: TrialRecord) -> dict[str, Any]:
-    return {
-        "outcome": record.outcome,
-        "detail": record.detail,
-        "rank": record.rank,
-        "node": record.node,
-        "retries": list(record.retries),
-        "started": record.started,
-        "seconds": record.seconds,
-        "environment": record.environment,
-        "key": asdict(record.key),
-        "figure": None if record.figure is None else figure_to_dict(record.figure),
-    }
+def is_finished(folder: Path) -> bool:
+    return folder.name.isascii() and folder.name.isdecimal() and len(folder.name) < 10

@@ -8,18 +8,24 @@ from itertools import product
 
 from trainmark.suite.model import ANY, AUTO, Case
 from trainmark.suite.topology import ONE_DEVICE
+from trainmark.workloads.declaration import Workload
 
-# The faster one first, as a rule: tensor cores read channels last, CPU libraries block channels themselves.
-PREFERRED = {"cuda": ("NHWC", "NCHW"), "cpu": ("NCHW", "NHWC")}
+# Tensor cores read channels last; CPU libraries block channels themselves.
+FASTEST_LAYOUT = {"cuda": "NHWC"}
 
 # Where a compiler and a captured step were seen to be faster, by framework and device.
 COMPILED = CAPTURED = frozenset({("pytorch", "cuda")})
 
 
+def preferred_layouts(workload: Workload, device: str) -> tuple[str, ...]:
+    """Return the layouts of a workload, the faster one first, as a rule."""
+    return tuple(sorted(workload.layouts, key=lambda layout: layout != FASTEST_LAYOUT.get(device)))
+
+
 def choices(case: Case) -> tuple[Case, ...]:
     """The case as it may run: as it says, and where it leaves something open, the fastest first."""
     here, stock = (case.framework, case.device), case.engine == "stock"
-    layouts = PREFERRED[case.device] if case.layout == ANY else (case.layout,)
+    layouts = preferred_layouts(case.family.workload, case.device) if case.layout == ANY else (case.layout,)
     compiled = _tried(case.compile, here in COMPILED and stock)
     captured = _tried(case.cuda_graph, here in CAPTURED)
     return tuple(

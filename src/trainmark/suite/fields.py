@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ANY, AUTO, STANDARD_RECIPE, Command, Container, Repeats
+from trainmark.suite.model import ANY, AUTO, Command, Container, Repeats
 from trainmark.suite.topology import Topology, parse_topology
+from trainmark.workloads import registry
+from trainmark.workloads.declaration import Axis, Workload
 
 POWERS_OF_TWO = "powers-of-two"
-IMAGES = "images"
+SYNTHETIC = ("synthetic", "synthetic-host")
 ALL = "all"
 REDUCE_OVERHEAD = "reduce-overhead"  # a mode of PyTorch's compiler
 
@@ -103,42 +106,64 @@ def container(value: Any) -> Container:
     return Container(**read)
 
 
-CASE_FIELDS: dict[str, Field] = {
-    "workload": Field(workload, "resnet50"),
-    "framework": Field(values.text, "pytorch", axis=True),
-    "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
-    "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
-    "layout": Field(values.one_of("NCHW", "NHWC", ANY), ANY, axis=True, ours=True),
-    "engine": Field(values.one_of("stock", "fused"), "stock", axis=True),
-    "compile": Field(values.flag_or(AUTO, REDUCE_OVERHEAD), AUTO, axis=True, ours=True),
-    "cuda_graph": Field(values.flag_or(AUTO), AUTO, axis=True, ours=True),
-    "data": Field(values.one_of("synthetic", "synthetic-host", IMAGES), None, axis=True),
-    "dataset": Field(values.text, None),
-    "loader": Field(values.one_of("host", "own", "dali-cpu", "dali-gpu"), "host", axis=True),
-    "workers": Field(values.count, None),
-    "on_bad": Field(values.one_of("stop", "skip"), "stop"),
-    "recipe": Field(values.text, STANDARD_RECIPE, axis=True, ours=True),
-    "epochs": Field(values.count, None),
-    "until": Field(section(top1=values.share, top5=values.share), {}),
-    "checkpoint": Field(section(steps=values.count_or_none, keep=values.count, folder=values.text), {}),
-    "image_size": Field(values.count, 224, axis=True, ours=True),
-    "batch_per_device": Field(values.count, 32, axis=True),
-    "topology": Field(topology, Topology(1, 1), axis=True),
-    "device": Field(values.one_of("auto", "cuda", "cpu"), "auto"),
-    "when": Field(values.one_of("cuda", "cpu"), None),
-    "threads": Field(values.count, None),
-    "python": Field(values.text, None),
-    "container": Field(container, None),
-    "environment": Field(values.string_map, {}),
-    "repeats": Field(repeats, Repeats()),
-    "warmup": Field(section(steps=values.count_or_none), {"steps": 20}),
-    "measure": Field(section(steps=values.count), {"steps": 100}),
-    "limits": Field(section(trial=values.duration, silence=values.duration), {}),
-    "retries": Field(values.count_or_none, 1),
-}
 SUITE_FIELDS: dict[str, Field] = {
     "name": Field(values.name, None),
     "about": Field(values.text, ""),
     "seed": Field(values.count_or_none, 0),
     "cases": Field(lambda value: value, None),
 }
+
+
+def case_fields(workloads: Sequence[Workload]) -> dict[str, Field]:
+    """Return every key that a case of these workloads may hold; the first of them gives the defaults."""
+    first = workloads[0]
+    axes = {axis.name: axis for workload in workloads for axis in workload.axes}
+    metrics = {metric.name: metric for workload in workloads for metric in workload.metrics}
+    layouts = (*_all(workload.layouts for workload in workloads), ANY)
+    datasets = _all(workload.datasets for workload in workloads)
+    loaders = _all(workload.loaders for workload in workloads)
+    engines = _all(workload.engines for workload in workloads)
+    until = section(**{name: values.share if each.share else values.number for name, each in metrics.items()})
+    return {
+        "workload": Field(workload, registry.DEFAULT),
+        "framework": Field(values.text, "pytorch", axis=True),
+        "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
+        "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
+        "layout": Field(values.one_of(*layouts), ANY if first.layouts else None, axis=True, ours=True),
+        "engine": Field(values.one_of(*engines), "stock", axis=True),
+        "compile": Field(values.flag_or(AUTO, REDUCE_OVERHEAD), AUTO, axis=True, ours=True),
+        "cuda_graph": Field(values.flag_or(AUTO), AUTO, axis=True, ours=True),
+        "data": Field(values.one_of(*SYNTHETIC, *datasets), None, axis=True),
+        "dataset": Field(values.text, None),
+        "loader": Field(values.one_of(*loaders), first.loaders[0], axis=True),
+        "workers": Field(values.count, None),
+        "on_bad": Field(values.one_of("stop", "skip"), "stop"),
+        "recipe": Field(values.text, first.standard_recipe, axis=True, ours=True),
+        "epochs": Field(values.count, None),
+        "until": Field(until, {}),
+        "checkpoint": Field(section(steps=values.count_or_none, keep=values.count, folder=values.text), {}),
+        **{name: Field(_axis(axis), axis.default, axis=True, ours=True) for name, axis in axes.items()},
+        "batch_per_device": Field(values.count, 32, axis=True),
+        "topology": Field(topology, Topology(1, 1), axis=True),
+        "device": Field(values.one_of("auto", "cuda", "cpu"), "auto"),
+        "when": Field(values.one_of("cuda", "cpu"), None),
+        "threads": Field(values.count, None),
+        "python": Field(values.text, None),
+        "container": Field(container, None),
+        "environment": Field(values.string_map, {}),
+        "repeats": Field(repeats, Repeats()),
+        "warmup": Field(section(steps=values.count_or_none), {"steps": 20}),
+        "measure": Field(section(steps=values.count), {"steps": 100}),
+        "limits": Field(section(trial=values.duration, silence=values.duration), {}),
+        "retries": Field(values.count_or_none, 1),
+    }
+
+
+def _all(choices: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(choices)))
+
+
+def _axis(axis: Axis) -> Callable[[Any], Any]:
+    if axis.choices:
+        return values.one_of(*axis.choices)
+    return values.count if isinstance(axis.default, int) else values.text

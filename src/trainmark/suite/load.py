@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from trainmark import yaml_source
-from trainmark.errors import nearest
-from trainmark.suite import workloads
+from trainmark.errors import UserError, nearest
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.fields import ALL, CASE_FIELDS, IMAGES, POWERS_OF_TWO, SUITE_FIELDS
-from trainmark.suite.model import ANY, AUTO, Case, Command, Course, Rules, Suite
+from trainmark.suite.fields import ALL, POWERS_OF_TWO, SUITE_FIELDS, SYNTHETIC, Field, case_fields
+from trainmark.suite.model import ANY, AUTO, Case, Rules, Suite, TrainingPlan
 from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
 from trainmark.suite.values import NAME
-from trainmark.yaml_source import Source
+from trainmark.workloads import registry
+from trainmark.workloads.declaration import Workload
+from trainmark.workloads.registry import Family
+from trainmark.yaml_source import YamlDocument
 
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
@@ -38,6 +40,8 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
+    if path.exists() and not path.is_dir():
+        raise SuiteError(f"{name} is no regular file; a suite is a YAML file.")
     if path.suffix in (".yaml", ".yml") or "/" in name:
         raise SuiteError(f"there is no suite file {name}; built in are {', '.join(built_in_names())}.")
     raise SuiteError(f"there is no suite '{name}'{nearest(name, built_in_names())}")
@@ -45,24 +49,20 @@ def find(name: str) -> Path:
 
 def load(name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
     path = find(name)
-    suite = parse(read_text(path), path.name, overrides, here)
-    return placed(suite, None if path.parent == BUILT_IN else str(path.resolve().parent))
+    folder = None if path.parent == BUILT_IN else str(path.resolve().parent)
+    return parse(read_text(path), path.name, overrides, here, folder)
 
 
-def placed(suite: Suite, folder: str | None) -> Suite:
-    """With the folder that its relative paths count from; a built-in one has none."""
-    origin = Path(folder or Path.cwd())
+def _placed(case: Case, origin: Path) -> Case:
+    """Resolve the relative paths of a case."""
 
     def at(path: str | None) -> str | None:
         return path and str(origin / Path(path).expanduser())
 
-    def with_paths(case: Case) -> Case:
-        own_recipe = case.recipe is not None and case.recipe.endswith(".json")
-        course = case.course and replace(case.course, checkpoint_folder=at(case.course.checkpoint_folder))
-        recipe = at(case.recipe) if own_recipe else case.recipe
-        return replace(case, dataset=at(case.dataset), recipe=recipe, course=course)
-
-    return replace(suite, folder=folder, cases=tuple(map(with_paths, suite.cases)))
+    own_recipe = case.recipe is not None and case.recipe.endswith(".json")
+    course = case.course and replace(case.course, checkpoint_folder=at(case.course.checkpoint_folder))
+    recipe = at(case.recipe) if own_recipe else case.recipe
+    return replace(case, dataset=at(case.dataset), recipe=recipe, course=course)
 
 
 def read_text(path: Path) -> str:
@@ -72,8 +72,14 @@ def read_text(path: Path) -> str:
         raise SuiteError(str(error)) from error
 
 
-def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
-    """`here` is what `topology: powers-of-two` counts up to."""
+def parse(
+    text: str,
+    name: str,
+    overrides: Sequence[str] = (),
+    here: Topology = ONE_DEVICE,
+    folder: str | None = None,
+) -> Suite:
+    """`here` is what `topology: powers-of-two` counts up to, `folder` what relative paths count from."""
     origin = _source(text, name)
     if not isinstance(origin.data, dict):
         raise SuiteError(
@@ -85,16 +91,14 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = 
         raise SuiteError(f"{origin.at(('cases',))}: 'cases' takes a list of mappings, one a case.")
     for override in overrides:
         apply(override, origin)
-    _refuse_unknown(given, {**CASE_FIELDS, **SUITE_FIELDS}, origin)
-    title = _read("name", given.get("name", Path(name).stem), origin.at(("name",)))
-    about = _read("about", given["about"], origin.at(("about",))) if "about" in given else ""
-    defaults = {key: value for key, value in given.items() if key in CASE_FIELDS}
+    home = Path(folder or Path.cwd())
+    templates = [_template(own, index, origin, home) for index, own in enumerate(listed)]
+    known = {key: field for template in templates for key, field in template.fields.items()}
+    _refuse_unknown(given, {**known, **SUITE_FIELDS}, origin)
+    title = _read(SUITE_FIELDS, "name", given.get("name", Path(name).stem), origin.at(("name",)))
+    about = _read(SUITE_FIELDS, "about", given["about"], origin.at(("about",))) if "about" in given else ""
     cases: dict[tuple[str, ...], Case] = {}
-    expanded = (
-        (index, case)
-        for index, own in enumerate(listed)
-        for case in _cases_of(own, index, defaults, origin, here)
-    )
+    expanded = ((index, case) for index, template in enumerate(templates) for case in template.cases(here))
     for count, (index, case) in enumerate(expanded, 1):
         if count > MOST_CASES:
             raise SuiteError(f"{name}: more than {MOST_CASES} cases; narrow the lists.")
@@ -104,13 +108,14 @@ def parse(text: str, name: str, overrides: Sequence[str] = (), here: Topology = 
     return Suite(
         name=title,
         about=" ".join(about.split()),
-        cases=tuple(cases.values()),
-        seed=_read("seed", given.get("seed", 0), origin.at(("seed",))),
+        cases=tuple(_placed(case, home) for case in cases.values()),
+        seed=_read(SUITE_FIELDS, "seed", given.get("seed", 0), origin.at(("seed",))),
         text=yaml.safe_dump(given, sort_keys=False, allow_unicode=True),
+        folder=folder,
     )
 
 
-def apply(override: str, origin: Source) -> None:
+def apply(override: str, origin: YamlDocument) -> None:
     """`measure.steps=50` or `precision=fp32,amp`, over the suite's value and every case's own."""
     path, equals, written = override.partition("=")
     key, _, inner = path.strip().partition(".")
@@ -118,16 +123,18 @@ def apply(override: str, origin: Source) -> None:
         raise SuiteError(
             f"'{override}' is not an override; write KEY=VALUE, as in --set batch_per_device=64."
         )
-    if key not in CASE_FIELDS and key not in ("name", "about", "seed"):
-        raise SuiteError(f"--set {override}: unknown key '{key}'{nearest(key, CASE_FIELDS)}")
+    usual = case_fields([registry.find(registry.DEFAULT).workload])
+    if key == "cases":
+        raise SuiteError(f"--set {override}: unknown key '{key}'{nearest(key, usual)}")
     place = f"--set {override}"
     value = _source(written or "''", place).data
-    if key in CASE_FIELDS and CASE_FIELDS[key].axis and isinstance(value, str) and "," in value:
+    is_axis = key not in SUITE_FIELDS and (key not in usual or usual[key].axis)
+    if is_axis and isinstance(value, str) and "," in value:
         value = [_source(part or "''", place).data for part in value.split(",")]
     holders: dict[yaml_source.Path, dict[str, Any]] = {(): origin.data}
     for index, case in enumerate(origin.data.get("cases", ())):
         # A suite's name is not its cases'.
-        if key in CASE_FIELDS and isinstance(case, dict) and key in case:
+        if key not in SUITE_FIELDS and isinstance(case, dict) and key in case:
             holders["cases", index] = case
     for where, holder in holders.items():
         origin.places[(*where, key)] = place
@@ -138,78 +145,109 @@ def apply(override: str, origin: Source) -> None:
             holder[key] = value
 
 
-def _cases_of(
-    given: Any, index: int, defaults: Mapping[str, Any], origin: Source, here: Topology
-) -> Iterator[Case]:
+@dataclass(frozen=True)
+class _Template:
+    """A case as it is written, before its lists become the matrix; `family` is None for a user's program."""
+
+    given: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+    family: Family | None
+    fields: Mapping[str, Field]
+    at: Callable[[str], str]
+
+    def cases(self, here: Topology) -> Iterator[Case]:
+        given, at = self.given, self.at
+        label = _read(SUITE_FIELDS, "name", given["name"], at("name")) if "name" in given else None
+        single: dict[str, Any] = {"label": label}
+        axes: dict[str, list[Any]] = {}
+        for key, field in self.fields.items():
+            value = given.get(key, self.defaults.get(key))
+            if value is None:
+                single[key] = None if self.family is None and field.ours else field.default
+            elif field.axis and isinstance(value, list):
+                if not value:
+                    raise SuiteError(f"{at(key)}: '{key}' is an empty list; give at least one value.")
+                axes[key] = [_read(self.fields, key, item, at(key)) for item in value]
+            else:
+                single[key] = _read(self.fields, key, value, at(key))
+        for key in ("framework", "topology"):
+            if key in single:
+                axes[key] = [single.pop(key)]
+        axes["framework"] = self._frameworks(axes["framework"])
+        spread = [powers_of_two(here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
+        axes["topology"] = list(itertools.chain.from_iterable(spread))
+        for chosen in itertools.product(*axes.values()):
+            yield _case({**single, **dict(zip(axes, chosen, strict=True))}, self.family, at)
+
+    def _frameworks(self, named: Sequence[str]) -> list[str]:
+        """`all` is every one that the workload has, installed or not: what is not is skipped with a word."""
+        if self.family is None:
+            return list(named)
+        spread = (self.family.frameworks if name == ALL else (name,) for name in named)
+        return list(dict.fromkeys(itertools.chain.from_iterable(spread)))
+
+
+def _template(given: Any, index: int, origin: YamlDocument, home: Path) -> _Template:
     place: yaml_source.Path = ("cases", index)
     if not isinstance(given, dict):
         raise SuiteError(f"{origin.at(place)}: a case is a mapping such as {{precision: amp}}.")
-    called = f"'{given['name']}'" if "name" in given else index + 1
-    known = {**CASE_FIELDS, "name": SUITE_FIELDS["name"]}
-    _refuse_unknown(given, known, origin, place, f" in case {called}")
 
     def at(key: str) -> str:
         return origin.at((*place, key) if key in given else (key,))
 
-    users_own = isinstance(given.get("workload", defaults.get("workload")), dict)
-    single: dict[str, Any] = {"label": _read("name", given["name"], at("name")) if "name" in given else None}
-    axes: dict[str, list[Any]] = {}
-    for key, field in CASE_FIELDS.items():
-        value = given.get(key, defaults.get(key))
-        if value is None:
-            single[key] = None if users_own and field.ours else field.default
-        elif field.axis and isinstance(value, list):
-            if not value:
-                raise SuiteError(f"{at(key)}: '{key}' is an empty list; give at least one value.")
-            axes[key] = [_read(key, item, at(key)) for item in value]
-        else:
-            single[key] = _read(key, value, at(key))
-    for key in ("framework", "topology"):
-        if key in single:
-            axes[key] = [single.pop(key)]
-    axes["framework"] = _frameworks(axes["framework"], single["workload"])
-    spread = [powers_of_two(here) if item == POWERS_OF_TWO else [item] for item in axes["topology"]]
-    axes["topology"] = list(itertools.chain.from_iterable(spread))
-    for chosen in itertools.product(*axes.values()):
-        yield _case({**single, **dict(zip(axes, chosen, strict=True))}, at)
+    defaults = {key: value for key, value in origin.data.items() if key not in SUITE_FIELDS}
+    named = given.get("workload", defaults.get("workload", registry.DEFAULT))
+    users_own = isinstance(named, dict)
+    family = None if users_own else _family(named, home, at)
+    workloads = (
+        [each.workload for each in registry.families().values()] if family is None else [family.workload]
+    )
+    fields = case_fields(workloads)
+    called = f"'{given['name']}'" if "name" in given else index + 1
+    _refuse_unknown(given, {**fields, "name": SUITE_FIELDS["name"]}, origin, place, f" in case {called}")
+    return _Template(given, defaults, family, fields, at)
 
 
-def _frameworks(named: Sequence[str], workload: str | Command) -> list[str]:
-    """`all` is every one that the workload has, installed or not: what is not is skipped with a word."""
-    if isinstance(workload, Command) or workload not in workloads.built_in():
-        return list(named)
-    spread = (workloads.frameworks(workload) if name == ALL else (name,) for name in named)
-    return list(dict.fromkeys(itertools.chain.from_iterable(spread)))
+def _family(named: Any, home: Path, at: Callable[[str], str]) -> Family:
+    try:
+        # What is no text is refused where the field is read.
+        is_text = isinstance(named, str) and named.strip()
+        return registry.find(_located(named, home) if is_text else registry.DEFAULT)
+    except UserError as error:
+        raise SuiteError(f"{at('workload')}: {error}") from error
 
 
-def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
+def _located(workload: str, home: Path) -> str:
+    """The name of a family, or the path of its folder in full."""
+    return str(home / workload) if registry.is_path(workload) and workload[0] != "~" else workload
+
+
+def _case(read: Mapping[str, Any], family: Family | None, at: Callable[[str], str]) -> Case:
     workload, framework = read["workload"], read["framework"]
-    if isinstance(workload, Command):
+    if family is None:
         framework = None
         if read["container"]:
             raise SuiteError(f"{at('container')}: a command starts its own container; leave this out.")
         for key, words in SAID_OF_COMMANDS.items():
             if read[key] in (ANY, AUTO):
                 raise SuiteError(f"{at(key)}: a command cannot be asked for its {key}; say {words}.")
-    elif workload not in workloads.built_in():
-        known = nearest(workload, workloads.built_in())
-        raise SuiteError(f"{at('workload')}: there is no workload '{workload}'{known}")
-    elif framework not in workloads.frameworks(workload):
-        known = nearest(framework, workloads.frameworks(workload))
-        raise SuiteError(f"{at('framework')}: {workload} has no framework '{framework}'{known}")
+    elif framework not in family.frameworks:
+        known = nearest(framework, family.frameworks)
+        raise SuiteError(f"{at('framework')}: {family.workload.name} has no framework '{framework}'{known}")
     limits = read["limits"]
     topology: Topology = read["topology"]
     course = _course(read, at)
-    if read["data"] is None and not isinstance(workload, Command):
-        read = {**read, "data": IMAGES if read["dataset"] else "synthetic"}
-    of_images = read["data"] == IMAGES and not isinstance(workload, Command)
-    if course and not of_images:
-        raise SuiteError(
-            f"{at('until' if course.until else 'epochs')}: epochs and finish lines are for built-in "
-            "workloads with data: images."
-        )
+    declared = family.workload if family else None
+    if read["data"] is None and declared is not None:
+        read = {**read, "data": (*declared.datasets, SYNTHETIC[0])[0] if read["dataset"] else SYNTHETIC[0]}
+    stored = declared is not None and read["data"] in declared.datasets
+    if course and not stored and not (declared and declared.learnable):
+        key = "until" if course.until else "epochs"
+        raise SuiteError(f"{at(key)}: {_cannot_train_by_epochs(declared)}")
+    known_axes = registry.axes() if declared is None else {axis.name: axis for axis in declared.axes}
+    standard = declared.standard_recipe if declared else None
     return Case(
-        workload=workload,
+        workload=workload if family is None else family.key,
         framework=framework,
         precision=read["precision"],
         loss_scale=read["loss_scale"] if read["precision"] == "amp" else None,
@@ -218,7 +256,7 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         compile=read["compile"],
         cuda_graph=read["cuda_graph"],
         data=read["data"],
-        image_size=read["image_size"],
+        axes=tuple((name, read[name]) for name in known_axes if read[name] is not None),
         batch_per_device=read["batch_per_device"],
         topology=topology,
         device=read["device"],
@@ -228,11 +266,11 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
         python=read["python"],
         container=read["container"],
         environment=tuple(sorted(read["environment"].items())),
-        dataset=read["dataset"] if of_images else None,
-        loader=read["loader"] if of_images else None,
-        workers=read["workers"] if of_images else None,
-        on_bad=read["on_bad"] if of_images else None,
-        recipe=read["recipe"],
+        dataset=read["dataset"] if stored else None,
+        loader=read["loader"] if stored else None,
+        workers=read["workers"] if stored else None,
+        on_bad=read["on_bad"] if stored else None,
+        recipe=None if read["recipe"] == standard else read["recipe"],
         course=course,
         rules=Rules(
             repeats=read["repeats"],
@@ -245,25 +283,33 @@ def _case(read: Mapping[str, Any], at: Callable[[str], str]) -> Case:
     )
 
 
-def _course(read: Mapping[str, Any], at: Callable[[str], str]) -> Course | None:
-    until, kept = read["until"], read["checkpoint"]
+def _cannot_train_by_epochs(declared: Workload | None) -> str:
+    if declared is None:
+        return "a command decides itself how long it trains; epochs and finish lines are for workloads."
+    if declared.datasets:
+        return f"epochs and finish lines need data to learn from; say data: {' or '.join(declared.datasets)}."
+    return f"{declared.name} trains for a number of steps only; leave 'epochs' and 'until' out."
+
+
+def _course(read: Mapping[str, Any], at: Callable[[str], str]) -> TrainingPlan | None:
+    until, checkpoint = read["until"], read["checkpoint"]
     if not until and read["epochs"] is None:
-        if kept:
+        if checkpoint:
             raise SuiteError(f"{at('checkpoint')}: checkpoints are for training with 'epochs' or 'until'.")
         return None
-    return Course(
+    return TrainingPlan(
         epochs=read["epochs"],
         until=tuple(sorted(until.items())),
-        checkpoint_steps=kept.get("steps", Course.checkpoint_steps),
-        checkpoints_kept=kept.get("keep", Course.checkpoints_kept),
-        checkpoint_folder=kept.get("folder"),
+        checkpoint_steps=checkpoint.get("steps", TrainingPlan.checkpoint_steps),
+        checkpoints_kept=checkpoint.get("keep", TrainingPlan.checkpoints_kept),
+        checkpoint_folder=checkpoint.get("folder"),
     )
 
 
 def _refuse_unknown(
     given: Mapping[str, Any],
     known: Mapping[str, Any],
-    origin: Source,
+    origin: YamlDocument,
     place: yaml_source.Path = (),
     where: str = "",
 ) -> None:
@@ -272,16 +318,15 @@ def _refuse_unknown(
             raise SuiteError(f"{origin.at((*place, key))}: unknown key '{key}'{where}{nearest(key, known)}")
 
 
-def _read(key: str, value: Any, at: str) -> Any:
-    field = CASE_FIELDS.get(key) or SUITE_FIELDS[key]
+def _read(fields: Mapping[str, Field], key: str, value: Any, at: str) -> Any:
     try:
-        return field.parse(value)
+        return fields[key].parse(value)
     except ValueError as error:
         sentence = str(error)
         raise SuiteError(f"{at}: '{key}' {sentence}{'' if sentence[-1] in '.?' else '.'}") from error
 
 
-def _source(text: str, name: str) -> Source:
+def _source(text: str, name: str) -> YamlDocument:
     try:
         return yaml_source.read(text, name)
     except yaml_source.YamlError as error:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmark.suite.topology import Topology
+from trainmark.workloads import registry
+from trainmark.workloads.declaration import AxisValue
+from trainmark.workloads.registry import Family
 
 ANY = "any"  # a layout that is still to be chosen
 AUTO = "auto"  # likewise whether to compile, and whether to capture a graph
-STANDARD_RECIPE = "ngc-90"
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingPlan:
     """Training by epochs: how many at most, the finish line, and what is kept to go on from.
 
-    `epochs` None is as many as the recipe has; `until` pairs a measure with the share to be reached.
+    `epochs` None is as many as the recipe has; `until` pairs a metric with the value to be reached.
     """
 
     epochs: int | None = None
@@ -47,7 +49,7 @@ class Course:
 
     @property
     def target(self) -> str:
-        """`top1=0.761`, or how long it goes on where there is no line to cross."""
+        """`perplexity=20`, or how long it goes on where there is no line to cross."""
         return ",".join(f"{name}={share:g}" for name, share in self.until) or f"epochs={self.epochs}"
 
 
@@ -78,7 +80,10 @@ class Rules:
 
 @dataclass(frozen=True)
 class Case:
-    """One point of the matrix: all that changes the figure. None is what a user's program was not told."""
+    """One point of the matrix: all that changes the figure. None is not specified, for a user's program.
+
+    `axes` are those that the workload declares; a `recipe` of None is the workload's standard one.
+    """
 
     workload: str | Command
     framework: str | None
@@ -88,7 +93,7 @@ class Case:
     compile: bool | str | None
     cuda_graph: bool | str | None
     data: str | None
-    image_size: int | None
+    axes: tuple[tuple[str, AxisValue], ...]
     batch_per_device: int
     topology: Topology
     device: str
@@ -104,13 +109,19 @@ class Case:
     workers: int | None = None
     on_bad: str | None = None
     recipe: str | None = None
-    course: Course | None = None
+    course: TrainingPlan | None = None
     engine: str = "stock"
     rules: Rules = Rules()
 
     @property
     def workload_name(self) -> str:
-        return self.workload.name if isinstance(self.workload, Command) else self.workload
+        return self.workload.name if isinstance(self.workload, Command) else self.family.workload.name
+
+    @property
+    def family(self) -> Family:
+        """Of a built-in workload or a plug-in; a command has none."""
+        assert isinstance(self.workload, str)
+        return registry.find(self.workload)
 
     @property
     def variant(self) -> str | None:
@@ -132,9 +143,16 @@ class Case:
         return tuple(name for name, unsaid in settings.items() if getattr(self, name) == unsaid)
 
     @property
+    def _special_axes(self) -> list[str]:
+        """The axes that are not at their default."""
+        of_command = isinstance(self.workload, Command)
+        known = registry.axes() if of_command else {axis.name: axis for axis in self.family.workload.axes}
+        return [known[name].slug.format(value) for name, value in self.axes if value != known[name].default]
+
+    @property
     def slug(self) -> str:
         """The folder name: what every case has, then what sets this one apart from the plain one."""
-        who = self.workload.name if isinstance(self.workload, Command) else str(self.framework)
+        who = "" if self.workload == registry.DEFAULT else self.workload_name
         precision = self.precision if self.loss_scale is None else f"{self.precision}-{self.loss_scale}"
         special = [
             "nhwc" if self.layout == "NHWC" else "",
@@ -142,14 +160,14 @@ class Case:
             self.compiler or "",
             "graph" if self.cuda_graph is True else "",
             "host" if self.data == "synthetic-host" else "",
-            f"images-{self.loader}" if self.loader else "",
-            Path(self.recipe).stem if self.recipe not in (None, STANDARD_RECIPE) else "",
+            f"{self.data}-{self.loader}" if self.loader else "",
+            Path(self.recipe).stem if self.recipe else "",
             self.course.target.replace("=", "-").replace(",", "-") if self.course else "",
-            f"s{self.image_size}" if self.image_size not in (None, 224) else "",
+            *self._special_axes,
             f"t{self.threads}" if self.threads else "",
             self.variant or "",
         ]
-        plain = [who, precision, f"b{self.batch_per_device}", str(self.topology)]
+        plain = [who, self.framework, precision, f"b{self.batch_per_device}", str(self.topology)]
         return "-".join(filter(None, [*plain, *special]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from reprlib import repr as short
 from typing import Any
@@ -30,7 +31,9 @@ def name(value: Any) -> str:
 
 def regular_expression(value: Any) -> str:
     try:
-        re.compile(text(value).encode())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of sets that a later Python may read otherwise
+            re.compile(text(value).encode())
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"takes a regular expression, not {short(value)}: {error}") from error
     return str(value)
@@ -66,11 +69,13 @@ def repeat_count(value: Any) -> int:
     return _whole(value, least=1, most=MOST_REPEATS)
 
 
-def one_of(*choices: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"takes {', '.join(choices[:-1])} or {choices[-1]}, not {short(value)}")
-        return str(value)
+def one_of(*choices: Any) -> Callable[[Any], Any]:
+    def parse(value: Any) -> Any:
+        if value not in choices or isinstance(value, bool):
+            *most, last = map(str, choices)
+            known = f"{', '.join(most)} or {last}" if most else last
+            raise ValueError(f"takes {known}, not {short(value)}")
+        return value
 
     return parse
 
@@ -109,6 +114,12 @@ def share(value: Any) -> float:
         value = float(found[1]) / 100
     if not _is_number(value) or not 0 < value <= 1:
         raise ValueError(f"takes a share such as 0.761 or 76.1%, not {short(value)}")
+    return float(value)
+
+
+def number(value: Any) -> float:
+    if not _is_number(value):
+        raise ValueError(f"takes a number, not {short(value)}")
     return float(value)
 
 

@@ -1,0 +1,1 @@
+"""The machine, described and sampled. What is sent to nodes (launch/bundle.py) is standard library only."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from trainmark.system.cgroup import cpu_quota, memory_limit
-from trainmark.system.host import memory_total
-from trainmark.system.nvml import NoDriverError, asked, device_handles, nvml_session
+from trainmark.system.gpu.nvml import NoDriverError, asked, device_handles, nvml_session
+from trainmark.system.gpu.visible_devices import visible_indices
+from trainmark.system.host.cgroup import cpu_quota, memory_limit
+from trainmark.system.host.memory import memory_total
 
 PEAKS = Path(__file__).with_name("peaks.yaml")
 # Mixed precision multiplies in half precision.
@@ -63,25 +64,8 @@ def visible_handles(nvml: Any, variables: Mapping[str, str] = os.environ) -> dic
     Where all cards are of one kind, as in most machines that are measured, the two agree.
     """
     handles = device_handles(nvml)
-    visible = variables.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return handles
     uuids = {index: asked(nvml, "nvmlDeviceGetUUID", handle) or "" for index, handle in handles.items()}
-    return {index: handles[index] for index in visible_indices(visible, uuids)}
-
-
-def visible_indices(visible: str, uuids: Mapping[int, str]) -> Sequence[int]:
-    """What CUDA makes of the variable: numbers or beginnings of UUIDs, up to the first that is unknown."""
-    chosen: list[int] = []
-    for entry in filter(None, (part.strip() for part in visible.split(","))):
-        if re.fullmatch(r"\d+", entry):
-            matches = [int(entry)] if int(entry) in uuids else []
-        else:
-            matches = [index for index, uuid in uuids.items() if uuid.startswith(entry)]
-        if len(matches) != 1 or matches[0] in chosen:
-            break
-        chosen += matches
-    return chosen
+    return {index: handles[index] for index in visible_indices(variables.get("CUDA_VISIBLE_DEVICES"), uuids)}
 
 
 def known_peak_flops(device_name: str, precision: str) -> float | None:

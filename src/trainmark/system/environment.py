@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.system.container import Container, read_container
-from trainmark.system.devices import Devices, read_devices, read_topology
-from trainmark.system.fabric import Fabric, read_fabric
-from trainmark.system.git import Git, read_git
-from trainmark.system.host import Host, read_host
-from trainmark.system.libraries import Libraries, read_libraries
-from trainmark.system.software import Software, read_interpreter, read_software
+from trainmark.system.gpu.devices import Devices, read_devices, read_topology
+from trainmark.system.host.container import Container, read_container
+from trainmark.system.host.host import Host, read_host
+from trainmark.system.network.fabric import Fabric, read_fabric
+from trainmark.system.software.git import Git, read_git
+from trainmark.system.software.libraries import Libraries, read_libraries
+from trainmark.system.software.software import Software, read_interpreter, read_software
 
 GIBIBYTE = 1 << 30
 

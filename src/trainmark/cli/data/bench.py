@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError, nearest
+from trainmark.report.format.columns import aligned
 
 if TYPE_CHECKING:
     from trainmark.measure.figure import Interval
@@ -75,7 +76,7 @@ def bench_command(
             _convert(chosen, roots, Path(folder))
         standings = bench(chosen, roots, settings, lambda line: click.echo(line, err=True))
     if as_json:
-        click.echo(json.dumps(to_json(standings, settings), indent=2, ensure_ascii=False))
+        print_json(to_json(standings, settings))
     else:
         click.echo("\n".join(lines(standings, settings)))
     return FAILED if any(each.failed for each in standings) else 0
@@ -106,15 +107,15 @@ def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str,
 
 
 def _roots(paths: Sequence[Path]) -> dict[str, Path]:
-    from trainmark.data.index import read_dataset
+    from trainmark.datasets.index import read_dataset
 
     return {read_dataset(path).format: path.absolute() for path in paths}
 
 
 def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> None:
     """What a loader needs and no set has, from the first set."""
-    from trainmark.data.convert.convert import convert
-    from trainmark.data.convert.request import Request
+    from trainmark.datasets.convert.convert import convert
+    from trainmark.datasets.convert.request import Request
 
     source = next(iter(roots.values()))
     for loader in chosen:
@@ -147,19 +148,12 @@ def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
         ]
         for each in measured
     ]
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    right = {3, 5}
     told = [
         f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
         f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
         "",
+        *(aligned([head, *rows], frozenset({3, 5})) if rows else []),
     ]
-    for row in [head, *rows] if rows else []:
-        cells = (
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        told.append("  ".join(cells).rstrip())
     if verdict := _verdict(measured, standings):
         told += ["", verdict]
     told += [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from trainmark.cli.late import LateCommands
+from trainmark.cli.common.late import LateCommands
 
 COMMANDS = {
     "make": "trainmark.cli.data.make:make_command",

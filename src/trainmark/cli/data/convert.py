@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Iterator
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.cli.data.live import Lines
-    from trainmark.data.convert.convert import Outcome
+    from trainmark.datasets.convert.convert import Outcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
 #: So many are named in the text; `--json` and dataset.json name all.
@@ -82,9 +82,9 @@ def convert_command(
       trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
     """
     from trainmark.cli.data.live import data_display
-    from trainmark.data.convert.convert import convert
-    from trainmark.data.convert.request import Request
-    from trainmark.data.workers import available
+    from trainmark.datasets.convert.convert import convert
+    from trainmark.datasets.convert.request import Request
+    from trainmark.datasets.workers import available
 
     if shards and records_per_shard:
         raise UserError("give --shards or --records-per-shard, not both.")
@@ -103,12 +103,15 @@ def convert_command(
     with data_display(f"converting {source}") as display, _watched(display) as begun:
         outcome = convert(request, begun)
     record = _record(request.target, to, outcome, time.monotonic() - began)
-    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else _text(record))
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(_text(record))
     return 0
 
 
 def _kinds(words: str | None) -> frozenset[str]:
-    from trainmark.data.trouble import KEEPABLE, KEPT
+    from trainmark.datasets.trouble import KEEPABLE, KEPT
     from trainmark.errors import nearest
 
     if words is None:
@@ -122,7 +125,7 @@ def _kinds(words: str | None) -> frozenset[str]:
 @contextmanager
 def _watched(display: Lines) -> Iterator[Any]:
     """A function that begins to show the progress which the processes leave in the journal."""
-    from trainmark.data.convert.progress import so_far
+    from trainmark.datasets.convert.progress import so_far
 
     over = threading.Event()
 
@@ -140,7 +143,7 @@ def _watched(display: Lines) -> Iterator[Any]:
 
 
 def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    from trainmark.data.trouble import counted
+    from trainmark.datasets.trouble import counted
 
     return {
         "path": str(target),

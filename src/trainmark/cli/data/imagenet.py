@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.data.imagenet.imagenet import Unpacked
+    from trainmark.datasets.imagenet.imagenet import Unpacked
 
 LEFT_OUT = "-"
 DAMAGED = 1
@@ -61,9 +61,9 @@ def imagenet_command(
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
     from trainmark.cli.data.live import data_display
-    from trainmark.data.imagenet.imagenet import unpack_imagenet
-    from trainmark.data.imagenet.labels import read_labels
-    from trainmark.data.workers import available
+    from trainmark.datasets.imagenet.imagenet import unpack_imagenet
+    from trainmark.datasets.imagenet.labels import read_labels
+    from trainmark.datasets.workers import available
 
     train, val = _tar(train_tar), _tar(val_tar)
     if train is None and val is None:
@@ -79,7 +79,10 @@ def imagenet_command(
             train, val, labels, out, workers or available(), on_bad == "skip", display.progress
         )
     record = _record(out, unpacked, time.monotonic() - began)
-    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else "\n".join(_lines(record)))
+    if as_json:
+        print_json(record)
+    else:
+        click.echo("\n".join(_lines(record)))
     return 0 if unpacked.finished else DAMAGED
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 
 
 @click.command("index")
@@ -31,8 +31,8 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/records --labels-from 0
     """
     from trainmark.cli.data.live import data_display
-    from trainmark.data.indexing.indexing import index_set
-    from trainmark.data.workers import available
+    from trainmark.datasets.indexing.indexing import index_set
+    from trainmark.datasets.workers import available
 
     with data_display(f"indexing {path}") as display:
         dataset = index_set(path, workers or available(), labels_from, display.progress)
@@ -44,5 +44,8 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
     }
     splits = " and ".join(f"{count:,} {split}" for split, count in dataset.splits.items())
     text = f"{path}: {splits} pictures of {len(dataset.classes):,} classes as {dataset.format}."
-    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else text)
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(text)
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from trainmark.cli.screen import MovingBar, Screen
+from trainmark.cli.common.screen import MovingBar, Screen
 
 SECONDS_BETWEEN_LINES = 10.0
 

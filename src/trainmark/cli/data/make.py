@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.data.make.make import Made
-    from trainmark.data.make.plan import Plan
+    from trainmark.datasets.make.make import Made
+    from trainmark.datasets.make.plan import Plan
 
 
 @click.command("make")
@@ -50,9 +50,9 @@ def make_command(
       trainmark data make tiny --classes 4 --images 64 --size 96x72 --difficulty easy
     """
     from trainmark.cli.data.live import data_display
-    from trainmark.data.make.make import make
-    from trainmark.data.make.plan import Plan, default_validation, difficulty_of, size_of
-    from trainmark.data.workers import available
+    from trainmark.datasets.make.make import make
+    from trainmark.datasets.make.plan import Plan, default_validation, difficulty_of, size_of
+    from trainmark.datasets.workers import available
 
     width, height = size_of(size)
     plan = Plan(
@@ -68,7 +68,10 @@ def make_command(
     with data_display(f"making {out}") as display:
         made = make(plan, out, workers or available(), display.progress, _encoder())
     record = _record(out, plan, made, time.monotonic() - began)
-    click.echo(json.dumps(record, indent=2, ensure_ascii=False) if as_json else _sentence(record))
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(_sentence(record))
     return 0
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import json_option
+from trainmark.cli.common.terminal import print_json
 
 if TYPE_CHECKING:
-    from trainmark.data.verify.verify import Verdict
+    from trainmark.datasets.verify.verify import Verdict
 
 SOUND, DAMAGED = 0, 1
 
@@ -32,12 +32,15 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify /data/imagenet --decode --json
     """
     from trainmark.cli.data.live import data_display
-    from trainmark.data.verify.verify import verify
-    from trainmark.data.workers import available
+    from trainmark.datasets.verify.verify import verify
+    from trainmark.datasets.workers import available
 
     with data_display(f"verifying {path}") as display:
         verdict = verify(path, workers or available(), decode, display.progress)
-    click.echo(_json(path, verdict) if as_json else _text(path, verdict))
+    if as_json:
+        print_json(_record(path, verdict))
+    else:
+        click.echo(_text(path, verdict))
     return SOUND if verdict.sound else DAMAGED
 
 
@@ -50,8 +53,8 @@ def _text(path: Path, verdict: Verdict) -> str:
     return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
 
 
-def _json(path: Path, verdict: Verdict) -> str:
-    record = {
+def _record(path: Path, verdict: Verdict) -> dict[str, Any]:
+    return {
         "path": str(path),
         "sound": verdict.sound,
         "by": verdict.by,
@@ -63,4 +66,3 @@ def _json(path: Path, verdict: Verdict) -> str:
             for found in verdict.findings
         ],
     }
-    return json.dumps(record, indent=2, ensure_ascii=False)

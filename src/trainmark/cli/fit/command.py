@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import json_option
+from trainmark.cli.common.options import axes_of, axis_options, json_option, workload_option
+from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError, nearest
 
 if TYPE_CHECKING:
-    from trainmark.runner.fit import Answer
-    from trainmark.runner.fit_try import Setting
+    from trainmark.runner.fit.attempt import FitCase
+    from trainmark.runner.fit.fit import Answer
     from trainmark.system.available import Inventory
+    from trainmark.workloads.registry import Family
 
 FAILED, INTERRUPTED = 1, 130
-SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
+SIZE = re.compile(r"(\d{1,12}(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
 # As on the box of a card or of a memory module: 16 GB are 16 GiB.
 UNITS = {"M": 2**20, "G": 2**30}
 PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 
 
 @click.command("fit")
+@workload_option
 @click.option("--framework", default="pytorch", show_default=True, help="One, or several as in a,b.")
 @click.option("--precision", default="fp32", show_default=True, help="One, or several as in fp32,amp.")
-@click.option(
-    "--layout", type=click.Choice(["NCHW", "NHWC"]), help="The framework's faster one if not given."
-)
+@click.option("--layout", help="A layout of the workload; the framework's faster one if not given.")
 @click.option("--compile", is_flag=True, help="Train with the framework's compiler.")
-@click.option("--image-size", type=click.IntRange(32, 4096), default=224, show_default=True)
+@axis_options
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--step", type=int, default=32, show_default=True, help="Try only multiples of this batch.")
 @click.option("--most", type=int, help="Try no larger batch than this.")
@@ -40,11 +40,12 @@ PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 @click.option("--again", is_flag=True, help="Forget what is remembered and measure anew.")
 @json_option
 def fit_command(
+    workload: str,
     framework: str,
     precision: str,
     layout: str | None,
     compile: bool,
-    image_size: int,
+    axes: tuple[str, ...],
     device: str,
     step: int,
     most: int | None,
@@ -52,8 +53,9 @@ def fit_command(
     python: str | None,
     again: bool,
     as_json: bool,
+    **named_axes: Any,
 ) -> int:
-    """Find the largest batch per device that trains, and the memory that an image takes.
+    """Find the largest batch per device that trains, and the memory that a sample takes.
 
     The batch is doubled until one does not fit, then halved in between; each try is a fresh process that
     trains a few steps. What was found is remembered. Exit code 1: not even the smallest batch fits, or a try
@@ -66,34 +68,40 @@ def fit_command(
       trainmark fit --device cpu --image-size 32 --step 8 --cap 1.5GB
     """
     from trainmark.cli.fit.text import text, tree
-    from trainmark.runner import fit
+    from trainmark.runner.fit import fit
     from trainmark.system.available import local_devices
+    from trainmark.workloads import registry
 
     check_steps(step, most)
+    family = registry.find(workload)
+    chosen = axes_of(family, named_axes, axes)
+    if layout is not None and layout not in family.workload.layouts:
+        raise UserError(
+            f"{family.workload.name} has no layout '{layout}'{nearest(layout, family.workload.layouts)}"
+        )
     here = local_devices()
     on = here.kind if device == "auto" else device
     caps = caps_of(cap, on, here)
-    asked: list[Setting] = []
-    for name in _names(framework):
+    asked: list[FitCase] = []
+    for name in _names(framework, family):
         interpreter = _interpreter(name, python)
-        asked += fit.settings(
-            fit.Wanted(name, interpreter, precisions_of(precision), layout, compile, image_size, on, caps),
-            here,
-        )
+        precisions = precisions_of(precision)
+        wanted = fit.Wanted(name, interpreter, precisions, layout, compile, family, chosen, on, caps)
+        asked += fit.settings(wanted, here)
     answers, code = _searched(asked, step, most, again)
     if as_json:
-        click.echo(json.dumps({"fits": [tree(answer) for answer in answers]}, indent=2, ensure_ascii=False))
+        print_json({"fits": [tree(answer) for answer in answers]})
     elif answers:
         click.echo("\n".join(text(answers)))
     return code
 
 
-def _searched(asked: Sequence[Setting], step: int, most: int | None, again: bool) -> tuple[list[Answer], int]:
+def _searched(asked: Sequence[FitCase], step: int, most: int | None, again: bool) -> tuple[list[Answer], int]:
     """One after the other, until something goes wrong; the answers until then, and the exit code."""
     from trainmark.cli.fit.progress import progress
-    from trainmark.runner import fit_record
-    from trainmark.runner.fit import fit
-    from trainmark.runner.fit_try import FitError, StoppedError
+    from trainmark.runner.fit import record as fit_record
+    from trainmark.runner.fit.attempt import FitError, StoppedError
+    from trainmark.runner.fit.fit import fit
     from trainmark.runner.interrupts import Interrupts
 
     answers: list[Answer] = []
@@ -154,20 +162,17 @@ def precisions_of(written: str) -> list[str]:
     return words
 
 
-def _names(written: str) -> list[str]:
-    from trainmark.runner.fit_try import WORKLOAD
-    from trainmark.suite.workloads import frameworks
-
+def _names(written: str, family: Family) -> list[str]:
     names = list(dict.fromkeys(word.strip() for word in written.split(",")))
     for name in names:
-        if name not in frameworks(WORKLOAD):
-            raise UserError(f"there is no framework '{name}'{nearest(name, frameworks(WORKLOAD))}")
+        if name not in family.frameworks:
+            raise UserError(f"there is no framework '{name}'{nearest(name, family.frameworks)}")
     return names
 
 
 def _interpreter(framework: str, python: str | None) -> str:
     from trainmark.environments.pythons import named
-    from trainmark.runner.frameworks import interpreter_of
+    from trainmark.runner.program.frameworks import interpreter_of
 
     found = named(python)[0] if python else interpreter_of(framework)
     if found is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from trainmark.cli.screen import MovingLine, Screen
+from trainmark.cli.common.screen import MovingLine, Screen
 
 if TYPE_CHECKING:
     from trainmark.measure.fit import Try
-    from trainmark.runner.fit_try import Setting
+    from trainmark.runner.fit.attempt import FitCase
 
 
 class Lines(Screen):
@@ -17,7 +17,7 @@ class Lines(Screen):
 
     _now = ""
 
-    def began(self, setting: Setting, batch: int) -> None:
+    def began(self, setting: FitCase, batch: int) -> None:
         cap = f", {setting.cap / 2**30:.2f} GiB" if setting.cap else ""
         self._now = f"{setting}{cap}: batch {batch}"
 
@@ -29,7 +29,7 @@ class Lines(Screen):
 class Moving(MovingLine, Lines):
     """The batch that is tried now, on a line that moves below those that are done."""
 
-    def began(self, setting: Setting, batch: int) -> None:
+    def began(self, setting: FitCase, batch: int) -> None:
         super().began(setting, batch)
         self.show(self._now)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trainmark.ledger import load
+from trainmark.measure.key import Axes
+from trainmark.published.ledger import load
+from trainmark.workloads.declaration import Workload
 
-WORKLOAD = "resnet50"
-IMAGE_SIZE = 224
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
 
 
@@ -26,17 +26,19 @@ class Published:
     memory_mb: float | None
 
 
-def published(framework: str, precision: str, image_size: int, gigabytes: int) -> list[Published]:
+def published(
+    workload: Workload, framework: str, precision: str, axes: Axes, gigabytes: int
+) -> list[Published]:
     """Of the same framework, and whoever else says what is the most, or how much memory it took."""
+    defaults = workload.defaults
     found: dict[tuple[str, str], Published] = {}
     for entry in load():
         row = entry.row
         card = CARD.search(row.device or "")
-        if (
-            row.workload != WORKLOAD
-            or row.precision != precision
-            or (row.image_size or IMAGE_SIZE) != image_size
-        ):
+        if row.workload != workload.name or row.precision != precision:
+            continue
+        # A table that does not say an axis has it at its default.
+        if any((getattr(row, name, None) or defaults[name]) != value for name, value in axes):
             continue
         if not card or int(card[1]) != gigabytes or row.batch_per_device is None:
             continue

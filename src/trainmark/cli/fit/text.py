@@ -9,20 +9,21 @@ from typing import Any
 
 from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
-from trainmark.report.text import aligned
-from trainmark.runner.fit import Answer
+from trainmark.report.format.columns import aligned
+from trainmark.runner.fit.fit import Answer
+from trainmark.typed_json import encode
 
 GIB, MIB = 2**30, 2**20
 HEADER = (
     "framework",
     "precision",
     "layout",
-    "image",
+    "axes",
     "memory",
     "largest",
     "peak",
     "fixed",
-    "an image",
+    "a sample",
     "off by",
 )
 TRY_HEADER = ("  batch", "outcome", "peak", "seconds", "")
@@ -40,7 +41,7 @@ def text(answers: Sequence[Answer]) -> Iterator[str]:
 def tree(answer: Answer) -> dict[str, Any]:
     line, foretold = memory_line(answer.tries), prediction(answer.tries)
     return {
-        **asdict(answer.setting),
+        **encode(answer.setting),
         "step": answer.step,
         "most": answer.most,
         "largest": answer.largest,
@@ -63,7 +64,7 @@ def _cells(answer: Answer) -> tuple[str, ...]:
         " ".join(filter(None, [setting.framework, setting.version])),
         setting.precision,
         setting.layout + (" compile" if setting.compile else ""),
-        f"{setting.image_size}²",
+        setting.axis_labels,
         _gib(setting.cap or setting.memory),
         str(answer.largest or "none"),
         _gib(_peak(answer)),
@@ -120,7 +121,13 @@ def _published(answer: Answer) -> list[Published]:
     memory = setting.cap or setting.memory
     if setting.device != "cuda" or memory is None:
         return []
-    return published(setting.framework, setting.precision, setting.image_size, math.ceil(memory / GIB))
+    return published(
+        setting.family.workload,
+        setting.framework,
+        setting.precision,
+        setting.axes,
+        math.ceil(memory / GIB),
+    )
 
 
 def _peak(answer: Answer) -> int | None:

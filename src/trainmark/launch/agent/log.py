@@ -21,25 +21,35 @@ class Log:
         self._size = 0
         self._mask = Mask(secrets)
         self._files: list[io.FileIO] = []
-        try:
-            for name in (path, path.with_suffix(".arrivals")):
-                self._files.append(name.open("ab", buffering=0))
-        except OSError as error:
-            self.trouble = error
+        self._open()
 
     def add(self, chunk: bytes, moment: float | None = None) -> None:
         self._keep(self._mask.hide(chunk), moment)
 
     def close(self) -> None:
         self._keep(self._mask.rest(), None)
+        self.release()
+
+    def release(self) -> None:
+        """Close the files until there is more to keep: of thousands of logs, not all can be open."""
         for file in self._files:
             file.close()
+        self._files.clear()
+
+    def _open(self) -> None:
+        try:
+            for name in (self.path, self.path.with_suffix(".arrivals")):
+                self._files.append(name.open("ab", buffering=0))
+        except OSError as error:
+            self.trouble = error
 
     def _keep(self, chunk: bytes, moment: float | None) -> None:
         if not chunk or self.trouble is not None:
             return
         self._size += len(chunk)
         arrival = f"{self._size} {time.monotonic() if moment is None else moment:.6f}\n"
+        if not self._files:
+            self._open()
         try:
             log, arrivals = self._files
             _write(log, chunk)

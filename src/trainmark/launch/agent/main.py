@@ -17,27 +17,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from trainmark.launch.agent.files import Arrivals
-from trainmark.launch.agent.network import addresses, free_ports, reached_at
+from trainmark.launch.agent.network import free_ports
 from trainmark.launch.agent.places import relocated
 from trainmark.launch.agent.processes import (
     adopt_orphans,
     become_rank,
     catches,
-    descendants,
     end_mpi_daemon,
     kill_marked,
     send,
 )
 from trainmark.launch.agent.ranks import LAST_WORDS_SECONDS, READ_BYTES, Ranks
 from trainmark.launch.agent.samples import Samples
-from trainmark.launch.agent.wire import ClosedError, Wire
+from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, ClosedError, Wire
+from trainmark.system.network.addresses import ipv4_addresses, ssh_address
+from trainmark.system.sampling.process_tree import descendants
 
+# How often the ranks' event files are looked at: soon again after they grew, seldom while nothing happens.
+# Messages, output and exits wake the agent at once.
 TICK = 0.1
-PULSE_SECONDS = 1.0
+IDLE_TICK = 1.0
+SLOWER = 1.5
 
 
 def main() -> None:
@@ -57,7 +62,7 @@ def main() -> None:
     except ClosedError:
         pass
     except SystemExit:
-        wire.say({"event": "ended"})
+        wire.send({"event": "ended"})
         raise
     finally:
         agent.end()
@@ -70,13 +75,14 @@ class Agent:
         self.wire = wire
         self.patience: float | None = None
         self.grace = 0.0
+        self.tick = TICK
         self.heard = self.said = time.monotonic()
         self.started = False
         self.stopped = False
         self.cut_off = False
         self.scratch: Path | None = None
         self.samples: Samples | None = None
-        self.events: dict[str, int] = {}  # file → bytes sent
+        self.events: Counter[str] = Counter()  # file → bytes sent
         self.arrivals = Arrivals()
         self.child_left = pipe_of_signals(signal.SIGCHLD)
         self.selector = selectors.DefaultSelector()
@@ -87,29 +93,46 @@ class Agent:
     def serve(self) -> None:
         """Returns when every rank has left, or home wants it so."""
         while not self.stopped and not (self.started and not self.ranks.running):
-            ready = {key.fd for key, _ in self.selector.select(TICK)}
+            ready = {key.fd for key, _ in self.selector.select(self.wait_seconds())}
             if self.wire.incoming in ready:
-                for message, payload in self.wire.take():
-                    self.obey(message, payload)
+                for message, payload in self.wire.receive():
+                    self.handle(message, payload)
                 self.heard = time.monotonic()
             if self.child_left in ready:
                 os.read(self.child_left, 4096)
             self.ranks.reap()
             self.ranks.keep_output()
-            self.send_events()
+            self.tick = TICK if self.send_events() else min(self.tick * SLOWER, IDLE_TICK)
             self.send_samples()
             self.pulse()
             self.wire.push()
+            self.watch_backlog()
 
-    def obey(self, message: dict[str, Any], payload: bytes) -> None:
+    def wait_seconds(self) -> float:
+        due = [self.tick]
+        if self.samples is not None:
+            due.append(self.samples.due - time.monotonic())
+        if self.patience is not None:
+            due.append(self.patience / HEARTBEATS_IN_PATIENCE - (time.monotonic() - self.said))
+        return max(0.0, min(due))
+
+    def watch_backlog(self) -> None:
+        """Wake as soon as home takes more of what waits to be sent."""
+        watched = self.wire.outgoing in self.selector.get_map()
+        if self.wire.unsent and not watched:
+            self.selector.register(self.wire.outgoing, selectors.EVENT_WRITE)
+        elif watched and not self.wire.unsent:
+            self.selector.unregister(self.wire.outgoing)
+
+    def handle(self, message: dict[str, Any], payload: bytes) -> None:
         """What cannot be done is answered with its reason; the agent goes on."""
         try:
-            answer = DEEDS[message["do"]](self, message, payload)
+            answer = HANDLERS[message["do"]](self, message, payload)
         except OSError as error:
             where = f": {error.filename}" if error.filename else ""
             answer = {"event": "trouble", "reason": f"{error.strerror or error}{where}"}
         if answer is not None:
-            self.wire.say(answer)
+            self.wire.send(answer)
 
     def greet(self, message: dict[str, Any], payload: bytes) -> dict[str, Any]:
         self.patience = message.get("patience")
@@ -119,8 +142,8 @@ class Agent:
             "pid": os.getpid(),
             "python": sys.executable,
             "mono": time.monotonic(),
-            "addresses": addresses(),
-            "reached_at": reached_at(),
+            "addresses": ipv4_addresses(),
+            "reached_at": ssh_address(),
         }
 
     def free_ports(self, message: dict[str, Any], payload: bytes) -> dict[str, Any]:
@@ -151,11 +174,11 @@ class Agent:
                 preexec_fn=become_rank,
             )
         except subprocess.TimeoutExpired:
-            self.wire.say({"event": "answer", "code": None, "errors": "", "mono": time.monotonic()})
+            self.wire.send({"event": "answer", "code": None, "errors": "", "mono": time.monotonic()})
             return
         errors = done.stderr[-READ_BYTES:].decode("utf-8", "replace")
         answer = {"event": "answer", "code": done.returncode, "errors": errors, "mono": time.monotonic()}
-        self.wire.say(answer, done.stdout)
+        self.wire.send(answer, done.stdout)
 
     def sweep(self, message: dict[str, Any], payload: bytes) -> dict[str, Any]:
         return {"event": "swept", "clean": kill_marked(message["mark"])}
@@ -178,37 +201,48 @@ class Agent:
             self.scratch = self.ranks.scratch = Path(tempfile.mkdtemp(prefix="trainmark-", dir=root))
             (self.scratch / "events").mkdir()
             places[message["folder"]] = str(self.scratch)
-            self.samples = Samples(message["node"])
+            variables = {**os.environ, **message["environment"], **message["ranks"][0]["environment"]}
+            self.samples = Samples(message["node"], message["gpus"], variables)
+        # What all ranks have in common comes once: a list of thousands of peers is long.
+        common = relocated(message.get("environment", {}), places)
         for spec in message["ranks"]:
-            self.ranks.start(relocated(spec, places))
+            own = relocated(spec, places)
+            self.ranks.start({**own, "environment": {**common, **own["environment"]}})
+        self.tick = TICK
         self.started = True
 
-    def send_events(self) -> None:
-        """What grew in the ranks' folder of events since we last looked."""
+    def send_events(self) -> bool:
+        """What grew in the ranks' folder of events since we last looked; whether anything did."""
         if self.scratch is None:
-            return
-        for path in (self.scratch / "events").glob("*"):
-            sent = self.events.get(path.name, 0)
-            with contextlib.suppress(OSError):
-                while path.stat().st_size > sent and not self.wire.clogged:
-                    with path.open("rb") as file:
-                        file.seek(sent)
-                        grown = file.read(READ_BYTES)
-                    self.wire.say({"event": "grew", "file": path.name}, grown)
-                    sent += len(grown)
-            self.events[path.name] = sent
+            return False
+        before = sum(self.events.values())
+        with contextlib.suppress(OSError), os.scandir(self.scratch / "events") as files:
+            for file in files:
+                self.send_growth(Path(file.path), file.stat().st_size)
+        return sum(self.events.values()) > before
+
+    def send_growth(self, path: Path, size: int) -> None:
+        with contextlib.suppress(OSError):
+            while size > self.events[path.name] and not self.wire.clogged:
+                with path.open("rb") as file:
+                    file.seek(self.events[path.name])
+                    grown = file.read(READ_BYTES)
+                if not grown:
+                    return
+                self.wire.send({"event": "grew", "file": path.name}, grown)
+                self.events[path.name] += len(grown)
 
     def send_samples(self) -> None:
         if self.samples is not None and (lines := self.samples.look()):
-            self.wire.say({"event": "sampled"}, lines)
+            self.wire.send({"event": "sampled"}, lines)
 
     def pulse(self) -> None:
         if self.patience is None:
             return
         now = time.monotonic()
-        if now - self.said > PULSE_SECONDS:
+        if now - self.said >= self.patience / HEARTBEATS_IN_PATIENCE:
             self.said = now
-            self.wire.say({"event": "alive"})
+            self.wire.send({"event": "alive"})
         if now - self.heard > self.patience:
             self.cut_off = True
             raise ClosedError("home fell silent")
@@ -221,11 +255,11 @@ class Agent:
         self.arrivals.forget()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
-        self.wire.say({"event": "gone"})
+        self.wire.send({"event": "gone"})
         self.wire.drain(LAST_WORDS_SECONDS)
 
 
-DEEDS = {
+HANDLERS = {
     "greet": Agent.greet,
     "alive": Agent.alive,
     "ports": Agent.free_ports,

@@ -20,7 +20,7 @@ class Output:
 
     def add(self, chunk: bytes) -> None:
         if self.log is None:
-            self.wire.say({"event": "output", "rank": self.rank, "mono": time.monotonic()}, chunk)
+            self.wire.send({"event": "output", "rank": self.rank, "mono": time.monotonic()}, chunk)
             return
         self.log.add(chunk)
         self.tell_trouble()
@@ -34,5 +34,5 @@ class Output:
         if self.log is not None and self.log.trouble is not None and not self.told:
             self.told = True
             error = self.log.trouble
-            said = {"number": error.errno, "reason": error.strerror, "path": str(self.log.path)}
-            self.wire.say({"event": "lost-output", **said})
+            details = {"number": error.errno, "reason": error.strerror, "path": str(self.log.path)}
+            self.wire.send({"event": "lost-output", **details})

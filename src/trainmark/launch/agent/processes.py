@@ -1,4 +1,4 @@
-"""Processes of a node, from /proc: who descends from whom, who bears a mark, and their end."""
+"""Processes of a node: what a rank begins with, who bears a mark, and their end."""
 
 from __future__ import annotations
 
@@ -27,25 +27,6 @@ def become_rank() -> None:
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-
-
-def descendants(root: int) -> list[int]:
-    """All living processes below `root`; zombies are gone already."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
-            except (OSError, ValueError):
-                continue
-            if state != "Z":
-                children.setdefault(int(parent), []).append(int(entry.name))
-    found, queue = [], [root]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
 
 
 def catches(pid: int, number: signal.Signals) -> bool:

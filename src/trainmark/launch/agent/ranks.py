@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.launch.agent.output import Output
-from trainmark.launch.agent.processes import become_rank, descendants, exit_code, kernel_oom_kills, send
+from trainmark.launch.agent.processes import become_rank, exit_code, kernel_oom_kills, send
 from trainmark.launch.agent.wire import Wire
+from trainmark.system.sampling.process_tree import descendants
 
 NOT_STARTED = 127  # as a shell says it
 READ_BYTES = 1 << 16
@@ -52,7 +53,7 @@ class Ranks:
         except OSError as error:
             output.add(f"cannot start: {error}\n".encode())
             output.close()
-            self.wire.say({"event": "exited", "rank": spec["rank"], "code": NOT_STARTED, "oom_kills": 0})
+            self.wire.send({"event": "exited", "rank": spec["rank"], "code": NOT_STARTED, "oom_kills": 0})
             return
         assert process.stdout is not None
         pipe = process.stdout.fileno()
@@ -81,23 +82,24 @@ class Ranks:
                 output.close()
         return kept
 
-    def reap(self) -> None:
+    def reap(self) -> bool:
+        """Whether a child is left; as their subreaper, without one we have no descendants either."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return
+                return False
             if pid == 0:
-                return
+                return True
             rank = self.running.pop(pid, None)
             if rank is not None:
                 self.tell_exit(rank, exit_code(status))
 
     def tell_exit(self, rank: int, code: int) -> None:
         kills = kernel_oom_kills() - self.oom_kills
-        self.wire.say({"event": "exited", "rank": rank, "code": code, "oom_kills": kills})
+        self.wire.send({"event": "exited", "rank": rank, "code": code, "oom_kills": kills})
         if code and self.scratch is not None and shutil.disk_usage(self.scratch).free < ROOM_BYTES:
-            self.wire.say({"event": "full", "path": str(self.scratch)})
+            self.wire.send({"event": "full", "path": str(self.scratch)})
 
     def end(self, grace: float) -> None:
         """TERM, then KILL until nothing is left: a process may fork while it is being ended.
@@ -107,14 +109,12 @@ class Ranks:
         grace = grace if self.running else 0.0
         send(descendants(os.getpid()), signal.SIGTERM if grace else signal.SIGKILL)
         deadline = time.monotonic() + grace
-        while alive := descendants(os.getpid()):
+        while self.reap() or descendants(os.getpid()):
             if time.monotonic() >= deadline:
-                send(alive, signal.SIGKILL)
-            self.reap()
+                send(descendants(os.getpid()), signal.SIGKILL)
             self.keep_output()
             self.wire.push()
             time.sleep(0.02)
-        self.reap()
         last = time.monotonic() + LAST_WORDS_SECONDS
         while time.monotonic() < last and (self.keep_output() or self.wire.clogged):
             self.wire.push()

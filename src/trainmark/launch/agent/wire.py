@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
@@ -15,6 +14,8 @@ BACKLOG_BYTES = 8 << 20
 # More than anyone here says; the other side must not fill our memory.
 LONGEST_HEADER = 8 << 20
 LONGEST_PAYLOAD = 256 << 20
+# Heartbeats, on either side, in the time after which silence counts as a loss.
+HEARTBEATS_IN_PATIENCE = 8
 
 Message = tuple[dict[str, Any], bytes]
 
@@ -35,7 +36,7 @@ class Wire:
         for end in (incoming, outgoing):
             os.set_blocking(end, False)
 
-    def say(self, message: dict[str, Any], payload: bytes = b"") -> None:
+    def send(self, message: dict[str, Any], payload: bytes = b"") -> None:
         if payload:
             message = {**message, "bytes": len(payload)}
         self._unsent += json.dumps(message).encode() + b"\n" + payload
@@ -64,12 +65,14 @@ class Wire:
         except OSError:
             self._unsent.clear()
 
-    def take(self) -> list[Message]:
+    def receive(self) -> list[Message]:
         """The messages that are complete; ClosedError once the other side has gone and all are taken."""
         try:
             came = os.read(self.incoming, READ_BYTES)
         except BlockingIOError:
             return []
+        except ConnectionResetError:
+            came = b""  # a socket whose other end closed before it had read everything
         except OSError as error:
             raise ClosedError(str(error)) from error
         if not came:
@@ -84,8 +87,7 @@ class Wire:
         """Whether all that was said has been written within `seconds`."""
         deadline = time.monotonic() + seconds
         while self._unsent and time.monotonic() < deadline:
-            with contextlib.suppress(OSError, ValueError):
-                select.select([], [self.outgoing], [], 0.1)
+            wait_writable(self.outgoing, 0.1)
             self.push()
         return not self._unsent
 
@@ -103,6 +105,13 @@ class Wire:
         del self._unread[:size]
         header, self._header = self._header, None
         return header, payload
+
+
+def wait_writable(descriptor: int, seconds: float) -> None:
+    """Wait for room by poll(): select() refuses descriptors above 1,023."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    poll.poll(seconds * 1000)
 
 
 def _understood(line: bytes) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from trainmark.report.document import Document
-from trainmark.report.frameworks import tables_of
-from trainmark.report.group import by_series
 from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps, training
 from trainmark.report.plots.plot import Plot
-from trainmark.report.scaling import scaling_tables
+from trainmark.report.sections.frameworks import tables_of
+from trainmark.report.sections.group import by_series
+from trainmark.report.sections.scaling import scaling_tables
 
 
 def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainmark.measure.figure import Result
-from trainmark.report import label, number
-from trainmark.report.frameworks import FrameworkTable
-from trainmark.report.group import Group, by_series
+from trainmark.report.format import label, number
 from trainmark.report.plots import scaling as lines
 from trainmark.report.plots.plot import AT_FIRST, Figure, Plot, name, short, tone
+from trainmark.report.sections.frameworks import FrameworkTable
+from trainmark.report.sections.group import Group, by_series
 
 HEIGHT = 340
 # Tells the legend of this section from that of all series.

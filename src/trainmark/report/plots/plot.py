@@ -7,7 +7,7 @@ from html import escape
 from math import isfinite
 from typing import Any
 
-from trainmark.report.visible import one_line
+from trainmark.visible import one_line
 
 TONES = 8
 AT_FIRST = 8

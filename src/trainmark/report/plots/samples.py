@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainmark.report.document import SampleSeries
-from trainmark.report.number import GIB
+from trainmark.report.format.number import GIB
 from trainmark.report.plots.plot import Figure, Plot, name, short, tone
 
 PANEL = 104

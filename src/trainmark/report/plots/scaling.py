@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainmark.measure.figure import Interval
-from trainmark.report import number
-from trainmark.report.group import Group
-from trainmark.report.label import rate_unit
+from trainmark.report.format import number
+from trainmark.report.format.label import rate_unit
 from trainmark.report.plots.plot import AT_FIRST, Figure, Plot, name, short, symbol, tone
+from trainmark.report.sections.group import Group
 
 HEIGHT = 340
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmark.measure.scaling import Kind, Point
-from trainmark.report import number
+from trainmark.measure.result.scaling import Kind, Point
+from trainmark.report.format import number
 from trainmark.report.plots.plot import AT_FIRST, Figure, Plot, name, short, symbol, tone
-from trainmark.report.scaling import ScalingTable
+from trainmark.report.sections.scaling import ScalingTable
 
 HEIGHT = 340
 SERIES = "strong-"  # so that these do not answer to the legends of other plots

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainmark.measure.figure import Result
-from trainmark.report import number
-from trainmark.report.group import Group
-from trainmark.report.label import rate_unit
+from trainmark.report.format import number
+from trainmark.report.format.label import rate_unit
 from trainmark.report.plots.plot import Figure, Plot, name, short
+from trainmark.report.sections.group import Group
 
 ROW = 30
 FRAME = 76

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmark.report import number
 from trainmark.report.document import StepTrace
+from trainmark.report.format import number
 from trainmark.report.plots.plot import Figure, Plot, short
 
 HEIGHT = 320

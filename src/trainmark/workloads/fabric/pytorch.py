@@ -16,9 +16,9 @@ import torch
 import torch.distributed as dist
 
 from trainmark import probe
+from trainmark.workloads.common.ranks import torch_ranks
 from trainmark.workloads.fabric.repetition import TURNS, by_size
 from trainmark.workloads.fabric.schedule import leaders, rounds
-from trainmark.workloads.resnet50.shared import torch_ranks
 
 REFUSED = 3
 SIGN_OF_LIFE_SECONDS = 10.0

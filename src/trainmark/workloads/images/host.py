@@ -91,8 +91,8 @@ class HostLoader:
 
     def close(self):
         """Ends the threads of every iterator that is still open."""
-        for each in list(self._passes):
-            each.close()
+        for one_pass in list(self._passes):
+            one_pass.close()
 
     def _pass(self, steps, window, draw, substitute):
         made = Pass(self, steps, Task(window, draw, substitute))

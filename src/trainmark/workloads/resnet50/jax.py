@@ -15,24 +15,26 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.clocks import clocks
+from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
+from trainmark.workloads.common.ranks.own_address import own_address
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.jax import Pass, resnet50
-from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
-from trainmark.workloads.resnet50.shared.own_address import own_address
+from trainmark.workloads.resnet50.shared import program, recipe, refusals, synthetic, tensors
 
 HALF = {"amp": jnp.float16, "bf16": jnp.bfloat16}
 # What XLA may make of float32 operands in products and convolutions; on NVIDIA its default is TF32.
 FLOAT32 = {"fp32": "highest", "tf32": "tensorfloat32"}
 RANKS = "ranks"  # the one axis of the mesh: a device of each rank
-FIRST_SCALE, GROWTH_INTERVAL = 2.0**16, 2000  # of the dynamic loss scale
 
 # The model
 
 
-def initial(seed):
-    """Every tensor by its canonical name; drawn on the host, so that all ranks begin alike."""
-    random = np.random.default_rng(seed)
+def build_model(opt):
+    """Return every tensor by its canonical name; drawn on the host, so that all ranks begin alike."""
+    random = np.random.default_rng(opt.seed)
     values = {}
     for layer in tensors.layers():
         zeros = np.zeros(layer.shape[0], np.float32)
@@ -50,28 +52,28 @@ def initial(seed):
 
 
 def batches(opt, own):
-    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(place(opt, own, *synthetic.batches(opt, 1)[0]))
     host = own.with_memory_kind("pinned_host") if opt.device == "cuda" else own
     pool = [place(opt, host, *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
     if opt.device == "cpu":
         return itertools.cycle(pool)
-    return sent(jax.device_put(batch, own) for batch in itertools.cycle(pool))
+    return prefetch(jax.device_put(batch, own) for batch in itertools.cycle(pool))
 
 
 def place(opt, own, images, labels):
-    """Host arrays, images as NCHW, on the rank's own device and in the layout that was asked for."""
+    """Copy host arrays, images as NCHW, to the rank's own device in the layout that was asked for."""
     if opt.layout == "NHWC":
         images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
     put = functools.partial(jax.make_array_from_process_local_data, own)
     return put(images), put(labels.astype(np.int32))
 
 
-def normalised(opt, own, loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+def normalise(opt, own, loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
     put = functools.partial(jax.make_array_from_process_local_data, own)
-    for pixels, labels in sent((put(pixels), put(labels.astype(np.int32))) for pixels, labels in loaded):
+    for pixels, labels in prefetch((put(pixels), put(labels.astype(np.int32))) for pixels, labels in loaded):
         yield numbers(pixels, opt.layout), labels
         pixels.block_until_ready()  # the loader writes a batch anew when two more are asked for
 
@@ -82,8 +84,8 @@ def numbers(pixels, layout):
     return images if layout == "NHWC" else images.transpose(0, 3, 1, 2)
 
 
-def sent(source):
-    """Batches for the device, each on its way there while the one before is in use."""
+def prefetch(source):
+    """Give batches to the device, each on its way there while the one before is in use."""
     arriving = next(source, None)
     for following in source:
         yield arriving
@@ -109,10 +111,8 @@ SPREAD = State(weights=P(), momenta=P(), statistics=P(RANKS), scale=P(), good_st
 
 
 def compiled(opt, mesh):
-    """The step, and the count of what is right: each rank's own, with its own batch."""
-    spread = functools.partial(
-        jax.shard_map, mesh=mesh, check_vma=False
-    )  # with it JAX would sum up gradients
+    """Compile the step, and the count of what is correct: each rank's own, with its own batch."""
+    spread = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)  # with it JAX would sum gradients
     step = spread(
         functools.partial(update, opt),
         in_specs=(SPREAD, P(RANKS), P(RANKS), P(), P()),
@@ -124,16 +124,15 @@ def compiled(opt, mesh):
     return jax.jit(step, donate_argnums=0), jax.jit(counting)
 
 
-def update(opt, state, images, labels, rate, kept):
+def update(opt, state, images, labels, rate, lam):
     """Forward, backward and update as each rank does it; loss and statistics stay its own."""
 
     def scaled_loss(weights):
         net = Pass(weights, {}, opt.layout)
-        loss = (
-            mixed_loss(opt, net, images, labels, kept)
-            if opt.recipe.mixup
-            else own_loss(opt, net, images, labels)
-        )
+        if opt.recipe.mixup:
+            loss = mixup_loss(opt, net, images, labels, lam)
+        else:
+            loss = plain_loss(opt, net, images, labels)
         return loss * state.scale, (loss, net.moments)
 
     gradients, (loss, moments) = jax.grad(scaled_loss, has_aux=True)(state.weights)
@@ -148,7 +147,7 @@ def update(opt, state, images, labels, rate, kept):
     for name, weight in state.weights.items():
         gradient = gradients[name] / state.scale
         if is_lars:
-            gradient = at_own_rate(opt.recipe, weight, gradient, rate)
+            gradient = apply_lars(opt.recipe, weight, gradient, rate)
         elif tensors.is_decayed(name):
             gradient += opt.recipe.weight_decay * weight
         momentum = opt.recipe.momentum * state.momenta[name] + gradient
@@ -163,16 +162,15 @@ def logits(opt, net, images):
     return resnet50(net, images.astype(HALF.get(opt.precision, jnp.float32))).astype(jnp.float32)
 
 
-def own_loss(opt, net, images, labels):
+def plain_loss(opt, net, images, labels):
     return smoothed_cross_entropy(logits(opt, net, images), labels, opt.recipe.label_smoothing)
 
 
-def mixed_loss(opt, net, images, labels, kept):
-    """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
-    seen = logits(opt, net, kept * images + (1 - kept) * images[::-1])
-    both = labels, labels[::-1]
-    own, other = (smoothed_cross_entropy(seen, each, opt.recipe.label_smoothing) for each in both)
-    return kept * own + (1 - kept) * other
+def mixup_loss(opt, net, images, labels, lam):
+    """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
+    scores, smoothing = logits(opt, net, mixup.mix(images, images[::-1], lam)), opt.recipe.label_smoothing
+    own, other = (smoothed_cross_entropy(scores, target, smoothing) for target in (labels, labels[::-1]))
+    return mixup.mix(own, other, lam)
 
 
 def smoothed_cross_entropy(logits, labels, smoothing):
@@ -181,27 +179,27 @@ def smoothed_cross_entropy(logits, labels, smoothing):
     return -(1 - smoothing) * of_label.mean() - smoothing * logarithms.mean()
 
 
-def at_own_rate(by, weight, gradient, rate):
-    """The gradient becomes a step, each layer's in proportion to its weights (LARS; You et al. 2017)."""
-    if weight.ndim == 1:  # batch norm and bias
+def apply_lars(by, weight, gradient, rate):
+    """Scale a layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
+    if lars.is_excluded(weight.ndim):
         return rate * gradient
-    weights, length = jnp.linalg.norm(weight.ravel()), jnp.linalg.norm(gradient.ravel())
-    trust = by.trust * weights / (length + by.weight_decay * weights)
-    trust = jnp.where((weights > 0) & (length > 0), trust, 1.0)
-    return rate * trust * (gradient + by.weight_decay * weight)
+    weight_norm, gradient_norm = jnp.linalg.norm(weight.ravel()), jnp.linalg.norm(gradient.ravel())
+    ratio = lars.trust_ratio(weight_norm, gradient_norm, by.trust, by.weight_decay)
+    ratio = jnp.where((weight_norm > 0) & (gradient_norm > 0), ratio, 1.0)
+    return rate * ratio * (gradient + by.weight_decay * weight)
 
 
 def count(opt, state, images, labels):
-    """How many are right, and right within five, by the running statistics."""
+    """Count how many are correct, and correct within five, by the running statistics."""
     net = Pass(state.weights, state.statistics, opt.layout, training=False)
     best = lax.top_k(logits(opt, net, images), 5)[1]
-    right = best == labels[:, None]
-    return jnp.stack([right[:, 0].sum(), right.sum()])
+    correct = best == labels[:, None]
+    return jnp.stack([correct[:, 0].sum(), correct.sum()])
 
 
 def rescaled(scale, good_steps, good):
     """Half the loss scale after a gradient that is not finite, twice after so many that are."""
-    due = good_steps + 1 == GROWTH_INTERVAL
+    due = good_steps + 1 == loss_scale.GROWTH_STEPS
     grown = jnp.where(due, scale * 2, scale)
     return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
 
@@ -209,18 +207,21 @@ def rescaled(scale, good_steps, good):
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
-        mesh = begin(opt)
+        mesh = set_up(opt)
         self.device = jax.local_devices()[0]
         self.all, self.own = NamedSharding(mesh, P()), NamedSharding(mesh, P(RANKS))
-        self.take, self.count = compiled(opt, mesh)
+        self.run_step, self.count = compiled(opt, mesh)
         self.gather = jax.jit(lambda spread: spread, out_shardings=self.all)
+        if opt.world_size > 1:
+            # Gloo waits 30 s for a rank at the first collective, and one may take longer to compile its step.
+            self.total([0.0])
         self.losses = clocks.LossClock(lambda loss: loss.item()) if opt.device == "cuda" else None
-        self.load(initial(opt.seed))
+        self.load(build_model(opt))
 
     def batches(self):
         return batches(self.opt, self.own)
@@ -229,10 +230,10 @@ class Training:
         return place(self.opt, self.own, images, labels)
 
     def feed(self, loaded):
-        return normalised(self.opt, self.own, loaded)
+        return normalise(self.opt, self.own, loaded)
 
-    def step(self, images, labels, rate, kept=1.0):
-        self.state, loss = self.take(self.state, images, labels, np.float32(rate), np.float32(kept))
+    def step(self, images, labels, rate, lam=1.0):
+        self.state, loss = self.run_step(self.state, images, labels, np.float32(rate), np.float32(lam))
         return loss
 
     def read(self, loss):
@@ -258,7 +259,7 @@ class Training:
         put = jax.make_array_from_process_local_data
         trained = {name: value for name, value in values.items() if not tensors.is_statistic(name)}
         momenta = momenta or {name: np.zeros_like(value) for name, value in trained.items()}
-        rest = rest or {"scale": first_scale(self.opt), "good_steps": 0}
+        rest = rest or {"scale": loss_scale.initial(self.opt), "good_steps": 0}
         self.state = State(
             weights={name: put(self.all, value) for name, value in trained.items()},
             momenta={name: put(self.all, momenta[name]) for name in trained},
@@ -279,10 +280,8 @@ class Training:
     def clock(self):
         return self.losses
 
-    def memory(self):
-        if self.opt.device == "cuda":
-            return self.device.memory_stats()["peak_bytes_in_use"]
-        return options.process_memory_peak()
+    def device_memory(self):
+        return self.device.memory_stats()["peak_bytes_in_use"]
 
     def device_name(self):
         return self.device.device_kind
@@ -292,27 +291,21 @@ class Training:
         kind = HALF.get(self.opt.precision, jnp.float32)
         a, b = (jax.random.normal(jax.random.key(seed), (side, side), kind) for seed in range(2))
         product = jax.jit(jnp.matmul)
-        return loop.peak_flops(lambda: product(a, b).block_until_ready(), side, probe.HostClock())
+        return peaks.peak_flops(lambda: product(a, b).block_until_ready(), side)
 
     def peak_bandwidth(self):
         # Large, as above; but it must fit beside a step that fills the memory.
-        size, copies = (2**28, loop.COPIES) if self.opt.device == "cuda" else (2**25, 1)
+        size, copies = (2**28, peaks.COPIES) if self.opt.device == "cuda" else (2**25, 1)
         source, turned = jnp.zeros(size), jax.jit(jnp.negative)
 
         def turn():
             functools.reduce(lambda array, _: turned(array), range(copies), source).block_until_ready()
 
-        return 2 * copies * source.nbytes / loop.shortest(turn, probe.HostClock())
+        return 2 * copies * source.nbytes / peaks.shortest(turn)
 
     def close(self):
         if self.opt.world_size > 1:
             jax.distributed.shutdown()
-
-
-def first_scale(opt):
-    if opt.precision != "amp":
-        return 1.0
-    return FIRST_SCALE if opt.loss_scale == "dynamic" else opt.loss_scale
 
 
 def on_host(named):
@@ -320,8 +313,8 @@ def on_host(named):
     return {name: np.array(value.addressable_data(0)) for name, value in named.items()}
 
 
-def begin(opt):
-    """The mesh of one device for each rank, with their precision and threads set."""
+def set_up(opt):
+    """Return the mesh of one device for each rank, with their precision and threads set."""
     configure = jax.config.update
     configure("jax_platforms", opt.device)
     configure("jax_cuda_visible_devices", str(opt.local_rank))
@@ -361,17 +354,9 @@ def meet_at(address):
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
+    """Refuse what JAX cannot do on this machine; asked before anything starts."""
     capabilities = cuda_capabilities() if opt.device == "cuda" else []
-    if opt.device == "cuda" and not capabilities:
-        raise options.Refusal("JAX sees no CUDA device here; use --device cpu or a CUDA build of JAX.")
-    options.check_hardware(opt, min(capabilities, default=None))
-    if opt.compile:
-        raise options.Refusal("JAX compiles the whole step in any case; leave compile out.")
-    if opt.cuda_graph:
-        raise options.Refusal("XLA itself chooses what it captures in CUDA graphs; leave cuda_graph out.")
-    if opt.loader != "host":
-        raise options.Refusal("JAX has no loader of its own, and DALI feeds PyTorch only; use loader host.")
+    refusals.check("jax", opt, min(capabilities, default=None))
 
 
 def facts():
@@ -409,4 +394,4 @@ def cuda_capabilities():
 
 
 if __name__ == "__main__":
-    loop.main("jax", Training, check, facts)
+    program.main("jax", Training, check, facts)

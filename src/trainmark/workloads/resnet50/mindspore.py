@@ -20,10 +20,14 @@ from mindspore.device_context.cpu import op_tuning
 from mindspore.device_context.gpu import device as gpu
 from mindspore.device_context.gpu import op_precision
 
-from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.optimizer import loss_scale
+from trainmark.workloads.common.optimizer.lars import is_excluded, trust_ratio
+from trainmark.workloads.common.optimizer.mixup import mix
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.mindspore import ResNet50, named_tensors
-from trainmark.workloads.resnet50.shared import loop, options, placed, synthetic, tensors
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
 
 # On the CPU MindSpore adds only float32 over ranks: numbers go as digits of this base, and none is rounded.
 PLACES = 4096.0 ** np.arange(-2, 4)
@@ -53,7 +57,7 @@ def build_model(opt):
 
 
 def batches(opt):
-    """An endless stream: one batch that stays on the device, or several handed to it step by step."""
+    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(place(*synthetic.batches(opt, 1)[0]))
     # A tensor keeps its copy on the device once it has one: only a new one is copied again.
@@ -61,15 +65,14 @@ def batches(opt):
 
 
 def place(images, labels):
-    """Host arrays, images as NCHW, as tensors that go to the device with the step that takes them."""
+    """Make tensors of host arrays, images as NCHW; they go to the device with the step that takes them."""
     return ms.from_numpy(images), ms.from_numpy(labels.astype(np.int32))
 
 
-def normalised(loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
-    mean, deviation = (
-        ms.Tensor(part, ms.float32).view(3, 1, 1) for part in (augment.MEAN, augment.DEVIATION)
-    )
+def normalise(loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
+    moments = augment.MEAN, augment.DEVIATION
+    mean, deviation = (ms.Tensor(part, ms.float32).view(3, 1, 1) for part in moments)
     for pixels, labels in loaded:
         # Copied: MindSpore would share the memory that the loader soon writes anew.
         images, labels = place(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)), labels)
@@ -86,12 +89,12 @@ class Step(nn.Cell):
         super().__init__()
         self.model = model
         self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
-        self.is_mixed, self.is_lars = bool(opt.recipe.mixup), opt.recipe.optimizer == "lars"
+        self.has_mixup, self.is_lars = bool(opt.recipe.mixup), opt.recipe.optimizer == "lars"
         self.trust, self.decay = opt.recipe.trust, opt.recipe.weight_decay
         norms, others = [], []
         for _, cell in model.cells_and_names():
-            kind = norms if isinstance(cell, nn.BatchNorm2d) else others
-            kind.extend(filter(is_trained, cell.get_parameters(expand=False)))
+            group = norms if isinstance(cell, nn.BatchNorm2d) else others
+            group.extend(filter(is_trained, cell.get_parameters(expand=False)))
         self.optimizer = nn.Momentum(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
             learning_rate=1.0 if self.is_lars else 0.0,
@@ -105,53 +108,53 @@ class Step(nn.Cell):
             self.average = nn.DistributedGradReducer(trained, mean=True, degree=opt.world_size)
         self.scaler = loss_scaler(opt)
 
-    def forward(self, images, labels, kept):
-        loss = self.mixed_loss(images, labels, kept) if self.is_mixed else self.loss(images, labels)
+    def forward(self, images, labels, lam):
+        loss = self.mixup_loss(images, labels, lam) if self.has_mixup else self.loss(images, labels)
         return loss if self.scaler is None else self.scaler.scale(loss), loss
 
     def loss(self, images, labels):
         return self.criterion(self.model(images).astype(ms.float32), labels)
 
-    def mixed_loss(self, images, labels, kept):
-        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
-        logits = self.model(kept * images + (1 - kept) * images.flip((0,))).astype(ms.float32)
-        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip((0,)))
-        return kept * own + (1 - kept) * other
+    def mixup_loss(self, images, labels, lam):
+        """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
+        logits = self.model(mix(images, images.flip((0,)), lam)).astype(ms.float32)
+        return mix(self.criterion(logits, labels), self.criterion(logits, labels.flip((0,))), lam)
 
-    def construct(self, images, labels, rate, kept):
+    def construct(self, images, labels, rate, lam):
         if not self.is_lars:
             ops.assign(self.optimizer.learning_rate, rate)
-        (_, loss), gradients = self.backward(images, labels, kept)
+        (_, loss), gradients = self.backward(images, labels, lam)
         gradients = self.average(gradients)
         if self.scaler is None:
-            self.take(gradients, rate)
+            self.apply_gradients(gradients, rate)
         else:
             gradients = self.scaler.unscale(gradients)
             finite = amp.all_finite(gradients)
             if finite:
-                self.take(gradients, rate)
+                self.apply_gradients(gradients, rate)
             self.scaler.adjust(finite)
         return loss
 
-    def take(self, gradients, rate):
-        self.optimizer(self.layers_own_steps(gradients, rate) if self.is_lars else gradients)
+    def apply_gradients(self, gradients, rate):
+        self.optimizer(self.apply_lars(gradients, rate) if self.is_lars else gradients)
 
-    def layers_own_steps(self, gradients, rate):
-        """Of gradients, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+    def apply_lars(self, gradients, rate):
+        """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
         steps = ()
         for parameter, gradient in zip(self.optimizer.parameters, gradients):
-            if parameter.ndim == 1:  # batch norm and bias
+            if is_excluded(parameter.ndim):
                 steps += (rate * gradient,)
             else:
-                weights, length = ops.norm(parameter), ops.norm(gradient)
-                trust = self.trust * weights / (length + self.decay * weights)
-                trust = ops.where(ops.logical_and(weights > 0, length > 0), trust, ops.ones_like(trust))
-                steps += (rate * trust * (gradient + self.decay * parameter),)
+                weight_norm, gradient_norm = ops.norm(parameter), ops.norm(gradient)
+                ratio = trust_ratio(weight_norm, gradient_norm, self.trust, self.decay)
+                both_positive = ops.logical_and(weight_norm > 0, gradient_norm > 0)
+                ratio = ops.where(both_positive, ratio, ops.ones_like(ratio))
+                steps += (rate * ratio * (gradient + self.decay * parameter),)
         return steps
 
 
 class Evaluation(nn.Cell):
-    """How many of a batch are right, and right within five, compiled into one graph."""
+    """Count of how many of a batch are correct, and correct within five, compiled into one graph."""
 
     def __init__(self, model):
         super().__init__()
@@ -159,8 +162,8 @@ class Evaluation(nn.Cell):
 
     def construct(self, images, labels):
         best = ops.topk(self.model(images), 5)[1]
-        right = (best == labels.expand_dims(1)).astype(ms.int32)
-        return ops.stack([right[:, 0].sum(), right.sum()])
+        correct = (best == labels.expand_dims(1)).astype(ms.int32)
+        return ops.stack([correct[:, 0].sum(), correct.sum()])
 
 
 def is_trained(parameter):
@@ -171,19 +174,19 @@ def loss_scaler(opt):
     if opt.precision != "amp":
         return None
     if opt.loss_scale == "dynamic":
-        return amp.DynamicLossScaler(2.0**16, scale_factor=2, scale_window=2000)
+        return amp.DynamicLossScaler(loss_scale.FIRST, scale_factor=2, scale_window=loss_scale.GROWTH_STEPS)
     return amp.StaticLossScaler(opt.loss_scale)
 
 
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`. MindSpore waits for the device: there is no clock."""
 
     def __init__(self, opt):
         self.opt = opt
-        begin(opt)
+        set_up(opt)
         self.scheduler = join_ranks(opt) if opt.world_size > 1 else None  # held: its input closes with us
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), Evaluation(model)
@@ -195,16 +198,14 @@ class Training:
         return place(images, labels)
 
     def feed(self, loaded):
-        return normalised(loaded)
+        return normalise(loaded)
 
-    def own_images(self):
-        from trainmark.workloads.images.own import mindspore
+    def place_own(self, images, labels):
+        return place(images, labels)
 
-        return placed.Placed(mindspore.Images(self.opt), place)
-
-    def step(self, images, labels, rate, kept=1.0):
+    def step(self, images, labels, rate, lam=1.0):
         # Plain numbers would be compiled in.
-        return self.update(images, labels, ms.Tensor(rate, ms.float32), ms.Tensor(kept, ms.float32))
+        return self.update(images, labels, ms.Tensor(rate, ms.float32), ms.Tensor(lam, ms.float32))
 
     def evaluate(self, images, labels):
         self.evaluation.set_train(False)
@@ -254,22 +255,17 @@ class Training:
         dynamic = isinstance(scaler, amp.DynamicLossScaler)
         return [("scale", scaler.scale_value), ("counter", scaler.counter)] if dynamic else []
 
-    def clock(self):
-        return None  # MindSpore waits for the device at the end of a graph
+    def device_memory(self):
+        return ms.runtime.max_memory_allocated()
 
-    def memory(self):
-        if self.opt.device == "cuda":
-            return ms.runtime.max_memory_allocated()
-        return options.process_memory_peak()
-
-    def device_name(self):
-        return ms.hal.get_device_name(self.opt.local_rank) if self.opt.device == "cuda" else "cpu"
+    def gpu_name(self):
+        return ms.hal.get_device_name(self.opt.local_rank)
 
     def peak_flops(self):
         side = 8192 if self.opt.device == "cuda" else 1024
         kind = ms.float16 if self.opt.precision == "amp" else ms.float32
         a, b = (ops.standard_normal((side, side)).astype(kind) for _ in range(2))
-        return loop.peak_flops(lambda: ops.matmul(a, b)[0, 0].item(), side, probe.HostClock())
+        return peaks.peak_flops(lambda: ops.matmul(a, b)[0, 0].item(), side)
 
     def close(self):
         if self.opt.world_size > 1:
@@ -283,8 +279,8 @@ def on_host(named):
     return {name: parameter.asnumpy().copy() for name, parameter in named}
 
 
-def begin(opt):
-    """Graph mode on the device, with its precision and its threads set."""
+def set_up(opt):
+    """Choose graph mode and the device, with its precision and its threads."""
     ms.set_context(mode=ms.GRAPH_MODE)
     if opt.device == "cuda":
         ms.set_device("GPU", opt.local_rank)
@@ -306,35 +302,17 @@ def join_ranks(opt):
     )
     scheduler = None
     if opt.rank == 0:
-        scheduler = subprocess.Popen(
-            ["sh", "-c", SCHEDULER, sys.executable],
-            stdin=subprocess.PIPE,
-            env=dict(os.environ, MS_ROLE="MS_SCHED"),
-        )
+        command, environment = ["sh", "-c", SCHEDULER, sys.executable], dict(os.environ, MS_ROLE="MS_SCHED")
+        scheduler = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
     os.environ["MS_ROLE"] = "MS_WORKER"
     communication.init()
     return scheduler
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    if opt.device == "cuda" and not gpu.is_available():
-        raise options.Refusal(
-            "MindSpore sees no CUDA device here, and its package knows only CUDA 11; use --device cpu."
-        )
-    options.check_hardware(opt, ms.hal.get_device_capability(0, "GPU") if opt.device == "cuda" else None)
-    if opt.precision == "bf16":
-        raise options.Refusal("MindSpore has no batch norm in bfloat16; use fp32, or amp on a GPU.")
-    if opt.precision == "amp" and opt.device == "cpu":
-        raise options.Refusal("MindSpore on the CPU computes in float32 what is given as float16; use fp32.")
-    if opt.layout == "NHWC":
-        raise options.Refusal("MindSpore pads a max-pool in NCHW alone; use layout NCHW.")
-    if opt.compile:
-        raise options.Refusal("MindSpore compiles every step as one graph already; leave compile out.")
-    if opt.cuda_graph:
-        raise options.Refusal("MindSpore has no CUDA graphs; leave cuda_graph out.")
-    if opt.loader.startswith("dali"):
-        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
+    """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
+    has_gpu = opt.device == "cuda" and gpu.is_available()
+    refusals.check("mindspore", opt, ms.hal.get_device_capability(0, "GPU") if has_gpu else None)
 
 
 def facts():
@@ -346,4 +324,4 @@ def facts():
 
 
 if __name__ == "__main__":
-    loop.main("mindspore", Training, check, facts)
+    program.main("mindspore", Training, check, facts)

@@ -10,11 +10,13 @@ from mxnet import autograd
 from mxnet.contrib import amp
 from mxnet.gluon import nn
 
-from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.optimizer import lars, mixup
+from trainmark.workloads.common.ranks import mpi_ranks
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.mxnet import ResNet50, named_parameters
-from trainmark.workloads.resnet50.shared import loop, mpi_ranks, options, synthetic, tensors
-from trainmark.workloads.resnet50.shared.placed import Placed
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
 
 BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # as MXNet calls it, for numpy has none
 BUCKET = 40  # tensors that are averaged and updated together; more than 60 crash the fused update
@@ -33,27 +35,23 @@ def build_model(opt):
 
 
 def batches(opt):
-    """An endless stream: one batch, or several in turn; on the CPU host and device memory are the same."""
+    """Return an endless stream: one batch, or several in turn; on the CPU there is nothing to copy."""
     count = 1 if opt.data == "synthetic" else synthetic.BATCHES
     return itertools.cycle([place(*batch) for batch in synthetic.batches(opt, count)])
 
 
 def place(images, labels):
-    """Host arrays, images as NCHW."""
+    """Make MXNet's arrays of host arrays, images as NCHW."""
     return mx.nd.array(images), mx.nd.array(labels, dtype=np.float32)
 
 
-def normalised(loaded):
-    """A loader's batches as NCHW; here, and not before, pixels become numbers of four bytes."""
-    mean, deviation = (mx.nd.array(part).reshape((1, 3, 1, 1)) for part in (augment.MEAN, augment.DEVIATION))
+def normalise(loaded):
+    """Make a loader's batches NCHW; here, and not before, pixels become float32."""
+    moments = augment.MEAN, augment.DEVIATION
+    mean, deviation = (mx.nd.array(part).reshape((1, 3, 1, 1)) for part in moments)
     for pixels, labels in loaded:
         images, labels = place(pixels.transpose(0, 3, 1, 2), labels)
         yield (images - mean) / deviation, labels
-
-
-def unpinned(*batch):
-    """MXNet's own loader gives memory that a GPU likes; a graph takes none of it beside other memory."""
-    return tuple(part.as_in_context(mx.cpu()) for part in batch)
 
 
 # The step
@@ -66,9 +64,8 @@ class Step:
         self.ranks, self.recipe = ranks, opt.recipe
         self.share = 1 / ranks.size if ranks is not None else 1.0
         self.is_lars = opt.recipe.optimizer == "lars"
-        self.objective = (MixedObjective if opt.recipe.mixup else Objective)(
-            model, opt.recipe.label_smoothing
-        )
+        kind = MixupObjective if opt.recipe.mixup else Objective
+        self.objective = kind(model, opt.recipe.label_smoothing)
         self.objective.hybridize(static_alloc=True, static_shape=True)
         named = named_parameters(model)
         trained = [(name, named[name]) for name in named if not tensors.is_statistic(name)]
@@ -78,16 +75,16 @@ class Step:
         self.buckets = [Bucket(*zip(*part), decay) for part in parts]
         self.last_rate = 0.0
 
-    def __call__(self, images, labels, rate, kept):
-        mixed = (mx.nd.array([kept]),) if self.recipe.mixup else ()
+    def __call__(self, images, labels, rate, lam):
+        mixing = (mx.nd.array([lam]),) if self.recipe.mixup else ()
         with autograd.record():
-            loss = self.objective(images, labels, *mixed)
+            loss = self.objective(images, labels, *mixing)
         loss.backward()
         for bucket in self.buckets:
             if self.ranks is not None:
                 bucket.sum_over(self.ranks)
             if self.is_lars:
-                bucket.take_layers_own_rates(self.recipe, rate, self.share)
+                bucket.apply_lars(self.recipe, rate, self.share)
                 bucket.update(1.0, self.recipe.momentum, 1.0)
             else:
                 bucket.update(rate, self.momentum(rate), self.share)
@@ -116,15 +113,17 @@ class Objective(nn.HybridBlock):
         return -F.mean(smoothed)
 
 
-class MixedObjective(Objective):
-    """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
+class MixupObjective(Objective):
+    """The same of a mixup batch (Zhang et al. 2018)."""
 
-    def hybrid_forward(self, F, images, labels, kept):  # noqa: N803
-        each = F.reshape(kept, shape=(1, 1, 1, 1))
-        images = F.broadcast_mul(images, each) + F.broadcast_mul(F.flip(images, axis=0), 1 - each)
+    def hybrid_forward(self, F, images, labels, lam):  # noqa: N803
+        return self.mixup_loss(F, images, labels, lam)
+
+    def mixup_loss(self, F, images, labels, lam):  # noqa: N803
+        wide = F.reshape(lam, shape=(1, 1, 1, 1))  # the operators of arrays do not broadcast
+        images = F.broadcast_mul(images, wide) + F.broadcast_mul(F.flip(images, axis=0), 1 - wide)
         log_p = F.log_softmax(self.model(images))
-        own, other = self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0))
-        return kept * own + (1 - kept) * other
+        return mixup.mix(self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0)), lam)
 
 
 class Bucket:
@@ -162,29 +161,29 @@ class Bucket:
             rescale_grad=share,
         )
 
-    def take_layers_own_rates(self, recipe, rate, share):
-        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+    def apply_lars(self, recipe, rate, share):
+        """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
         self.flat *= share
         for weight, gradient in zip(self.weights, self.gradients):
-            if weight.ndim == 1:  # batch norm and bias
+            if lars.is_excluded(weight.ndim):
                 gradient *= rate
                 continue
-            decay, weights, length = recipe.weight_decay, weight.norm(), gradient.norm()
-            trust = recipe.trust * weights / (length + decay * weights)
-            trust = mx.nd.where((weights > 0) * (length > 0), trust, mx.nd.ones_like(trust))
+            decay, weight_norm, gradient_norm = recipe.weight_decay, weight.norm(), gradient.norm()
+            ratio = lars.trust_ratio(weight_norm, gradient_norm, recipe.trust, decay)
+            ratio = mx.nd.where((weight_norm > 0) * (gradient_norm > 0), ratio, mx.nd.ones_like(ratio))
             gradient += decay * weight
-            gradient *= rate * trust.reshape((1,) * weight.ndim)
+            gradient *= rate * ratio.reshape((1,) * weight.ndim)
 
 
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`. A step waits for its end: there is no clock."""
 
     def __init__(self, opt):
         self.opt = opt
-        self.ranks = begin(opt)
+        self.ranks = set_up(opt)
         self.model = build_model(opt)
         self.trained = [p for p in self.model.collect_params().values() if p.grad_req != "null"]
         self.update = Step(opt, self.model, self.ranks)
@@ -196,20 +195,19 @@ class Training:
         return place(images, labels)
 
     def feed(self, loaded):
-        return normalised(loaded)
+        return normalise(loaded)
 
-    def own_images(self):
-        from trainmark.workloads.images.own import mxnet
+    def place_own(self, *batch):
+        # It lies in pinned memory, of which a graph takes none beside other memory.
+        return tuple(part.as_in_context(mx.cpu()) for part in batch)
 
-        return Placed(mxnet.Images(self.opt), unpinned)
-
-    def step(self, images, labels, rate, kept=1.0):
-        return self.update(images, labels, rate, kept)
+    def step(self, images, labels, rate, lam=1.0):
+        return self.update(images, labels, rate, lam)
 
     def evaluate(self, images, labels):
         best = mx.nd.topk(self.model(images), k=5)
-        right = mx.nd.broadcast_equal(best, labels.reshape((-1, 1)))
-        return mx.nd.concat(right[:, 0].sum(), right.sum(), dim=0).asnumpy
+        correct = mx.nd.broadcast_equal(best, labels.reshape((-1, 1)))
+        return mx.nd.concat(correct[:, 0].sum(), correct.sum(), dim=0).asnumpy
 
     def total(self, numbers):
         added = np.array(numbers, np.float64)
@@ -244,67 +242,40 @@ class Training:
     def rest(self):
         return {"last_rate": self.update.last_rate}
 
-    def clock(self):
-        return None  # a step waits for its end
-
-    def memory(self):
-        return options.process_memory_peak()
-
-    def device_name(self):
-        return "cpu"
-
     def peak_flops(self):
         side = 1024
         kind = BFLOAT16 if self.opt.precision == "bf16" else np.float32
         a, b = (mx.nd.amp_cast(mx.nd.random.normal(shape=(side, side)), dtype=kind) for _ in range(2))
         # `dot` would go to OpenBLAS, which is several times slower than what the model runs on.
         product = functools.partial(mx.nd.FullyConnected, a, b, num_hidden=side, no_bias=True)
-        return loop.peak_flops(lambda: product().wait_to_read(), side, probe.HostClock())
+        return peaks.peak_flops(lambda: product().wait_to_read(), side)
 
     def close(self):
         if self.ranks is not None:
             mpi_ranks.leave(self.ranks)
 
 
-def begin(opt):
-    """The precision set, and the ranks joined: None where there is but one."""
+def set_up(opt):
+    """Set the precision, and return the joined ranks: None where there is but one."""
     if opt.precision == "bf16":
         amp.init(target_dtype="bfloat16")  # for all graphs to come; the weights stay float32
     return mpi_ranks.join(opt) if opt.world_size > 1 else None
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    if opt.device == "cuda":
-        raise options.Refusal(
-            "the MXNet of PyPI is built for the CPU, and mxnet-cu112 is untried here; use --device cpu."
-        )
-    options.check_hardware(opt, None)
-    if opt.precision == "amp":
-        raise options.Refusal("MXNet cannot multiply float16 matrices on the CPU; use fp32 or bf16.")
-    if opt.precision == "bf16" and not knows_bfloat16():
-        raise options.Refusal("MXNet trains in bfloat16 only on a CPU with AVX512_BF16; use fp32.")
-    if opt.layout == "NHWC":
-        raise options.Refusal("MXNet's convolutions take only NCHW on the CPU; use NCHW.")
-    if opt.compile:
-        raise options.Refusal("MXNet runs the whole step as a static graph anyway; leave compile out.")
-    if opt.loader.startswith("dali"):
-        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
-    if opt.world_size > 1:
-        mpi_ranks.check()
+    """Refuse what MXNet cannot do on this machine; asked before anything starts."""
+    mpi_fault = mpi_ranks.fault() if opt.world_size > 1 else None
+    refusals.check("mxnet", opt, avx512_bf16=has_avx512_bf16(), mpi_fault=mpi_fault)
 
 
-def knows_bfloat16():
+def has_avx512_bf16():
     cpu = pathlib.Path("/proc/cpuinfo")
     return mx.runtime.Features().is_enabled("MKLDNN") and cpu.exists() and "avx512_bf16" in cpu.read_text()
 
 
 def facts():
-    return {
-        "framework_version": mx.__version__,
-        "cuda_devices": mx.context.num_gpus(),
-    }
+    return {"framework_version": mx.__version__, "cuda_devices": mx.context.num_gpus()}
 
 
 if __name__ == "__main__":
-    loop.main("mxnet", Training, check, facts)
+    program.main("mxnet", Training, check, facts)

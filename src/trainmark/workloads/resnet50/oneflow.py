@@ -3,19 +3,22 @@
 import itertools
 import os
 
-from trainmark.workloads.resnet50.shared.own_address import Doorkeeper
+from trainmark.workloads.common.ranks.own_address import AddressGuard
 
 RANK = os.environ.get("RANK", "0")
 
-with Doorkeeper():  # the import joins the ranks
+with AddressGuard():  # the import joins the ranks
     import oneflow as flow  # where nothing launched it, it sets RANK to -1
 from oneflow import nn, sysconfig  # noqa: E402
 from oneflow.framework import session_context  # noqa: E402
 
-from trainmark import probe  # noqa: E402
+from trainmark.workloads.common import peaks  # noqa: E402
+from trainmark.workloads.common.clocks import clocks  # noqa: E402
+from trainmark.workloads.common.optimizer import lars, mixup  # noqa: E402
+from trainmark.workloads.common.training import Training as CommonTraining  # noqa: E402
 from trainmark.workloads.images import augment  # noqa: E402
 from trainmark.workloads.resnet50.models.oneflow import ResNet50, named_tensors  # noqa: E402
-from trainmark.workloads.resnet50.shared import clocks, loop, options, placed, synthetic, tensors  # noqa: E402
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors  # noqa: E402
 
 os.environ["RANK"] = RANK
 
@@ -37,7 +40,7 @@ def everywhere(opt):
 
 
 def batches(opt):
-    """An endless stream: one batch that lives on the device, or several that the step copies to it."""
+    """Return an endless stream: one batch that stays on the device, or several that the step copies to it."""
     if opt.data == "synthetic":
         return itertools.repeat(place(opt, opt.device, *synthetic.batches(opt, 1)[0]))
     pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
@@ -45,34 +48,32 @@ def batches(opt):
 
 
 def place(opt, device, images, labels):
-    """Host arrays, images as NCHW, as this rank's part of a batch that is split over all ranks."""
+    """Make host arrays, images as NCHW, this rank's part of a batch that is split over all ranks."""
     arrays = (images.transpose(0, 2, 3, 1) if opt.layout == "NHWC" else images), labels
-    return together(flow.tensor(array).to(device) for array in arrays)
+    return split_global(flow.tensor(array).to(device) for array in arrays)
 
 
-def together(own):
-    """This rank's own tensors as parts of global ones that are split over all ranks."""
+def split_global(own):
+    """Make this rank's own tensors parts of global ones that are split over all ranks."""
     return tuple(part.to_global(flow.placement.all(part.device.type), flow.sbp.split(0)) for part in own)
 
 
-def normalised(opt, loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+def normalise(opt, loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
     to_nchw = opt.layout == "NCHW"
-    spread = augment.MEAN, augment.DEVIATION
-    mean, deviation = (
-        flow.tensor(part).to(opt.device).view(*((3, 1, 1) if to_nchw else (3,))) for part in spread
-    )
+    shape, moments = (3, 1, 1) if to_nchw else (3,), (augment.MEAN, augment.DEVIATION)
+    mean, deviation = (flow.tensor(part).to(opt.device).view(*shape) for part in moments)
     for batch in loaded:
         images, labels = (flow.tensor(part).to(opt.device) for part in batch)
         images = images.permute(0, 3, 1, 2) if to_nchw else images
-        yield together([(images.to(flow.float32) - mean) / deviation, labels])
+        yield split_global([(images.to(flow.float32) - mean) / deviation, labels])
 
 
 # The step
 
 
 class Lars(flow.optim.SGD):
-    """Each layer's steps in proportion to its weights (You et al. 2017); OneFlow has the update alone."""
+    """LARS (You et al. 2017), of which OneFlow has the update alone."""
 
     def __init__(self, weights, others, recipe):
         super().__init__([{"params": others}, {"params": weights}], lr=1.0, momentum=recipe.momentum)
@@ -95,8 +96,8 @@ class StepGraph(nn.Graph):
         self.device = opt.device
         self.model = model
         self.criterion = nn.CrossEntropyLoss(reduction="none", label_smoothing=opt.recipe.label_smoothing)
-        self.is_mixed, self.is_lars = bool(opt.recipe.mixup), opt.recipe.optimizer == "lars"
-        self.add_optimizer(lars(opt, model) if self.is_lars else sgd(opt, model))
+        self.has_mixup, self.is_lars = bool(opt.recipe.mixup), opt.recipe.optimizer == "lars"
+        self.add_optimizer(lars_optimizer(opt, model) if self.is_lars else sgd_optimizer(opt, model))
         self.config.allow_fuse_add_to_output(True)
         self.config.allow_fuse_cast_scale(True)
         self.config.allow_fuse_model_update_ops(not self.is_lars)  # it would take what the rate goes in by
@@ -108,14 +109,20 @@ class StepGraph(nn.Graph):
                 flow.amp.GradScaler() if dynamic else flow.amp.StaticGradScaler(opt.loss_scale)
             )
 
-    def build(self, images, labels, *others_kept_rate):
-        logits = self.model(images.to(self.device))
-        losses = self.criterion(logits, labels.to(self.device))
-        if self.is_mixed:
-            others, kept, _ = others_kept_rate
-            losses = kept * losses + (1 - kept) * self.criterion(logits, others.to(self.device))
+    def build(self, images, labels, *more):
+        *mixing, _ = more  # the rate comes last, see below
+        losses = self.mixup_loss(images, labels, *mixing) if self.has_mixup else self.loss(images, labels)
         losses.mean().backward()
         return losses
+
+    def loss(self, images, labels):
+        return self.criterion(self.model(images.to(self.device)), labels.to(self.device))
+
+    def mixup_loss(self, images, labels, others, lam):
+        """Return the cross-entropy of a mixup batch (Zhang et al. 2018), whose images are mixed already."""
+        logits = self.model(images.to(self.device))
+        own, other = (self.criterion(logits, target.to(self.device)) for target in (labels, others))
+        return mixup.mix(own, other, lam)
 
     def compile_with_rate(self, *inputs):
         """The update of a graph takes its rate from a fixed schedule; here from the graph's last input."""
@@ -144,19 +151,20 @@ def scale_gradient(job, op, scale):
         spread["scale_by_tensor_0"].CopyFrom(spread["learning_rate_0"])
 
 
-def sgd(opt, model):
+def sgd_optimizer(opt, model):
     norms, others = [], []
     for module in model.modules():
-        kind = norms if isinstance(module, nn.BatchNorm2d) else others
-        kind.extend(module.parameters(recurse=False))
+        group = norms if isinstance(module, nn.BatchNorm2d) else others
+        group.extend(module.parameters(recurse=False))
     decayed = {"params": others, "weight_decay": opt.recipe.weight_decay}
     return flow.optim.SGD([{"params": norms}, decayed], momentum=opt.recipe.momentum)
 
 
-def lars(opt, model):
-    parameters = list(model.parameters())
-    weights = [parameter for parameter in parameters if parameter.ndim > 1]
-    others = [parameter for parameter in parameters if parameter.ndim == 1]  # batch norm and bias
+def lars_optimizer(opt, model):
+    """Return an optimizer that scales each layer's gradient by its LARS trust ratio (You et al. 2017)."""
+    weights, others = [], []
+    for parameter in model.parameters():
+        (others if lars.is_excluded(parameter.ndim) else weights).append(parameter)
     return Lars(weights, others, opt.recipe)
 
 
@@ -166,7 +174,7 @@ class Step:
     def __init__(self, opt, model):
         self.opt = opt
         self.model = model
-        self.rate, self.kept = (flow.zeros(1, **everywhere(opt)) for _ in range(2))
+        self.rate, self.lam = (flow.zeros(1, **everywhere(opt)) for _ in range(2))
         self.graph = StepGraph(opt, model)
 
     def __call__(self, images, labels):
@@ -176,16 +184,14 @@ class Step:
         return self.graph(*inputs).to_local().mean()
 
     def inputs(self, images, labels):
-        batch = (
-            self.mixed(images.to_local(), labels.to_local()) if self.opt.recipe.mixup else (images, labels)
-        )
-        return (*batch, self.rate)
+        if self.opt.recipe.mixup:
+            return (*self.mixed(images.to_local(), labels.to_local()), self.lam, self.rate)
+        return images, labels, self.rate
 
     def mixed(self, images, labels):
-        """Images that keep a share of themselves, and take the rest from the other end of the batch."""
-        kept = self.kept.to_local().to(images.device)
-        images = kept * images + (1 - kept) * images.flip(0)
-        return (*together([images, labels, labels.flip(0)]), self.kept)
+        """Return a mixup batch (Zhang et al. 2018): the images mixed, with the labels of both."""
+        lam = self.lam.to_local().to(images.device)
+        return split_global([mixup.mix(images, images.flip(0), lam), labels, labels.flip(0)])
 
     def state(self):
         """What the graph keeps beside the model, by its own names."""
@@ -213,17 +219,15 @@ class EvaluationGraph(nn.Graph):
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
-        begin(opt)
+        set_up(opt)
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), EvaluationGraph(opt, model)
-        self.losses = clocks.LossClock(
-            lambda loss: loss.item()
-        )  # OneFlow runs on by itself, and has no events
+        self.losses = clocks.LossClock(lambda loss: loss.item())  # OneFlow runs on by itself, without events
 
     def batches(self):
         return batches(self.opt)
@@ -232,27 +236,21 @@ class Training:
         return place(self.opt, self.opt.device, images, labels)
 
     def feed(self, loaded):
-        return normalised(self.opt, loaded)
+        return normalise(self.opt, loaded)
 
-    def own_images(self):
-        from trainmark.workloads.images.own import oneflow
+    def place_own(self, images, labels):
+        return split_global([images.to(self.opt.device), labels.to(self.opt.device, flow.int64)])
 
-        device = self.opt.device
-        return placed.Placed(
-            oneflow.Images(self.opt),
-            lambda images, labels: together([images.to(device), labels.to(device, flow.int64)]),
-        )
-
-    def step(self, images, labels, rate, kept=1.0):
+    def step(self, images, labels, rate, lam=1.0):
         self.update.rate.to_local().fill_(rate)
-        self.update.kept.to_local().fill_(kept)
+        self.update.lam.to_local().fill_(lam)
         return self.update(images, labels)
 
     def evaluate(self, images, labels):
         self.update.model.eval()  # asked when the graph is built
-        right = self.evaluation(images, labels).to_local().to(flow.int64)
+        correct = self.evaluation(images, labels).to_local().to(flow.int64)
         self.update.model.train()
-        return flow.stack([right[:, 0].sum(), right.sum()]).tolist
+        return flow.stack([correct[:, 0].sum(), correct.sum()]).tolist
 
     def total(self, numbers):
         added = flow.tensor(numbers, dtype=flow.float64).to(self.opt.device)
@@ -270,9 +268,10 @@ class Training:
             tensor.copy_(flow.tensor(to_layout(self.opt, values[name])))
         if momenta or self.update.graph.is_compiled:
             for name, momentum in self.momentum_buffers():
-                momentum.copy_(
-                    flow.tensor(to_layout(self.opt, momenta[name]))
-                ) if momenta else momentum.zero_()
+                if momenta:
+                    momentum.copy_(flow.tensor(to_layout(self.opt, momenta[name])))
+                else:
+                    momentum.zero_()
         for name, state in self.scalars() if rest else ():
             state.fill_(rest[name])
 
@@ -299,19 +298,18 @@ class Training:
     def clock(self):
         return self.losses
 
-    def memory(self):
-        # OneFlow knows what the whole GPU holds, not what it took itself.
-        return options.process_memory_peak() if self.opt.device == "cpu" else None
+    def device_memory(self):
+        return None  # OneFlow knows what the whole GPU holds, not what it took itself
 
-    def device_name(self):
-        return flow.cuda.get_device_name() if self.opt.device == "cuda" else "cpu"
+    def gpu_name(self):
+        return flow.cuda.get_device_name()
 
     def peak_flops(self):
         flow.comm.barrier()  # the last loss is there, its backward pass may not be over
         side = 8192 if self.opt.device == "cuda" else 1024
         kind = flow.float16 if self.opt.precision == "amp" else flow.float32
         a, b = (flow.randn(side, side).to(self.opt.device, kind) for _ in range(2))
-        return loop.peak_flops(lambda: flow.matmul(a, b)[0, 0].item(), side, probe.HostClock())
+        return peaks.peak_flops(lambda: flow.matmul(a, b)[0, 0].item(), side)
 
     def close(self):
         self.losses.close()
@@ -330,8 +328,8 @@ def on_host(opt, named):
     return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
 
 
-def begin(opt):
-    """Threads and precision, before the first graph asks for them; the import has joined the ranks."""
+def set_up(opt):
+    """Set threads and precision, before the first graph asks for them; the import has joined the ranks."""
     if opt.device == "cpu" and "OMP_NUM_THREADS" in os.environ:
         # No operator uses several threads; they are dealt out to as many threads as there are CPUs.
         session = session_context.GetDefaultSession()
@@ -346,22 +344,9 @@ def begin(opt):
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    if opt.device == "cuda" and not flow.cuda.is_available():
-        raise options.Refusal("OneFlow sees no CUDA device here; use --device cpu.")
-    options.check_hardware(opt, flow.cuda.get_device_capability() if opt.device == "cuda" else None)
-    if opt.device == "cpu" and opt.precision in ("amp", "bf16"):
-        raise options.Refusal("OneFlow mixes precisions on GPUs only; use fp32.")
-    if opt.precision == "bf16":
-        raise options.Refusal("OneFlow 0.9 has no max-pooling in bfloat16; use amp.")
-    if opt.device == "cpu" and opt.layout == "NHWC":
-        raise options.Refusal("OneFlow's batch norm on the CPU knows NCHW only; use NCHW.")
-    if opt.compile:
-        raise options.Refusal("OneFlow's step is one compiled graph already; leave compile out.")
-    if opt.cuda_graph:
-        raise options.Refusal("OneFlow has no CUDA graph of a whole step; leave cuda_graph out.")
-    if opt.loader.startswith("dali"):
-        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
+    """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
+    has_gpu = opt.device == "cuda" and flow.cuda.is_available()
+    refusals.check("oneflow", opt, flow.cuda.get_device_capability() if has_gpu else None)
 
 
 def facts():
@@ -374,4 +359,4 @@ def facts():
 
 
 if __name__ == "__main__":
-    loop.main("oneflow", Training, check, facts)
+    program.main("oneflow", Training, check, facts)

@@ -17,10 +17,13 @@ from paddle import nn
 from paddle.base import core
 from paddle.static import default_main_program
 
-from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.clocks import clocks
+from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.paddle import ResNet50, named_tensors, turned
-from trainmark.workloads.resnet50.shared import clocks, loop, options, synthetic, tensors
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
 
 HALF = {"amp": "float16", "bf16": "bfloat16"}
 CUDNN = {
@@ -43,36 +46,36 @@ def build_model(opt):
 
 
 def batches(opt):
-    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(place(opt, *synthetic.batches(opt, 1)[0]))
     pool = synthetic.batches(opt, synthetic.BATCHES)
     if opt.device == "cpu":
         return itertools.cycle([place(opt, *batch) for batch in pool])
-    return iter(sent(itertools.cycle([place(opt, *batch, paddle.CUDAPinnedPlace()) for batch in pool])))
+    return iter(prefetch(itertools.cycle([place(opt, *batch, paddle.CUDAPinnedPlace()) for batch in pool])))
 
 
 def place(opt, images, labels, device=None):
-    """Host arrays, images as NCHW, on the device and in the layout that was asked for."""
+    """Copy host arrays, images as NCHW, to the device in the layout that was asked for."""
     if opt.layout == "NHWC":
         images = np.ascontiguousarray(images.transpose(0, 2, 3, 1))
     return paddle.to_tensor(images, place=device), paddle.to_tensor(labels, place=device)
 
 
-def normalised(opt, loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
+def normalise(opt, loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
     to_nchw = opt.layout == "NCHW"
-    spread = augment.MEAN, augment.DEVIATION
-    mean, deviation = (paddle.to_tensor(part).reshape([3, 1, 1] if to_nchw else [3]) for part in spread)
+    moments = augment.MEAN, augment.DEVIATION
+    mean, deviation = (paddle.to_tensor(part).reshape([3, 1, 1] if to_nchw else [3]) for part in moments)
     on_host = paddle.CUDAPinnedPlace() if opt.device == "cuda" else None
     loaded = (tuple(paddle.to_tensor(part, place=on_host) for part in batch) for batch in loaded)
-    for images, labels in sent(loaded) if opt.device == "cuda" else loaded:
+    for images, labels in prefetch(loaded) if opt.device == "cuda" else loaded:
         images = images.transpose([0, 3, 1, 2]) if to_nchw else images
         yield (images.astype("float32") - mean) / deviation, labels
 
 
-def sent(source):
-    """Batches in pinned memory, each copied on a stream of its own while the one before is in use."""
+def prefetch(source):
+    """Copy batches in pinned memory on a stream of its own, each while the one before is in use."""
     return paddle.io.DataLoader(Stream(source), batch_size=None, use_buffer_reader=True)
 
 
@@ -95,12 +98,12 @@ class Step:
         self.model = model
         self.recipe = opt.recipe
         self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
-        self.rate, self.kept = 0.0, paddle.ones([])
+        self.rate, self.lam = 0.0, paddle.ones([])
         self.is_lars = opt.recipe.optimizer == "lars"
         norms, others = [], []
         for layer in model.sublayers():
-            kind = norms if isinstance(layer, nn.BatchNorm2D) else others
-            kind.extend(filter(is_trained, layer.parameters(include_sublayers=False)))
+            group = norms if isinstance(layer, nn.BatchNorm2D) else others
+            group.extend(filter(is_trained, layer.parameters(include_sublayers=False)))
         self.optimizer = paddle.optimizer.Momentum(
             learning_rate=1.0 if self.is_lars else self.rate,
             momentum=opt.recipe.momentum,
@@ -114,22 +117,21 @@ class Step:
         self.autocast = contextlib.nullcontext
         if half is not None:
             self.autocast = lambda: paddle.amp.auto_cast(dtype=half, level="O1")
-        dynamic = opt.loss_scale == "dynamic"
         # Paddle's scaler looks for an overflow on the host: with it, and only with it, a step waits.
         self.scaler = paddle.amp.GradScaler(
             enable=opt.precision == "amp",
-            init_loss_scaling=2.0**16 if dynamic else opt.loss_scale,
-            use_dynamic_loss_scaling=dynamic,
+            init_loss_scaling=loss_scale.initial(opt),
+            use_dynamic_loss_scaling=opt.loss_scale == "dynamic",
         )
 
     def __call__(self, images, labels):
         self.optimizer.clear_grad(set_to_zero=False)
         with self.autocast():
-            loss = self.mixed_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
+            loss = self.mixup_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
         self.scaler.scale(loss).backward()
         if self.is_lars:
             self.scaler.unscale_(self.optimizer)
-            self.take_layers_own_rates()
+            self.apply_lars()
         else:
             self.optimizer.set_lr(self.rate)
         self.scaler.step(self.optimizer)
@@ -139,24 +141,25 @@ class Step:
     def loss(self, images, labels):
         return self.criterion(self.model(images), labels)
 
-    def mixed_loss(self, images, labels):
-        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
-        logits = self.model(self.kept * images + (1 - self.kept) * images.flip(0))
-        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip(0))
-        return self.kept * own + (1 - self.kept) * other
+    def mixup_loss(self, images, labels):
+        """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
+        logits = self.model(mixup.mix(images, images.flip(0), self.lam))
+        return mixup.mix(self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam)
 
     @paddle.no_grad()
-    def take_layers_own_rates(self):
-        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
+    def apply_lars(self):
+        """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
+        trust, decay = self.recipe.trust, self.recipe.weight_decay
         for parameter in filter(is_trained, self.model.parameters()):
-            gradient, decay = parameter.grad, self.recipe.weight_decay
-            if parameter.ndim == 1:  # batch norm and bias
+            gradient = parameter.grad
+            if lars.is_excluded(parameter.ndim):
                 gradient.scale_(self.rate)
                 continue
-            weights, length = parameter.norm(), gradient.norm()
-            trust = self.recipe.trust * weights / (length + decay * weights)
-            trust = paddle.where((weights > 0) & (length > 0), trust, paddle.ones_like(trust))
-            gradient.add_(decay * parameter).multiply_(self.rate * trust)
+            weight_norm, gradient_norm = parameter.norm(), gradient.norm()
+            ratio = lars.trust_ratio(weight_norm, gradient_norm, trust, decay)
+            both_positive = (weight_norm > 0) & (gradient_norm > 0)
+            ratio = paddle.where(both_positive, ratio, paddle.ones_like(ratio))
+            gradient.add_(decay * parameter).multiply_(self.rate * ratio)
 
     def velocities(self):
         """Of every trained tensor by its canonical name."""
@@ -173,12 +176,12 @@ def is_trained(parameter):
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
-        begin(opt)
+        set_up(opt)
         model = build_model(opt)
         self.plain = next(
             layer for layer in model.sublayers(include_self=True) if isinstance(layer, ResNet50)
@@ -192,16 +195,11 @@ class Training:
         return place(self.opt, images, labels)
 
     def feed(self, loaded):
-        return normalised(self.opt, loaded)
+        return normalise(self.opt, loaded)
 
-    def own_images(self):
-        from trainmark.workloads.images.own import paddle
-
-        return paddle.Images(self.opt)
-
-    def step(self, images, labels, rate, kept=1.0):
+    def step(self, images, labels, rate, lam=1.0):
         self.update.rate = rate
-        self.update.kept.fill_(kept)
+        self.update.lam.fill_(lam)
         return self.update(images, labels)
 
     @paddle.no_grad()
@@ -210,8 +208,8 @@ class Training:
         with self.update.autocast():
             best = self.plain(images).topk(5)[1]
         self.plain.train()
-        right = (best == labels.unsqueeze(1)).astype("int64")
-        return paddle.stack([right[:, 0].sum(), right.sum()]).tolist
+        correct = (best == labels.unsqueeze(1)).astype("int64")
+        return paddle.stack([correct[:, 0].sum(), correct.sum()]).tolist
 
     def total(self, numbers):
         added = paddle.to_tensor(numbers, dtype="float64")
@@ -231,9 +229,10 @@ class Training:
         for name, tensor in named_tensors(self.plain).items():
             tensor.set_value(np.ascontiguousarray(turned(name, values[name])))
         for name, velocity in self.update.velocities():
-            velocity.set_value(
-                np.ascontiguousarray(turned(name, momenta[name]))
-            ) if momenta else velocity.zero_()
+            if momenta:
+                velocity.set_value(np.ascontiguousarray(turned(name, momenta[name])))
+            else:
+                velocity.zero_()
         if rest:
             counts = {name: int(rest[name]) for name in ("incr_count", "decr_count")}
             state = dict(self.update.scaler.state_dict(), scale=[rest["scale"]], **counts)
@@ -246,30 +245,24 @@ class Training:
         return on_host(self.update.velocities())
 
     def rest(self):
-        state = self.update.scaler.state_dict()
-        return {
-            name: float(np.squeeze(state[name]))
-            for name in ("scale", "incr_count", "decr_count")
-            if name in state
-        }
+        state, names = self.update.scaler.state_dict(), ("scale", "incr_count", "decr_count")
+        return {name: float(np.squeeze(state[name])) for name in names if name in state}
 
     def clock(self):
         timed = functools.partial(paddle.device.Event, enable_timing=True)
         return clocks.EventClock(timed) if self.opt.device == "cuda" else None
 
-    def memory(self):
-        if self.opt.device == "cuda":
-            return paddle.device.cuda.max_memory_allocated()
-        return options.process_memory_peak()
+    def device_memory(self):
+        return paddle.device.cuda.max_memory_allocated()
 
-    def device_name(self):
-        return paddle.device.cuda.get_device_name() if self.opt.device == "cuda" else "cpu"
+    def gpu_name(self):
+        return paddle.device.cuda.get_device_name()
 
     def peak_flops(self):
         side = 8192 if self.opt.device == "cuda" else 1024
         kind = HALF.get(self.opt.precision, "float32")
         a, b = (paddle.randn([side, side]).astype(kind) for _ in range(2))
-        return loop.peak_flops(lambda: paddle.matmul(a, b), side, self.clock() or probe.HostClock())
+        return peaks.peak_flops(lambda: paddle.matmul(a, b), side, self.clock())
 
     def close(self):
         if self.opt.world_size > 1:
@@ -281,8 +274,8 @@ def on_host(named):
     return {name: turned(name, tensor.numpy()) for name, tensor in named}
 
 
-def begin(opt):
-    """The device, with its precision and its ranks set."""
+def set_up(opt):
+    """Choose the device, with its precision and its ranks."""
     paddle.set_device(f"gpu:{opt.local_rank}" if opt.device == "cuda" else "cpu")
     if opt.device == "cuda":
         core.set_cublas_switch(opt.precision != "fp32")  # both allow TF32 unless told otherwise
@@ -303,25 +296,10 @@ def begin(opt):
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    if opt.device == "cuda" and not paddle.device.cuda.device_count():
-        raise options.Refusal("Paddle sees no CUDA device here; use --device cpu or paddlepaddle-gpu.")
-    capability = paddle.device.cuda.get_device_capability() if opt.device == "cuda" else None
-    options.check_hardware(opt, capability)
-    if opt.precision in HALF and opt.device == "cpu":
-        raise options.Refusal(
-            "Paddle's auto_cast leaves everything in float32 on a CPU; use --precision fp32."
-        )
-    if opt.precision == "amp" and capability < (7, 0):
-        raise options.Refusal("Paddle's auto_cast needs compute capability 7.0 or later; use fp32.")
-    if opt.compile and not (opt.device == "cuda" and paddle.is_compiled_with_cinn()):
-        raise options.Refusal(
-            "Paddle's compiler, CINN, needs a CUDA device and a build that has it; leave compile out."
-        )
-    if opt.cuda_graph:
-        raise options.Refusal("the whole-step CUDA graph is not built for Paddle; leave cuda_graph out.")
-    if opt.loader.startswith("dali"):
-        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
+    """Refuse what Paddle cannot do on this machine; asked before anything starts."""
+    has_gpu = opt.device == "cuda" and paddle.device.cuda.device_count()
+    capability = paddle.device.cuda.get_device_capability() if has_gpu else None
+    refusals.check("paddle", opt, capability, cinn=has_gpu and paddle.is_compiled_with_cinn())
 
 
 def facts():
@@ -336,4 +314,4 @@ def facts():
 
 
 if __name__ == "__main__":
-    loop.main("paddle", Training, check, facts)
+    program.main("paddle", Training, check, facts)

@@ -14,20 +14,16 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.clocks import clocks, gradient_clock
+from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
+from trainmark.workloads.common.ranks import torch_ranks
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors
-from trainmark.workloads.resnet50.shared import (
-    clocks,
-    gradient_clock,
-    loop,
-    options,
-    synthetic,
-    tensors,
-    torch_ranks,
-)
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
-CAN_COMPILE = 7, 0  # NVIDIA's compute capability
 timed_event = functools.partial(torch.cuda.Event, enable_timing=True)
 
 # The model
@@ -53,13 +49,13 @@ def memory_format(opt):
 
 
 def batches(opt, device, resident):
-    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(resident)
     pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
     if device.type == "cpu":
         return itertools.cycle(pool)
-    return sent(itertools.cycle([tuple(part.pin_memory() for part in batch) for batch in pool]), device)
+    return prefetch(itertools.cycle([tuple(part.pin_memory() for part in batch) for batch in pool]), device)
 
 
 def synthetic_batch(opt, device):
@@ -67,23 +63,23 @@ def synthetic_batch(opt, device):
 
 
 def place(opt, device, images, labels):
-    """Host arrays, images as NCHW, on the device and in the layout that was asked for."""
+    """Copy host arrays, images as NCHW, to the device in the layout that was asked for."""
     images = torch.from_numpy(images).to(device).contiguous(memory_format=memory_format(opt))
     return images, torch.from_numpy(labels).to(device)
 
 
-def normalised(opt, device, loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
-    spread = augment.MEAN, augment.DEVIATION
-    mean, deviation = (torch.tensor(part, device=device).view(3, 1, 1) for part in spread)
+def normalise(opt, device, loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
+    moments = augment.MEAN, augment.DEVIATION
+    mean, deviation = (torch.tensor(part, device=device).view(3, 1, 1) for part in moments)
     loaded = (tuple(map(torch.from_numpy, batch)) for batch in loaded)
-    for images, labels in sent(loaded, device) if device.type == "cuda" else loaded:
+    for images, labels in prefetch(loaded, device) if device.type == "cuda" else loaded:
         images = (images.permute(0, 3, 1, 2) - mean) / deviation
         yield images.contiguous(memory_format=memory_format(opt)), labels.to(device, copy=True)
 
 
-def sent(source, device):
-    """Batches in pinned memory, each copied on a stream of its own while the one before is in use."""
+def prefetch(source, device):
+    """Copy batches in pinned memory on a stream of its own, each while the one before is in use."""
     compute, copying = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     buffers, arriving, before = None, None, None
     for index, batch in enumerate(source):
@@ -110,19 +106,19 @@ def sent(source, device):
 
 
 class Step:
-    """Forward, backward and update of one batch; `rate` and `loss` stay on the device."""
+    """Forward, backward and update of one batch; `rate`, `lam` and the loss stay on the device."""
 
     def __init__(self, opt, model, device):
         self.model = model
-        self.gradient_clock = watched(opt, model, device)
+        self.gradient_clock = make_gradient_clock(opt, model, device)
         self.recipe = opt.recipe
         self.criterion = nn.CrossEntropyLoss(label_smoothing=opt.recipe.label_smoothing)
-        self.rate, self.kept = torch.zeros((), device=device), torch.ones((), device=device)
+        self.rate, self.lam = torch.zeros((), device=device), torch.ones((), device=device)
         self.is_lars = opt.recipe.optimizer == "lars"
         norms, others = [], []
         for module in model.modules():
-            kind = norms if isinstance(module, nn.BatchNorm2d) else others
-            kind.extend(module.parameters(recurse=False))
+            group = norms if isinstance(module, nn.BatchNorm2d) else others
+            group.extend(module.parameters(recurse=False))
         self.optimizer = torch.optim.SGD(
             [{"params": norms, "weight_decay": 0.0}, {"params": others}],
             lr=torch.ones((), device=device) if self.is_lars else self.rate,
@@ -133,21 +129,21 @@ class Step:
         for parameter in norms + others:
             # Left to itself the fused update takes memory as it finds it when the first step overflows.
             self.optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
-        self.autocast = autocast_of(opt, device)
+        self.autocast = make_autocast(opt, device)
         self.static_scale = None if opt.loss_scale == "dynamic" else opt.loss_scale
         self.scaler = torch.amp.GradScaler(
-            device.type, init_scale=self.static_scale or 2.0**16, enabled=opt.precision == "amp"
+            device.type, init_scale=loss_scale.initial(opt), enabled=opt.precision == "amp"
         )
 
     def __call__(self, images, labels):
         self.optimizer.zero_grad(set_to_none=True)
         with self.autocast():
-            loss = self.mixed_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
+            loss = self.mixup_loss(images, labels) if self.recipe.mixup else self.loss(images, labels)
         with self.gradient_clock:
             self.scaler.scale(loss).backward()
         if self.is_lars:
             self.scaler.unscale_(self.optimizer)
-            self.take_layers_own_rates()
+            self.apply_lars()
         self.scaler.step(self.optimizer)
         self.scaler.update(self.static_scale)  # set anew, a static scale neither grows nor backs off
         return loss.detach()
@@ -155,46 +151,45 @@ class Step:
     def loss(self, images, labels):
         return self.criterion(self.model(images), labels)
 
-    def mixed_loss(self, images, labels):
-        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
-        logits = self.model(self.kept * images + (1 - self.kept) * images.flip(0))
-        own, other = self.criterion(logits, labels), self.criterion(logits, labels.flip(0))
-        return self.kept * own + (1 - self.kept) * other
+    def mixup_loss(self, images, labels):
+        """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
+        logits = self.model(mixup.mix(images, images.flip(0), self.lam))
+        return mixup.mix(self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam)
+
+    @torch.no_grad()
+    def apply_lars(self):
+        """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
+        trust, decay = self.recipe.trust, self.recipe.weight_decay
+        for parameter in self.model.parameters():
+            gradient = parameter.grad
+            if lars.is_excluded(parameter.ndim):
+                gradient.mul_(self.rate)
+                continue
+            weight_norm, gradient_norm = parameter.norm(), gradient.norm()
+            ratio = lars.trust_ratio(weight_norm, gradient_norm, trust, decay)
+            ratio = torch.where((weight_norm > 0) & (gradient_norm > 0), ratio, 1.0)
+            gradient.add_(parameter, alpha=decay).mul_(self.rate * ratio)
 
     def momentum(self, name, tensor):
         return self.optimizer.state[tensor]["momentum_buffer"]
 
-    def loaded(self):
+    def after_load(self):
         """The weights were set from outside; there is nothing that must follow."""
 
     def fallbacks(self):
-        """What is not done as it should be, a sentence each."""
         return []
 
-    @torch.no_grad()
-    def take_layers_own_rates(self):
-        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
-        for parameter in self.model.parameters():
-            gradient, decay = parameter.grad, self.recipe.weight_decay
-            if parameter.ndim == 1:  # batch norm and bias
-                gradient.mul_(self.rate)
-                continue
-            weights, length = parameter.norm(), gradient.norm()
-            trust = self.recipe.trust * weights / (length + decay * weights)
-            trust = torch.where((weights > 0) & (length > 0), trust, 1.0)
-            gradient.add_(parameter, alpha=decay).mul_(self.rate * trust)
 
-
-def autocast_of(opt, device):
-    """In which products take halves, where the precision says so."""
+def make_autocast(opt, device):
+    """Return the context in which products take halves, where the precision says so."""
     half = HALF.get(opt.precision)
     if half is None:
         return contextlib.nullcontext
     return lambda: torch.autocast(device.type, half, cache_enabled=not opt.cuda_graph)
 
 
-def watched(opt, model, device):
-    """A clock that tells a rank's computing from its waiting for the gradients of the others."""
+def make_gradient_clock(opt, model, device):
+    """Return a clock that tells a rank's computing from its waiting for the gradients of the others."""
     if opt.world_size == 1:
         return gradient_clock.Untimed()
     on_device = gradient_clock.EventMarks(timed_event)
@@ -202,8 +197,8 @@ def watched(opt, model, device):
     return gradient_clock.GradientClock(getattr(model, "_orig_mod", model), marks)  # what was compiled
 
 
-def step_of(opt):
-    """The one above, or the one that we fused by hand."""
+def step_class(opt):
+    """Return the one above, or the one that we fused by hand."""
     if opt.engine == "fused":
         from trainmark.workloads.resnet50.fused.step import Step as FusedStep
 
@@ -238,20 +233,20 @@ class CapturedStep:
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
-        self.device = begin(opt)
+        self.device = set_up(opt)
         model = build_model(opt, self.device)
         self.plain = next(module for module in model.modules() if isinstance(module, ResNet50))
-        self.update = step_of(opt)(opt, model, self.device)
+        self.update = step_class(opt)(opt, model, self.device)
         resident = opt.data == "synthetic" or opt.cuda_graph
         self.resident = synthetic_batch(opt, self.device) if resident else None
         # The rate is still zero here: what warms the capture up does not move the weights.
         captured = opt.cuda_graph and CapturedStep(self.update, *self.resident)
-        self.take = captured or self.update
+        self.run_step = captured or self.update
         self.gradient_clock = self.update.gradient_clock
         self.read = Readback(self.device)
 
@@ -262,30 +257,25 @@ class Training:
         return place(self.opt, self.device, images, labels)
 
     def feed(self, loaded):
-        return normalised(self.opt, self.device, loaded)
+        return normalise(self.opt, self.device, loaded)
 
     def allocate(self, shape, dtype):
         kind = torch.from_numpy(np.empty(0, dtype)).dtype
         return torch.empty(shape, dtype=kind, pin_memory=self.device.type == "cuda").numpy()
 
-    def own_images(self):
-        from trainmark.workloads.images.own import dali, pytorch
-
-        return (dali if self.opt.loader.startswith("dali") else pytorch).Images(self.opt)
-
-    def step(self, images, labels, rate, kept=1.0):
+    def step(self, images, labels, rate, lam=1.0):
         self.update.rate.fill_(rate)
-        self.update.kept.fill_(kept)
-        return self.take(images, labels)
+        self.update.lam.fill_(lam)
+        return self.run_step(images, labels)
 
     @torch.no_grad()
     def evaluate(self, images, labels):
         self.plain.eval()
-        with autocast_of(self.opt, self.device)():
+        with make_autocast(self.opt, self.device)():
             best = self.plain(images).topk(5).indices
         self.plain.train()
-        right = best == labels[:, None]
-        return torch.stack([right[:, 0].sum(), right.sum()]).tolist
+        correct = best == labels[:, None]
+        return torch.stack([correct[:, 0].sum(), correct.sum()]).tolist
 
     def total(self, numbers):
         added = torch.tensor(numbers, dtype=torch.float64, device=self.device)
@@ -304,7 +294,7 @@ class Training:
             momentum.copy_(torch.from_numpy(momenta[name])) if momenta else momentum.zero_()
         if rest:
             self.update.scaler.load_state_dict(dict(self.update.scaler.state_dict(), **rest))
-        self.update.loaded()
+        self.update.after_load()
 
     def tensors(self):
         return on_host(named_tensors(self.plain).items())
@@ -327,26 +317,23 @@ class Training:
     def clock(self):
         return clocks.EventClock(timed_event) if self.device.type == "cuda" else None
 
-    def memory(self):
-        if self.device.type == "cuda":
-            return torch.cuda.max_memory_allocated(self.device)
-        return options.process_memory_peak()
+    def device_memory(self):
+        return torch.cuda.max_memory_allocated(self.device)
 
-    def device_name(self):
-        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
+    def gpu_name(self):
+        return torch.cuda.get_device_name(self.device)
 
     def peak_flops(self):
         side = 8192 if self.device.type == "cuda" else 1024
         kind = HALF.get(self.opt.precision, torch.float32)
         a, b = (torch.randn(side, side, device=self.device, dtype=kind) for _ in range(2))
-        return loop.peak_flops(lambda: a @ b, side, self.clock() or probe.HostClock())
+        return peaks.peak_flops(lambda: a @ b, side, self.clock())
 
     def peak_bandwidth(self):
         # Larger than any cache, and small enough to fit beside a step that fills the memory.
-        size, copies = (2**26, loop.COPIES) if self.device.type == "cuda" else (2**25, 1)
+        size, copies = (2**26, peaks.COPIES) if self.device.type == "cuda" else (2**25, 1)
         source, target = (torch.zeros(size, device=self.device) for _ in range(2))
-        clock = self.clock() or probe.HostClock()
-        seconds = loop.shortest(lambda: [target.copy_(source) for _ in range(copies)], clock)
+        seconds = peaks.shortest(lambda: [target.copy_(source) for _ in range(copies)], self.clock())
         return 2 * copies * source.nbytes / seconds
 
     def close(self):
@@ -359,8 +346,8 @@ def on_host(named):
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in named}
 
 
-def begin(opt):
-    """The device, with its precision and its ranks set."""
+def set_up(opt):
+    """Return the device, with its precision set and its ranks joined."""
     device = torch.device(opt.device, opt.local_rank if opt.device == "cuda" else None)
     if device.type == "cuda":
         torch.cuda.set_device(device)
@@ -386,34 +373,11 @@ class Readback:
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    if opt.device == "cuda" and not torch.cuda.is_available():
-        raise options.Refusal(
-            "PyTorch sees no CUDA device here; use --device cpu or a CUDA build of PyTorch."
-        )
-    options.check_hardware(opt, torch.cuda.get_device_capability() if opt.device == "cuda" else None)
-    if opt.cuda_graph and opt.world_size > 1:
-        raise options.Refusal("the whole-step CUDA graph is built for one rank; leave cuda_graph out.")
-    if opt.engine == "fused":
-        step_of(opt).check(opt)
-    if opt.compile:
-        check_compiler(opt)
-
-
-def check_compiler(opt):
-    if opt.compile == "reduce-overhead" and (opt.cuda_graph or opt.device == "cpu"):
-        raise options.Refusal(
-            "reduce-overhead captures CUDA graphs of its own; use it on a CUDA device, without cuda_graph."
-        )
-    if opt.device == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
-        raise options.Refusal(
-            "torch.compile on the CPU needs a C++ compiler; install g++ or leave compile out."
-        )
-    able = opt.device == "cpu" or torch.cuda.get_device_capability() >= CAN_COMPILE
-    if not able or (opt.device == "cuda" and not find_spec("triton")):
-        raise options.Refusal(
-            "torch.compile on a GPU needs Triton and compute capability 7.0; leave compile out."
-        )
+    """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
+    has_gpu = opt.device == "cuda" and torch.cuda.is_available()
+    capability = torch.cuda.get_device_capability() if has_gpu else None
+    compiler = bool(shutil.which("c++") or shutil.which("g++"))
+    refusals.check("pytorch", opt, capability, triton=find_spec("triton") is not None, cxx=compiler)
 
 
 def facts():
@@ -427,4 +391,4 @@ def facts():
 
 
 if __name__ == "__main__":
-    loop.main("pytorch", Training, check, facts)
+    program.main("pytorch", Training, check, facts)

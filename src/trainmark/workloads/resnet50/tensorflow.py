@@ -11,6 +11,10 @@ os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kerne
 import tensorflow as tf
 
 from trainmark import probe
+from trainmark.workloads.common import peaks
+from trainmark.workloads.common.clocks import clocks
+from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
+from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.tensorflow import (
     Layout,
@@ -20,13 +24,11 @@ from trainmark.workloads.resnet50.models.tensorflow import (
     named_variables,
     own,
 )
-from trainmark.workloads.resnet50.shared import clocks, loop, options, recipe, synthetic, tensors
+from trainmark.workloads.resnet50.shared import program, recipe, refusals, synthetic, tensors
 
 details = tf.config.experimental.get_device_details
 
 HALF = {"amp": tf.float16, "bf16": tf.bfloat16}
-FIRST_SCALE = 2.0**16
-GROWTH_INTERVAL = 2000  # steps without overflow after which the loss scale doubles
 BYTES_PER_PACK = 32 * 2**20  # gradients travel in packs, the first while the last are still computed
 
 # The model
@@ -41,7 +43,7 @@ def build_model(opt):
 
 
 def batches(opt):
-    """An endless stream: one batch that lives on the device, or several copied to it step by step."""
+    """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(place(opt, *synthetic.batches(opt, 1)[0]))
     with tf.device("CPU:0"):
@@ -50,35 +52,35 @@ def batches(opt):
             return itertools.cycle(pool)
         images, labels = (tf.stack(part) for part in zip(*pool))
         dataset = tf.data.Dataset.from_tensor_slices((images, labels)).repeat()
-    return ahead(dataset)
+    return prefetched(dataset)
 
 
 def place(opt, images, labels):
-    """Host arrays, images as NCHW, on the device and in the layout that was asked for."""
+    """Copy host arrays, images as NCHW, to the device in the layout that was asked for."""
     if opt.layout == "NHWC":
         images = images.transpose(0, 2, 3, 1)
     return tf.identity(images), tf.identity(labels)
 
 
-def normalised(opt, loaded):
-    """A loader's batches on the device; there, and not before, pixels become numbers of four bytes."""
-    for pixels, labels in sent(opt, loaded) if opt.device == "cuda" else loaded:
+def normalise(opt, loaded):
+    """Copy a loader's batches to the device; there, and not before, pixels become float32."""
+    for pixels, labels in prefetch(opt, loaded) if opt.device == "cuda" else loaded:
         images = (tf.cast(pixels, tf.float32) - augment.MEAN) / augment.DEVIATION
         yield images if opt.layout == "NHWC" else tf.transpose(images, (0, 3, 1, 2)), tf.identity(labels)
 
 
-def sent(opt, loaded):
-    """The batches on the device, each copied while those before are in use."""
+def prefetch(opt, loaded):
+    """Copy batches to the device, each while those before are in use."""
     side = opt.image_size
     kinds = tf.TensorSpec((opt.batch, side, side, 3), tf.uint8), tf.TensorSpec((opt.batch,), tf.int64)
     # Copied: TensorFlow would share the memory that the loader soon writes anew.
     dataset = tf.data.Dataset.from_generator(
         lambda: (tuple(part.copy() for part in batch) for batch in loaded), output_signature=kinds
     )
-    return ahead(dataset)
+    return prefetched(dataset)
 
 
-def ahead(dataset):
+def prefetched(dataset):
     return iter(dataset.apply(tf.data.experimental.prefetch_to_device("GPU:0", buffer_size=2)))
 
 
@@ -95,45 +97,45 @@ class Step:
         named = named_variables(model)
         self.trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
         self.momenta = {name: tf.Variable(tf.zeros_like(value)) for name, value in self.trained.items()}
-        self.scale = LossScale(opt.loss_scale) if opt.precision == "amp" else None
+        self.scale = LossScale(opt) if opt.precision == "amp" else None
         if opt.compile:  # both sides of the exchange between the ranks, which XLA leaves to TensorFlow
             self.differentiate = tf.function(self.differentiate, jit_compile=True)
-            self.apply = tf.function(self.apply, jit_compile=True)
+            self.apply_gradients = tf.function(self.apply_gradients, jit_compile=True)
             self.count = tf.function(self.count, jit_compile=True)
 
-    def __call__(self, images, labels, rate, kept):
-        loss, gradients = self.differentiate(images, labels, kept)
+    def __call__(self, images, labels, rate, lam):
+        loss, gradients = self.differentiate(images, labels, lam)
         if self.world_size > 1:
             replica = tf.distribute.get_replica_context()
             gradients = replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
-        self.apply(gradients, rate)
+        self.apply_gradients(gradients, rate)
         return loss
 
-    def differentiate(self, images, labels, kept):
+    def differentiate(self, images, labels, lam):
         with tf.GradientTape() as tape:
-            loss = self.mixed_loss(images, labels, kept) if self.recipe.mixup else self.loss(images, labels)
+            loss = self.mixup_loss(images, labels, lam) if self.recipe.mixup else self.loss(images, labels)
             scaled = loss if self.scale is None else loss * self.scale.value
         return loss, tape.gradient(scaled, list(self.trained.values()))
 
     def loss(self, images, labels):
         return smoothed_cross_entropy(self.logits(images), labels, self.recipe.label_smoothing)
 
-    def mixed_loss(self, images, labels, kept):
-        """Of images that keep a share of themselves, and take the rest from the other end of the batch."""
-        logits = self.logits(kept * images + (1 - kept) * tf.reverse(images, [0]))
-        both = labels, tf.reverse(labels, [0])
-        own, other = (smoothed_cross_entropy(logits, each, self.recipe.label_smoothing) for each in both)
-        return kept * own + (1 - kept) * other
+    def mixup_loss(self, images, labels, lam):
+        """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
+        logits = self.logits(mixup.mix(images, tf.reverse(images, [0]), lam))
+        targets, smoothing = (labels, tf.reverse(labels, [0])), self.recipe.label_smoothing
+        own, other = (smoothed_cross_entropy(logits, target, smoothing) for target in targets)
+        return mixup.mix(own, other, lam)
 
     def logits(self, images, training=True):
         return tf.cast(self.model(tf.cast(images, self.dtype), training), tf.float32)
 
-    def apply(self, gradients, rate):
+    def apply_gradients(self, gradients, rate):
         momentum = tf.constant(self.recipe.momentum)
         if self.scale is not None:
             gradients, finite = self.scale.remove(gradients)
         if self.is_lars:
-            gradients, rate = list(self.layers_own_rates(gradients, rate)), tf.constant(1.0)
+            gradients, rate = list(self.apply_lars(gradients, rate)), tf.constant(1.0)
         if self.scale is not None:
             # A step that overflowed leaves all as it was; a branch would make the host wait for the answer.
             rate, momentum = tf.where(finite, rate, 0.0), tf.where(finite, momentum, 1.0)
@@ -143,39 +145,36 @@ class Step:
             if self.scale is not None:
                 gradient = tf.where(finite, gradient, 0.0)
             # The optimisers of Keras fold the rate into the buffer, which is another thing when it changes.
+            buffer = self.momenta[name].handle
             tf.raw_ops.ResourceApplyMomentum(
-                var=variable.handle,
-                accum=self.momenta[name].handle,
-                lr=rate,
-                grad=gradient,
-                momentum=momentum,
+                var=variable.handle, accum=buffer, lr=rate, grad=gradient, momentum=momentum
             )
 
-    def layers_own_rates(self, gradients, rate):
-        """Gradients become steps, each layer's in proportion to its weights (LARS; You et al. 2017)."""
-        decay = self.recipe.weight_decay
+    def apply_lars(self, gradients, rate):
+        """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
+        trust, decay = self.recipe.trust, self.recipe.weight_decay
         for variable, gradient in zip(self.trained.values(), gradients):
-            if variable.shape.rank == 1:  # batch norm and bias
+            if lars.is_excluded(variable.shape.rank):
                 yield rate * gradient
                 continue
-            weights, length = tf.norm(variable), tf.norm(gradient)
-            trust = self.recipe.trust * weights / (length + decay * weights)
-            trust = tf.where((weights > 0) & (length > 0), trust, 1.0)
-            yield rate * trust * (gradient + decay * variable)
+            weight_norm, gradient_norm = tf.norm(variable), tf.norm(gradient)
+            ratio = lars.trust_ratio(weight_norm, gradient_norm, trust, decay)
+            ratio = tf.where((weight_norm > 0) & (gradient_norm > 0), ratio, 1.0)
+            yield rate * ratio * (gradient + decay * variable)
 
     def count(self, images, labels):
-        """How many are right, and right within five, by the running statistics."""
+        """Count how many are correct, and correct within five, by the running statistics."""
         best = tf.math.top_k(self.logits(images, training=False), 5).indices
-        right = tf.cast(best, labels.dtype) == labels[:, None]
-        return tf.stack([tf.math.count_nonzero(right[:, 0]), tf.math.count_nonzero(right)])
+        correct = tf.cast(best, labels.dtype) == labels[:, None]
+        return tf.stack([tf.math.count_nonzero(correct[:, 0]), tf.math.count_nonzero(correct)])
 
 
 class LossScale:
     """Static, or halved after a step that overflows and doubled after so many that do not."""
 
-    def __init__(self, scale):
-        self.dynamic = scale == "dynamic"
-        self.first = FIRST_SCALE if self.dynamic else scale
+    def __init__(self, opt):
+        self.dynamic = opt.loss_scale == "dynamic"
+        self.first = loss_scale.initial(opt)
         self.value, self.good_steps = own(self.first), own(0)
 
     def remove(self, gradients):
@@ -184,7 +183,7 @@ class LossScale:
         unscaled = [gradient / self.value for gradient in gradients]
         if self.dynamic:
             good_steps = self.good_steps + 1
-            due = good_steps == GROWTH_INTERVAL
+            due = good_steps == loss_scale.GROWTH_STEPS
             self.value.assign(self.value * tf.where(finite, tf.where(due, 2.0, 1.0), 0.5))
             self.good_steps.assign(tf.where(finite & ~due, good_steps, 0))
         return unscaled, finite
@@ -207,15 +206,15 @@ def smoothed_cross_entropy(logits, labels, smoothing):
 # Main
 
 
-class Training:
-    """The verbs of the shared loop; see `shared/loop.py`."""
+class Training(CommonTraining):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
-        self.strategy = begin(opt)
+        self.strategy = set_up(opt)
         with self.strategy.scope():
             self.update = Step(opt, build_model(opt))
-        self.take = tf.function(lambda *batch: self.strategy.run(self.update, batch))
+        self.run_step = tf.function(lambda *batch: self.strategy.run(self.update, batch))
         self.count = tf.function(lambda *batch: self.strategy.run(self.update.count, batch))
         # TensorFlow has no events, and reads of losses do not queue: each has a thread.
         self.losses = clocks.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
@@ -227,17 +226,12 @@ class Training:
         return place(self.opt, images, labels)
 
     def feed(self, loaded):
-        return normalised(self.opt, loaded)
+        return normalise(self.opt, loaded)
 
-    def own_images(self):
-        from trainmark.workloads.images.own import tensorflow
-
-        return tensorflow.Images(self.opt)
-
-    def step(self, images, labels, rate, kept=1.0):
+    def step(self, images, labels, rate, lam=1.0):
         with tf.device("CPU:0"):  # put on a GPU at once, they would wait for all that the GPU has to do
-            rate, kept = tf.constant(rate, tf.float32), tf.constant(kept, tf.float32)
-        return self.take(images, labels, rate, kept)
+            rate, lam = tf.constant(rate, tf.float32), tf.constant(lam, tf.float32)
+        return self.run_step(images, labels, rate, lam)
 
     def evaluate(self, images, labels):
         return self.count(images, labels).numpy
@@ -274,22 +268,18 @@ class Training:
     def clock(self):
         return self.losses if self.opt.device == "cuda" else None
 
-    def memory(self):
-        if self.opt.device == "cuda":
-            return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-        return options.process_memory_peak()
+    def device_memory(self):
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 
-    def device_name(self):
-        if self.opt.device == "cuda":
-            return details(tf.config.get_visible_devices("GPU")[0])["device_name"]
-        return "cpu"
+    def gpu_name(self):
+        return details(tf.config.get_visible_devices("GPU")[0])["device_name"]
 
     def peak_flops(self):
         side = 16384 if self.opt.device == "cuda" else 1024  # large: the host waits for each product
         kind = HALF.get(self.opt.precision, tf.float32)
         a, b = (tf.cast(tf.random.normal((side, side)), kind) for _ in range(2))
         # One element that comes back is the wait for all.
-        return loop.peak_flops(lambda: tf.matmul(a, b)[0, 0].numpy(), side, probe.HostClock())
+        return peaks.peak_flops(lambda: tf.matmul(a, b)[0, 0].numpy(), side)
 
     def close(self):
         if self.opt.world_size > 1:
@@ -301,8 +291,8 @@ def on_host(named):
     return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
 
-def begin(opt):
-    """The strategy that spreads the step over the ranks, with device, precision and threads set."""
+def set_up(opt):
+    """Return the strategy that spreads the step over the ranks, with device, precision and threads set."""
     gpus = tf.config.list_physical_devices("GPU")
     tf.config.set_visible_devices(gpus[opt.local_rank] if opt.device == "cuda" else [], "GPU")
     tf.config.experimental.enable_tensor_float_32_execution(opt.precision != "fp32")
@@ -326,29 +316,9 @@ def begin(opt):
 
 
 def check(opt):
-    """Refuses what this device cannot do; asked before anything starts."""
-    gpus = tf.config.list_physical_devices("GPU")
-    capability = None
-    if opt.device == "cuda":
-        if not gpus:
-            raise options.Refusal(
-                "TensorFlow sees no CUDA device here; use --device cpu or a CUDA build of TensorFlow."
-            )
-        capability = details(gpus[0])["compute_capability"]
-    options.check_hardware(opt, capability)
-    if opt.cuda_graph:
-        raise options.Refusal("TensorFlow captures no whole step as a CUDA graph; leave cuda_graph out.")
-    if opt.loader.startswith("dali"):
-        raise options.Refusal("DALI feeds PyTorch only; use loader host or own.")
-    if opt.precision == "amp" and opt.device == "cpu":
-        raise options.Refusal("TensorFlow has no fast float16 convolutions on the CPU; use bf16 or fp32.")
-    if opt.layout == "NCHW" and opt.device == "cpu" and not opt.compile:
-        raise options.Refusal("TensorFlow trains convolutions on the CPU in NHWC only; use layout NHWC.")
-    without_nhwc = opt.device == "cuda" and (opt.precision == "fp32" or capability < (7, 0))
-    if opt.layout == "NHWC" and without_nhwc and not opt.compile:
-        raise options.Refusal(
-            "TensorFlow would compute these convolutions in NCHW all the same on this GPU; use layout NCHW."
-        )
+    """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
+    gpus = tf.config.list_physical_devices("GPU") if opt.device == "cuda" else []
+    refusals.check("tensorflow", opt, details(gpus[0])["compute_capability"] if gpus else None)
 
 
 def facts():
@@ -362,4 +332,4 @@ def facts():
 
 
 if __name__ == "__main__":
-    loop.main("tensorflow", Training, check, facts)
+    program.main("tensorflow", Training, check, facts)

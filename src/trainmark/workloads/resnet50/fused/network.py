@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from trainmark.workloads.resnet50.fused.beside import AT_ONCE
-from trainmark.workloads.resnet50.fused.terms import Joined, Norm, Normed, Slope
+from trainmark.workloads.resnet50.fused.side_stream import AT_ONCE
+from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined, Norm, Normed
 from trainmark.workloads.resnet50.shared import recipe
 
 
@@ -75,7 +75,7 @@ def network(parameters):
 
 
 class Passes:
-    """One batch forward and backward; `operations` are the kernels or their twins.
+    """One batch forward and backward; `operations` are the kernels or the reference operations.
 
     Gradients of weights for which nothing else waits are left to `beside`.
     """
@@ -126,7 +126,7 @@ class Passes:
             if before:
                 yield before
             onto, before = seen.x, seen.block
-        behind = self.slope(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
+        behind = self.batch_norm_grad(upper, onto, self.stem.norm, sums, rows=self.stem_norm.raw.shape[0])
         behind.norm = self.stem_norm
         folded = self.ops.stem_back(behind, self.which, self.folded, self.stem_shape)
         self.stem.gradient.copy_(self.ops.unfold_weight(folded))
@@ -138,18 +138,20 @@ class Passes:
         """`upper` is the gradient in front of the ReLU of `joined`, which ends the block."""
         ops, block, y1, y2 = self.ops, seen.block, seen.y1, seen.y2
         upper2, sums2 = ops.widen_back(upper, totals, joined.norm, block.third, onto=y2)
-        raw2 = ops.apply(self.slope(upper2, y2, block.second.norm, sums2))
+        raw2 = ops.apply(self.batch_norm_grad(upper2, y2, block.second.norm, sums2))
         upper1 = ops.convolution_back(raw2, seen.x1, block.second, seen.shape, block.stride, self.beside)
-        s1 = self.slope(upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True)
+        s1 = self.batch_norm_grad(
+            upper1, y1, block.first.norm, ops.sums(upper1, y1, rectify=True), rectify=True
+        )
         addend, spread = upper, None
         if block.shortcut:
             addend, _ = ops.widen_back(upper, totals, joined.shortcut, block.shortcut)
             spread = seen.shape if block.stride == 2 else None
         return ops.product_gradients(s1, seen.x, block.first, self.beside, seen.x, addend, spread)
 
-    def slope(self, upper, x, norm, sums, rectify=False, rows=None):
+    def batch_norm_grad(self, upper, x, norm, sums, rectify=False, rows=None):
         coefficients = self.ops.coefficients(sums, norm, x, rows or x.raw.shape[0])
-        return Slope(upper, x, *coefficients, rectify=rectify)
+        return BatchNormGrad(upper, x, *coefficients, rectify=rectify)
 
 
 def halved(shape):

@@ -10,8 +10,8 @@ import dataclasses
 import torch
 import triton
 
+from trainmark.workloads.common import kernel_tuning as tuning
 from trainmark.workloads.resnet50.fused import kernels
-from trainmark.workloads.resnet50.fused.kernels import tuning
 from trainmark.workloads.resnet50.fused.network import Passes
 from trainmark.workloads.resnet50.fused.parameters import Parameters
 from trainmark.workloads.resnet50.fused.terms import Widened

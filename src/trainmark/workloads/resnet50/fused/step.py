@@ -1,16 +1,15 @@
 """Forward, backward and update of one batch, as the passes do them; what PyTorch's step is, but fused."""
 
-import importlib.util
-
 import torch
 import torch.distributed as dist
 from torch.nn import functional as F
 
+from trainmark.workloads.common.clocks import gradient_clock
+from trainmark.workloads.common.optimizer import loss_scale
 from trainmark.workloads.resnet50.fused import operations
-from trainmark.workloads.resnet50.fused.beside import beside
 from trainmark.workloads.resnet50.fused.network import Passes
 from trainmark.workloads.resnet50.fused.parameters import Parameters
-from trainmark.workloads.resnet50.shared import gradient_clock, options
+from trainmark.workloads.resnet50.fused.side_stream import beside
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
 BUCKET = 6_000_000  # gradients that are exchanged together: few calls, and early ones
@@ -21,14 +20,15 @@ class LossScale:
 
     def __init__(self, opt, device):
         self.static = opt.precision != "amp" or opt.loss_scale != "dynamic"
-        first = 1.0 if opt.precision != "amp" else 2.0**16 if opt.loss_scale == "dynamic" else opt.loss_scale
-        self.scale = torch.full((), first, device=device)
+        self.scale = torch.full((), loss_scale.initial(opt), device=device)
         self.steady = torch.zeros((), dtype=torch.int32, device=device)
-        self.found = torch.zeros((), device=device)
+        self.overflow = torch.zeros((), device=device)
 
     def move(self):
         if not self.static:
-            torch._amp_update_scale_(self.scale, self.steady, self.found, 2.0, 0.5, 2000)
+            torch._amp_update_scale_(
+                self.scale, self.steady, self.overflow, 2.0, 0.5, loss_scale.GROWTH_STEPS
+            )
 
     def state_dict(self):
         return {"scale": self.scale.item(), "_growth_tracker": self.steady.item()}
@@ -46,27 +46,13 @@ class Step:
         self.parameters = Parameters(model, HALF.get(opt.precision, torch.float32))
         self.ops = operations.chosen(device)
         self.passes = Passes(self.parameters, self.ops, beside(device))
-        self.rate, self.kept = torch.zeros((), device=device), torch.ones((), device=device)
+        self.rate, self.lam = torch.zeros((), device=device), torch.ones((), device=device)
         self.scaler = LossScale(opt, device)
         self.gradient_clock = gradient_clock.Untimed()
         half, gradient = self.parameters.half, self.parameters.gradient
         names = "classifier.weight", "classifier.bias"
         self.classifier = [self.parameters.view(half, name).detach() for name in names]
         self.classifier_gradients = [self.parameters.view(gradient, name) for name in names]
-
-    @staticmethod
-    def check(opt):
-        """Refuses what this step does not do."""
-        for asked, sentence in (
-            (opt.layout != "NHWC", "keeps activations as NHWC; use layout: NHWC"),
-            (_lacks_triton(opt), "writes its kernels in Triton; install triton, or use engine: stock"),
-            (opt.compile, "leaves nothing to compile; leave compile out"),
-            (opt.precision == "tf32", "multiplies in fp32, amp or bf16; use one of them"),
-            (opt.recipe.mixup, "mixes no images; use engine: stock for this recipe"),
-            (opt.recipe.optimizer != "sgd", "updates by SGD; use engine: stock for this recipe"),
-        ):
-            if asked:
-                raise options.Refusal("the fused engine {}.".format(sentence))
 
     @torch.no_grad()
     def __call__(self, images, labels):
@@ -77,11 +63,11 @@ class Step:
             exchanged.ready(layers)
         exchanged.finish()
         if self.parameters.half.dtype == torch.float16:
-            self.ops.find_overflow(self.parameters.gradient, self.scaler.found)
+            self.ops.find_overflow(self.parameters.gradient, self.scaler.overflow)
         shrink = 1 / (self.scaler.scale * self.ranks)
         recipe = self.recipe
         self.ops.update(
-            self.parameters, self.rate, shrink, self.scaler.found, recipe.momentum, recipe.weight_decay
+            self.parameters, self.rate, shrink, self.scaler.overflow, recipe.momentum, recipe.weight_decay
         )
         self.scaler.move()
         return loss
@@ -103,14 +89,10 @@ class Step:
     def momentum(self, name, tensor):
         return self.parameters.view(self.parameters.momentum, name)
 
-    def loaded(self):
+    def after_load(self):
         """The weights were set from outside: the copies for the products follow."""
         if self.parameters.half is not self.parameters.master:
             self.parameters.half.copy_(self.parameters.master)
-
-
-def _lacks_triton(opt):
-    return opt.device == "cuda" and importlib.util.find_spec("triton") is None
 
 
 class Exchange:

@@ -65,7 +65,7 @@ class Joined:
 
 
 @dataclass
-class Slope:
+class BatchNormGrad:
     """The gradient of `norm.raw`, as `by · upper + raw · own + rest`, computed by who reads it.
 
     `upper` is the gradient behind the norm; where `rectify`, behind the ReLU that follows it, and what the

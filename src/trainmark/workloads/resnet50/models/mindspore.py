@@ -46,15 +46,8 @@ class ResNet50(nn.Cell):
 
 
 def conv(inputs, outputs, kernel, stride=1):
-    return nn.Conv2d(
-        inputs,
-        outputs,
-        kernel,
-        stride,
-        pad_mode="pad",
-        padding=kernel // 2,
-        weight_init=HeNormal(nonlinearity="relu"),
-    )
+    he_normal, padding = HeNormal(nonlinearity="relu"), kernel // 2
+    return nn.Conv2d(inputs, outputs, kernel, stride, pad_mode="pad", padding=padding, weight_init=he_normal)
 
 
 def batch_norm(channels):
@@ -65,12 +58,12 @@ def batch_norm(channels):
 def named_tensors(model):
     """Every tensor by its canonical name; cells come in the order of the canonical layers."""
     kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Dense)
-    found = {}
+    named = {}
     cells = (cell for _, cell in model.cells_and_names() if isinstance(cell, kinds))
     for layer, cell in zip(tensors.layers(), cells):
         if layer.kind == "norm":
             parts = cell.gamma, cell.beta, cell.moving_mean, cell.moving_variance
         else:
             parts = cell.get_parameters()
-        found.update(zip(tensors.names(layer), parts))
-    return found
+        named.update(zip(tensors.names(layer), parts))
+    return named

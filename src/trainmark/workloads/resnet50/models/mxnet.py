@@ -46,21 +46,14 @@ class ResNet50(nn.HybridBlock):
 
 def conv(inputs, outputs, kernel, stride=1):
     he_normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=2)
-    return nn.Conv2D(
-        outputs,
-        kernel,
-        stride,
-        padding=kernel // 2,
-        use_bias=False,
-        in_channels=inputs,
-        weight_initializer=he_normal,
-    )
+    options = {"use_bias": False, "in_channels": inputs, "weight_initializer": he_normal}
+    return nn.Conv2D(outputs, kernel, stride, padding=kernel // 2, **options)
 
 
 def batch_norm(channels):
     # MXNet's momentum is the share of the old statistics.
-    kept = 1 - recipe.BATCH_NORM_MOMENTUM
-    return nn.BatchNorm(momentum=kept, epsilon=recipe.BATCH_NORM_EPSILON, in_channels=channels)
+    old_share = 1 - recipe.BATCH_NORM_MOMENTUM
+    return nn.BatchNorm(momentum=old_share, epsilon=recipe.BATCH_NORM_EPSILON, in_channels=channels)
 
 
 def named_parameters(model):
@@ -68,11 +61,11 @@ def named_parameters(model):
     blocks = []
     model.apply(blocks.append)  # children first, in the order in which they were set
     kinds = (nn.Conv2D, nn.BatchNorm, nn.Dense)
-    found = {}
+    named = {}
     for layer, block in zip(tensors.layers(), (b for b in blocks if isinstance(b, kinds))):
         if layer.kind == "norm":
             parts = block.gamma, block.beta, block.running_mean, block.running_var
         else:
             parts = block.weight, block.bias
-        found.update(zip(tensors.names(layer), parts))
-    return found
+        named.update(zip(tensors.names(layer), parts))
+    return named

@@ -58,11 +58,11 @@ def batch_norm(channels):
 def named_tensors(model):
     """This rank's own of every tensor by its canonical name; modules come in the order of the layers."""
     kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
-    found = {}
+    named = {}
     for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
         if layer.kind == "norm":
             parts = module.weight, module.bias, module.running_mean, module.running_var
         else:
             parts = module.parameters()
-        found.update(zip(tensors.names(layer), (part.to_local() for part in parts)))
-    return found
+        named.update(zip(tensors.names(layer), (part.to_local() for part in parts)))
+    return named

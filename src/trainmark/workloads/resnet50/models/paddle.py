@@ -43,12 +43,8 @@ class ResNet50(nn.Layer):
                 blocks.append(Bottleneck(channels, width, stride, layout))
                 channels = width * recipe.EXPANSION
         self.blocks = nn.Sequential(*blocks)
-        self.classifier = nn.Linear(
-            channels,
-            recipe.CLASSES,
-            weight_attr=nn.initializer.KaimingNormal(nonlinearity="linear"),
-            bias_attr=nn.initializer.Constant(0.0),
-        )
+        normal, zeros = nn.initializer.KaimingNormal(nonlinearity="linear"), nn.initializer.Constant(0.0)
+        self.classifier = nn.Linear(channels, recipe.CLASSES, weight_attr=normal, bias_attr=zeros)
 
     def forward(self, x):
         x = self.blocks(self.stem(x))
@@ -56,30 +52,25 @@ class ResNet50(nn.Layer):
 
 
 def conv(inputs, outputs, kernel, stride, layout):
+    he_normal = nn.initializer.KaimingNormal(nonlinearity="relu")
+    padding = kernel // 2
     return nn.Conv2D(
-        inputs,
-        outputs,
-        kernel,
-        stride,
-        padding=kernel // 2,
-        weight_attr=nn.initializer.KaimingNormal(nonlinearity="relu"),
-        bias_attr=False,
-        data_format=layout,
+        inputs, outputs, kernel, stride, padding, weight_attr=he_normal, bias_attr=False, data_format=layout
     )
 
 
 def batch_norm(channels, layout):
-    kept = 1 - recipe.BATCH_NORM_MOMENTUM  # Paddle's momentum is the share of the old statistics
-    return nn.BatchNorm2D(channels, kept, recipe.BATCH_NORM_EPSILON, data_format=layout)
+    old_share = 1 - recipe.BATCH_NORM_MOMENTUM  # which is momentum to Paddle
+    return nn.BatchNorm2D(channels, old_share, recipe.BATCH_NORM_EPSILON, data_format=layout)
 
 
 def named_tensors(model):
     """Every tensor by its canonical name; layers come in the canonical order, running statistics last."""
     kinds = (nn.Conv2D, nn.BatchNorm2D, nn.Linear)
-    found = {}
+    named = {}
     for layer, module in zip(tensors.layers(), (m for m in model.sublayers() if isinstance(m, kinds))):
-        found.update(zip(tensors.names(layer), module.parameters()))
-    return found
+        named.update(zip(tensors.names(layer), module.parameters()))
+    return named
 
 
 def turned(name, value):

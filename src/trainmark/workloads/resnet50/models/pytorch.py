@@ -57,11 +57,11 @@ def batch_norm(channels):
 def named_tensors(model):
     """Every tensor by its canonical name; modules come in the order of the canonical layers."""
     kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
-    found = {}
+    named = {}
     for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
         if layer.kind == "norm":
             parts = module.weight, module.bias, module.running_mean, module.running_var
-            found.update(zip(tensors.names(layer), parts))
+            named.update(zip(tensors.names(layer), parts))
         else:
-            found.update(zip(tensors.names(layer), module.parameters()))
-    return found
+            named.update(zip(tensors.names(layer), module.parameters()))
+    return named

@@ -148,20 +148,20 @@ def bordered(x, width, value, layout):
 def layers(module):
     """All layers with weights in the order in which they were made; tf.Module would sort them by name."""
     for part in vars(module).values():
-        for each in part if isinstance(part, list) else [part]:
-            if isinstance(each, (Conv, BatchNorm, Linear)):
-                yield each
-            elif isinstance(each, tf.Module):
-                yield from layers(each)
+        for layer in part if isinstance(part, list) else [part]:
+            if isinstance(layer, (Conv, BatchNorm, Linear)):
+                yield layer
+            elif isinstance(layer, tf.Module):
+                yield from layers(layer)
 
 
 def named_variables(model):
     """Every variable by its canonical name."""
-    found = {}
+    named = {}
     for layer, module in zip(tensors.layers(), layers(model)):
         parts = (getattr(module, part) for part in tensors.PARTS[layer.kind])
-        found.update(zip(tensors.names(layer), parts))
-    return found
+        named.update(zip(tensors.names(layer), parts))
+    return named
 
 
 def canonical(value):

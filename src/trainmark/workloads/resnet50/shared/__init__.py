@@ -1,1 +1,4 @@
-"""What all frameworks' ResNet-50 share: recipe, command line, training loop, and what is compared of them."""
+"""What all frameworks' ResNet-50 share: recipe, command line, data, refusals, and what is compared of them.
+
+Runs inside every framework's interpreter: standard library and numpy only, Python 3.7+.
+"""

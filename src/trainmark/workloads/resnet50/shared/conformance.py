@@ -1,24 +1,18 @@
-"""What a training shows of itself for comparison: five steps from given weights, every tensor as a sketch.
-
-A sketch is eight sums of a tensor's elements under fixed random signs. The root mean square of the difference
-of two sketches estimates the norm of the difference of the tensors (Achlioptas 2003), so that 25 million
-weights can be compared with a reference of a few kilobytes.
-"""
+"""What a training shows of itself for comparison: five steps from given weights, every tensor as a sketch."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, Dict, List
 
 import numpy as np
 
+from trainmark.workloads.common.sketch import difference, sketch
 from trainmark.workloads.resnet50.shared import recipe, tensors
 
 BATCH = 16
 IMAGE_SIZE = 64
 STEPS = 5
 TRAINING_IMAGES = 16  # an epoch of one step, so that the rate of five steps rises as it does in eight epochs
-SKETCHES = 8
 # The first gradient is read off the weights that one step leaves. The larger the rate, the less is lost when
 # the step is added to the weight; a power of two loses nothing itself.
 PROBE_RATE = 1024.0
@@ -35,7 +29,7 @@ def observe(opt, training) -> Dict[str, Any]:
     training.load(start)
     reads = []
     for step in range(opt.steps):
-        rate = recipe.STANDARD.learning_rate(step, opt.global_batch, opt.training_images)
+        rate = recipe.STANDARD.learning_rate(step, opt.global_batch, opt.epoch_samples)
         reads.append(training.read(training.step(*batch, rate)))
     last = training.tensors()  # the device has passed every step: the losses can be read
     shown = summary(loaded, probed, last, [float(read()) for read in reads])
@@ -67,22 +61,3 @@ def gradient(name: str, before, after) -> np.ndarray:
         if tensors.is_decayed(name)
         else applied
     )
-
-
-def difference(one, other) -> np.ndarray:
-    return one.astype(np.float64) - other.astype(np.float64)
-
-
-def sketch(name: str, value) -> List[float]:
-    """The signs follow from the name and the size alone."""
-    flat = np.asarray(value, np.float64).reshape(-1)
-    random = np.random.RandomState([ord(letter) for letter in name])
-    bits = np.frombuffer(random.bytes(-(-flat.size // 8) * SKETCHES), np.uint8).reshape(SKETCHES, -1)
-    added = (np.unpackbits(row)[: flat.size].astype(np.float64) for row in bits)
-    total = flat.sum()
-    return [float(2.0 * flat.dot(ones) - total) for ones in added]
-
-
-def write(path: str, observed: Dict[str, Any]) -> None:
-    with open(path, "w") as file:
-        json.dump(observed, file)

@@ -1,13 +1,11 @@
-"""Images from a dataset on disk, as batches that a step takes.
+"""Images from a dataset on disk, as batches that a step takes."""
 
-Runs inside every framework's interpreter: standard library and numpy only, Python 3.7+.
-"""
-
+import importlib
 import itertools
 import os
 import zlib
 
-from trainmark.workloads.resnet50.shared.refusal import Refusal
+from trainmark.workloads.common.refusal import Refusal
 
 
 class Feed:
@@ -18,15 +16,13 @@ class Feed:
 
         self.opt = opt
         self.training_images = dataset.open_split(opt.dataset, "train").count
-        self.validation_images = dataset.open_split(opt.dataset, "val").count if opt.by_epochs else 0
+        self.validation_samples = dataset.open_split(opt.dataset, "val").count if opt.by_epochs else 0
         self.steps_per_epoch = order.steps_per_epoch(self.training_images, opt.batch, opt.world_size)
-        self.name = os.path.basename(os.path.abspath(opt.dataset))
-        self.checksum = checksum(os.path.join(opt.dataset, "train", "index.npy"))
         self.source = None
 
     def open(self, training):
-        """Touches the data; a clock that counts from there starts before."""
-        self.source = Host(self.opt, training) if self.opt.loader == "host" else training.own_images()
+        """Touch the data; a clock that counts from there starts before."""
+        self.source = (Host if self.opt.loader == "host" else Own)(self.opt, training)
         self.training, self.evaluation = self.source.training, self.source.evaluation
         return self
 
@@ -34,9 +30,19 @@ class Feed:
         """Epoch after epoch: for measuring the rate alone."""
         return itertools.chain.from_iterable(self.training(epoch) for epoch in itertools.count())
 
-    def bad(self):
-        """The images that could not be read and were left out, by name."""
-        return self.source.bad() if hasattr(self.source, "bad") else []
+    def start_facts(self):
+        return {
+            "training_samples": self.training_images,
+            "validation_samples": self.validation_samples,
+            "loader": self.opt.loader,
+            "dataset": os.path.basename(os.path.abspath(self.opt.dataset)),
+            "dataset_checksum": checksum(os.path.join(self.opt.dataset, "train", "index.npy")),
+        }
+
+    def end_facts(self):
+        """Return the images that could not be read and were left out, by name."""
+        bad = self.source.bad() if hasattr(self.source, "bad") else []
+        return {"bad_images": bad} if bad else {}
 
     def close(self):
         if hasattr(self.source, "close"):
@@ -59,7 +65,7 @@ class Host:
                 world_size=opt.world_size,
                 seed=opt.seed,
                 workers=opt.workers or cores(),
-                allocate=getattr(training, "allocate", None),
+                allocate=training.allocate,
                 on_bad=opt.on_bad,
                 least_area=opt.recipe.least_area,
             )
@@ -80,14 +86,29 @@ class Host:
             loader.close()
 
 
+class Own:
+    """The framework's own loader, or DALI; `place_own` makes its batches what the framework's step takes."""
+
+    def __init__(self, opt, training):
+        kind = "dali" if opt.loader.startswith("dali") else opt.framework
+        self.images = importlib.import_module("trainmark.workloads.images.own." + kind).Images(opt)
+        self.place = training.place_own
+
+    def training(self, epoch, first=0):
+        return itertools.starmap(self.place, self.images.training(epoch, first))
+
+    def evaluation(self):
+        return itertools.starmap(self.place, self.images.evaluation())
+
+
 def checksum(path):
-    """Of the index, which has one of every image: the same set has the same, wherever it lies."""
+    """Return that of the index, which has one of every image: the same set has the same, wherever it lies."""
     with open(path, "rb") as file:
         return "crc32:{:08x}".format(zlib.crc32(file.read()))
 
 
 def cores():
-    """That this rank may use: what it was allotted, else its share of the machine."""
+    """Return how many this rank may use: what it was allotted, else its share of the machine."""
     allotted = os.environ.get("OMP_NUM_THREADS")
     if allotted:
         return int(allotted)
@@ -95,7 +116,7 @@ def cores():
 
 
 def check(opt):
-    """Refuses a dataset that is not there, not whole, or too small."""
+    """Refuse a dataset that is not there, not whole, or too small."""
     from trainmark.workloads.images import augment, dataset
 
     if not opt.dataset:

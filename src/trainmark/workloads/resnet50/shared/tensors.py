@@ -1,8 +1,7 @@
 """Every tensor of the model under its canonical name, and the weights that all frameworks can start from.
 
 Names are `stem`, `blocks.0` to `blocks.15` and `classifier`; layouts are: a convolution as (outputs, inputs,
-rows, columns), the classifier as (classes, features). Runs inside every framework's interpreter: numpy and
-the standard library only, Python 3.7+.
+rows, columns), the classifier as (classes, features).
 """
 
 from __future__ import annotations
@@ -91,9 +90,9 @@ def initial() -> Dict[str, np.ndarray]:
         elif name.endswith("scale"):
             value = size * random.uniform(0.5, 1.5, shape)
         elif name.endswith("bias") and "norm" in name:
-            value = size * (_held(shape[0]) * random.uniform(8.0, 10.0, shape) + _slight(random, shape))
+            value = size * (_signs(shape[0]) * random.uniform(8.0, 10.0, shape) + _noise(random, shape))
         else:
-            value = _slight(random, shape)
+            value = _noise(random, shape)
         values[name] = value.astype(np.float32)
     return values
 
@@ -103,13 +102,13 @@ def _feeds_classifier(name: str) -> bool:
     return last_stage and ("norm3" in name or "shortcut.norm" in name)
 
 
-def _held(channels: int) -> np.ndarray:
+def _signs(channels: int) -> np.ndarray:
     side = np.where(np.arange(channels) % 4 == 3, -1.0, 1.0)
     side[0] = 0.0
     return side
 
 
-def _slight(random: np.random.RandomState, shape: Tuple[int, ...]) -> np.ndarray:
+def _noise(random: np.random.RandomState, shape: Tuple[int, ...]) -> np.ndarray:
     return random.standard_normal(shape) * 0.1
 
 

@@ -5,8 +5,14 @@ import triton
 import triton.language as tl
 
 from trainmark.workloads.resnet50.fused.kernels.norms import added_up
-from trainmark.workloads.resnet50.fused.kernels.reading import from_the_end, normed, slope, tile_of, wide_row
-from trainmark.workloads.resnet50.fused.kernels.walking import strips, tile_shape
+from trainmark.workloads.resnet50.fused.kernels.persistent import strips, tile_shape
+from trainmark.workloads.resnet50.fused.kernels.reading import (
+    batch_norm_grad,
+    from_the_end,
+    normed,
+    tile_of,
+    wide_row,
+)
 from trainmark.workloads.resnet50.fused.terms import Joined, Normed
 
 
@@ -20,7 +26,7 @@ def _apply(
     g = tl.load(upper + place, mask=there, other=0.0)
     x = tl.load(raw + place, mask=there, other=0.0)
     f, o = tl.load(factor + c), tl.load(offset + c)
-    d = slope(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
+    d = batch_norm_grad(g, x, tl.load(by + c), tl.load(own + c), tl.load(rest + c), f, o, rectify)
     tl.store(upper + place, d.to(upper.dtype.element_ty), mask=there)
 
 

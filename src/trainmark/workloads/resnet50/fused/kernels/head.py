@@ -4,8 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+from trainmark.workloads.resnet50.fused.kernels.persistent import strips, tile_shape
 from trainmark.workloads.resnet50.fused.kernels.reading import tile_of
-from trainmark.workloads.resnet50.fused.kernels.walking import strips, tile_shape
 
 
 @triton.jit

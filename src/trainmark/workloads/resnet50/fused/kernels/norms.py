@@ -4,8 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+from trainmark.workloads.resnet50.fused.kernels.persistent import strips, tile_shape
 from trainmark.workloads.resnet50.fused.kernels.reading import from_the_end, normed, tile_of
-from trainmark.workloads.resnet50.fused.kernels.walking import strips, tile_shape
 from trainmark.workloads.resnet50.fused.terms import Normed
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -142,8 +142,8 @@ def _sums(
 
 
 @triton.jit
-def slope_of(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows):
-    """By what a gradient, and what the norm read, go into a slope; both gradients of the norm are stored."""
+def batch_norm_grad_coefficients(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows):
+    """Return the coefficients of a batch-norm gradient, and store the gradients of its scale and bias."""
     deviation = tl.load(deviations + c)
     tl.store(bias_gradient + c, t)
     tl.store(scale_gradient + c, a * deviation)
@@ -158,7 +158,7 @@ def _finish_sums(
 ):  # fmt: skip
     c = tl.program_id(0) * BC + tl.arange(0, BC)
     t, a = _added_up(totals, againsts, c, count, channels, BC, BP)
-    by, own = slope_of(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows)
+    by, own = batch_norm_grad_coefficients(c, t, a, scale, deviations, scale_gradient, bias_gradient, rows)
     tl.store(out + c, by)
     tl.store(out + channels + c, own)
     tl.store(out + 2 * channels + c, -by * t / rows - own * tl.load(mean + c))
@@ -177,7 +177,7 @@ def sums(upper, x, rectify=False):
 
 
 def coefficients(partial, norm, x, rows):
-    """Of a slope, from one row of sums from each program; both gradients of the norm are set."""
+    """Return those of a batch-norm gradient from each program's sums; set the gradients of scale and bias."""
     channels = x.mean.shape[0]
     out = torch.empty(3, channels, device=x.raw.device, dtype=torch.float32)
     _finish_sums[(channels // FEW,)](

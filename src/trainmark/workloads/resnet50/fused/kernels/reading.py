@@ -1,4 +1,4 @@
-"""What kernels do to a tile on its way in and out; each has its twin in `fused/twins.py`."""
+"""What kernels do to a tile on its way in and out; each has its reference in `fused/reference_ops.py`."""
 
 import triton
 import triton.language as tl
@@ -30,7 +30,7 @@ def normed(raw, factor, offset):
 
 
 @triton.jit
-def slope(upper, raw, by, own, rest, factor, offset, rectify: tl.constexpr):
+def batch_norm_grad(upper, raw, by, own, rest, factor, offset, rectify: tl.constexpr):
     """The gradient in front of a batch norm from the one behind it."""
     upper = upper.to(tl.float32)
     if rectify:

@@ -1,0 +1,1 @@
+"""What the commands share: options, screens, the terminal, and how an error is reported."""

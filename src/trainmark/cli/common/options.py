@@ -1,0 +1,58 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainmark.errors import UserError, nearest
+from trainmark.workloads import registry
+from trainmark.workloads.registry import Family
+
+runs_option = click.option(
+    "--runs",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    envvar="TRAINMARK_RUNS",
+    show_default=True,
+    help="The folder that holds the runs.",
+)
+workload_option = click.option(
+    "--workload",
+    default=registry.DEFAULT,
+    show_default=True,
+    metavar="NAME|FOLDER",
+    help="A built-in workload, an installed one, or the folder of one.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def axis_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add an option for each axis of the built-in workloads, and `--axis` for all others."""
+    built_in = {axis.name: axis for each in registry.built_in().values() for axis in each.workload.axes}
+    for axis in reversed(built_in.values()):
+        kind = click.IntRange(min=1) if isinstance(axis.default, int) else click.STRING
+        help_text = f"The {axis.title}; {axis.default} if not given."
+        command = click.option(axis.option, axis.name, type=kind, help=help_text)(command)
+    named = click.option(
+        "--axis", "axes", multiple=True, metavar="NAME=VALUE", help="An axis of the workload."
+    )
+    return named(command)
+
+
+def axes_of(family: Family, named: dict[str, Any], pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
+    """Return the value of each axis of a workload, its default where no option gives one."""
+    known = {axis.name: axis for axis in family.workload.axes}
+    given = {name: value for name, value in named.items() if value is not None}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not value:
+            raise UserError(f"--axis {pair} is no axis; write NAME=VALUE.")
+        given[name] = value
+    for name in given:
+        if name not in known:
+            raise UserError(f"{family.workload.name} has no axis '{name}'{nearest(name, known)}")
+    return tuple((name, axis.parse(given.get(name, axis.default))) for name, axis in known.items())

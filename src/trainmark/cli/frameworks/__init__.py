@@ -1,0 +1,1 @@
+"""`trainmark frameworks` and `conform`."""

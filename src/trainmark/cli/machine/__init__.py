@@ -1,0 +1,1 @@
+"""`trainmark env`, `doctor` and `fabric`."""

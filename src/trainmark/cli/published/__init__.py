@@ -1,0 +1,1 @@
+"""`trainmark read`, `audit` and `ledger`: what others measured."""

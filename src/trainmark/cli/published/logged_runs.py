@@ -1,0 +1,193 @@
+"""The runs of foreign logs as scripts and people see them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.statistics.arrays import Floats
+from trainmark.measure.trial.log.copies import copies, digest, times_digest
+from trainmark.measure.trial.logged import LogFacts, LoggedFigure, logged_figure
+from trainmark.published.readers.logged import LoggedRun
+from trainmark.published.readers.read import OpenLog
+from trainmark.published.readers.recognise import Recognition
+from trainmark.report.format import number
+from trainmark.report.format.columns import aligned
+from trainmark.report.format.label import rate_unit
+from trainmark.visible import one_line
+
+MOST_FIGURES = 256
+RIGHT_ALIGNED = frozenset({2, 4, 5, 6})
+HEADER = ("log", "format", "devices", "precision", "batch", "steps", "throughput", "interval", "doubts")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user knows and the log does not say."""
+
+    batch: float | None = None
+    devices: int | None = None
+    samples_per_step: float | None = None
+
+    def complete(self, facts: LogFacts) -> LogFacts:
+        """The facts with what they lack; what the log says stays."""
+        given = {
+            "batch_per_device": self.batch,
+            "world_size": self.devices,
+            "samples_per_step": self.samples_per_step,
+        }
+        lacking = {name: value for name, value in given.items() if getattr(facts, name) is None}
+        return replace(facts, **lacking)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class ReadLog:
+    """One log as it is shown, its runs as dictionaries: their lines are no longer in memory."""
+
+    name: str
+    title: str
+    recognition: Recognition | None
+    damaged_lines: int
+    runs: list[dict[str, Any]]
+    digests: list[bytes | None]
+
+
+class Figures:
+    """Figures of runs, each worked out once: thousands of copies of a run need one."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[bytes, LogFacts], LoggedFigure] = {}
+
+    def of(self, columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigure:
+        key = digest(columns, sorted(columns)), facts
+        if key not in self._known:
+            if len(self._known) >= MOST_FIGURES:
+                self._known.clear()
+            self._known[key] = logged_figure(columns, facts)
+        return self._known[key]
+
+
+def shown(log: OpenLog, given: Given, figures: Figures) -> ReadLog:
+    """Work out the figures of a log, run by run."""
+    runs, digests = [], []
+    damaged = 0
+    for run in log.runs:
+        columns = run.columns()
+        runs.append(_as_dict(run, figures.of(columns, given.complete(LogFacts(**run.facts())))))
+        digests.append(times_digest(columns))
+        damaged += run.damaged_lines
+    damaged += log.cleaning.damaged_lines
+    return ReadLog(log.name, log.format.title, log.recognition, damaged, runs, digests)
+
+
+def mark_copies(logs: Sequence[ReadLog]) -> list[str]:
+    """Add the doubt to each run that is a copy; return a sentence for each group of them."""
+    runs = [(log, number) for log in logs for number in range(len(log.runs))]
+    groups = copies([log.digests[number] for log, number in runs])
+    sentences = {}
+    for index, group in groups.items():
+        first, number = runs[group.first]
+        sentence = (
+            f"{group.count:,} runs have the same progress lines, the first of them run {number + 1} of "
+            f"{first.name}: count it once."
+        )
+        log, own = runs[index]
+        log.runs[own]["doubts"].append({"code": DoubtCode.COPIED_LOGS.value, "message": sentence})
+        sentences[group.first] = sentence
+    return list(sentences.values())
+
+
+def _as_dict(run: LoggedRun, figure: LoggedFigure) -> dict[str, Any]:
+    """One run for scripts; what a log does not say is None."""
+    interval = figure.interval
+    batch = figure.batch_per_device
+    return {
+        "source": run.source,
+        "format": run.format.name,
+        "framework": run.settings.get("framework") or run.format.framework,
+        "steps": figure.steps,
+        "world_size": figure.world_size,
+        "batch_per_device": int(batch) if batch is not None and batch == int(batch) else batch,
+        "precision": run.settings.get("precision"),
+        "throughput": {
+            "value": figure.throughput,
+            "low": interval.low if interval else None,
+            "high": interval.high if interval else None,
+            "unit": rate_unit(figure.unit),
+            "scope": "global",
+        },
+        "steps_per_second": figure.steps_per_second,
+        "final_loss": figure.final_loss,
+        "top1": run.top1,
+        "doubts": [{"code": doubt.code.value, "message": doubt.message} for doubt in figure.doubts],
+    }
+
+
+def lines(logs: Sequence[ReadLog], copied: Sequence[str]) -> Iterator[str]:
+    """A table of the runs, what the formats were told by, and the doubts in words."""
+    common = _common_folder([log.name for log in logs])
+    runs = [run for log in logs for run in log.runs]
+    yield from aligned([HEADER, *(_cells(run, common) for run in runs)], RIGHT_ALIGNED)
+    yield ""
+    if common:
+        yield one_line(f"below {common}")
+    for log in logs:
+        yield one_line(_recognised(log, common))
+    for run in runs:
+        for doubt in run["doubts"]:
+            if doubt["code"] != DoubtCode.COPIED_LOGS.value:
+                yield one_line(f"{run['source'].removeprefix(common)}: {doubt['code']}: {doubt['message']}")
+    for sentence in copied:
+        yield one_line(f"{DoubtCode.COPIED_LOGS.value}: {sentence}")
+
+
+def _common_folder(names: Sequence[str]) -> str:
+    """What the names of several logs begin with, up to a folder; it would fill half of the table."""
+    try:
+        folder = os.path.commonpath(names) + "/"
+    except ValueError:  # whole paths beside relative ones
+        return ""
+    return folder if all(name.startswith(folder) for name in names) else ""
+
+
+def _cells(run: dict[str, Any], common: str) -> list[str]:
+    throughput = run["throughput"]
+    return [
+        one_line(run["source"].removeprefix(common)),
+        run["format"],
+        _or_missing(run["world_size"]),
+        one_line(_or_missing(run["precision"])),
+        _or_missing(run["batch_per_device"]),
+        f"{run['steps']:,}",
+        _speed(run),
+        number.bounds(throughput["low"], throughput["high"]),
+        ", ".join(doubt["code"] for doubt in run["doubts"]),
+    ]
+
+
+def _speed(run: dict[str, Any]) -> str:
+    """Samples a second, or steps a second where the log tells no more."""
+    if (value := run["throughput"]["value"]) is not None:
+        return f"{number.throughput(value)} {run['throughput']['unit']}"
+    pace = run["steps_per_second"]
+    return number.MISSING if pace is None else f"{number.throughput(pace)} steps/s"
+
+
+def _recognised(log: ReadLog, common: str) -> str:
+    sentence = f"{log.name.removeprefix(common)}: {log.title}"
+    if log.recognition is None:
+        sentence += ", as you said"
+    else:
+        sentence += f", recognised by {log.recognition.matches} lines ({log.recognition.confidence:.0%} sure)"
+    if len(log.runs) > 1:
+        sentence += f"; it holds {len(log.runs)} runs"
+    if log.damaged_lines:
+        sentence += f"; {log.damaged_lines} overlong lines were cut"
+    return f"{sentence}."
+
+
+def _or_missing(value: Any) -> str:
+    return number.MISSING if value is None else str(value)

@@ -1,0 +1,115 @@
+"""`trainmark read`: the figures in logs that other programs wrote."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainmark.cli.common.options import json_option
+from trainmark.visible import visible
+
+SOME_NOT_READ = 1
+
+
+@click.command("read")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--format", "format_name", metavar="NAME", help="Read as this format, or as a .yaml of your own."
+)
+@click.option("--batch", type=click.FloatRange(min=0, min_open=True), help="Samples of a step on one device.")
+@click.option("--devices", type=click.IntRange(min=1), help="Devices that took part.")
+@click.option(
+    "--samples-per-step",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Samples (or tokens) of a step on all devices together.",
+)
+@click.option("--protocol", metavar="NAME", help="Apply someone's published rule to a folder of logs.")
+@click.option("--warmup", type=int, metavar="W", help="The protocol's warm-up, in its own steps.")
+@click.option("--train", type=int, metavar="T", help="The protocol's last step.")
+@json_option
+def read_command(
+    paths: tuple[str, ...],
+    format_name: str | None,
+    batch: float | None,
+    devices: int | None,
+    samples_per_step: float | None,
+    protocol: str | None,
+    warmup: int | None,
+    train: int | None,
+    as_json: bool,
+) -> int:
+    """Read logs: files, folders, globs, archives, or - for standard input.
+
+    The format is recognised from the content. The throughput is ours, samples over time in the steady part
+    of the run, whatever the program itself concludes. Where a log tells steps but not samples, --batch,
+    --devices or --samples-per-step complete it; what the log says itself stays.
+
+    \b
+    Examples:
+      trainmark read train.log
+      trainmark read logs/ results.tar.gz --json
+      zcat train.log.gz | trainmark read - --format dllogger-pytorch
+      trainmark read train.log --batch 32 --devices 8
+      trainmark read logs/ --protocol dlperf-pytorch-rn50 --warmup 20 --train 120
+    """
+    if protocol is not None:
+        return _by_protocol(paths, protocol, warmup, train, as_json)
+    from trainmark.cli.published.logged_runs import Figures, Given, ReadLog, lines, mark_copies, shown
+    from trainmark.errors import UserError
+    from trainmark.published.readers.input.refusal import Refusal
+    from trainmark.published.readers.named import named_format
+    from trainmark.published.readers.read import each_log
+
+    format = named_format(format_name) if format_name else None
+    given = Given(batch, devices, samples_per_step)
+    logs: list[ReadLog] = []
+    refusals: list[Refusal] = []
+    for answer in each_log(paths, partial(shown, given=given, figures=Figures()), format):
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
+        else:
+            logs.append(answer)
+    if not logs and len(refusals) == 1:
+        raise UserError(visible(refusals[0].sentence))
+    for refusal in refusals:
+        click.echo(f"trainmark: {visible(refusal.sentence)}", err=True)
+    if not logs:
+        raise UserError("none of these could be read.")
+    copied = mark_copies(logs)
+    if as_json:
+        _write_json([run for log in logs for run in log.runs])
+    else:
+        for line in lines(logs, copied):
+            click.echo(line)
+    return SOME_NOT_READ if refusals else 0
+
+
+def _write_json(runs: list[dict[str, Any]]) -> None:
+    """One run after the other, so that tens of thousands of them are never one text."""
+    click.echo('{\n  "runs": [')
+    for number, run in enumerate(runs):
+        text = json.dumps(run, indent=2).replace("\n", "\n    ")
+        click.echo("    " + text + ("," if number + 1 < len(runs) else ""))
+    click.echo("  ]\n}")
+
+
+def _by_protocol(
+    paths: tuple[str, ...], protocol: str, warmup: int | None, train: int | None, as_json: bool
+) -> int:
+    """Their result on standard output, to the digit; what is wrong with it, and ours, beside it."""
+    from trainmark.errors import UserError
+    from trainmark.published import protocols
+
+    if len(paths) != 1:
+        raise UserError("a protocol is applied to one folder of logs.")
+    reading = protocols.read(protocol, Path(paths[0]), warmup, train)
+    click.echo(protocols.as_json(reading.table) if as_json else protocols.as_printed(reading.table))
+    for doubt in reading.doubts:
+        click.echo(f"! {doubt.code}: {visible(doubt.message)}", err=True)
+    if reading.ours and not as_json:
+        click.echo(f"\nby wall clock, samples over time:\n{protocols.as_printed(reading.ours)}")
+    return 0

@@ -1,0 +1,1 @@
+"""`trainmark report`, `compare`, `list`, `show`, `query`, `export` and `forecast`."""

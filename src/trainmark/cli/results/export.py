@@ -1,0 +1,55 @@
+"""`trainmark export`: a run in the forms that others' tools read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from trainmark.cli.common.damage import tell_damage
+from trainmark.cli.common.options import json_option, runs_option
+
+TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflow")
+
+
+@click.command("export")
+@click.argument("run", default="latest")
+@click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The form to write.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The folder to make.  [default: RUN/export/FORM]"
+)
+@click.option(
+    "--submitter", default="trainmark", show_default=True, help="Who submits: airank, mllog, mlflow."
+)
+@click.option("--force", is_flag=True, help="Replace an earlier export in that folder.")
+@runs_option
+@json_option
+def export_command(
+    run: str, target: str, out: Path | None, submitter: str, force: bool, runs: Path, as_json: bool
+) -> int:
+    """Export RUN (a name, a path or `latest`) as logs, tables or stores that other tools read.
+
+    \b
+    Examples:
+      trainmark export latest --to mllog --submitter "My Lab"
+      trainmark export before --to dlperf --out logs/before
+      trainmark export latest --to tensorboard --out tb    then: tensorboard --logdir tb
+      trainmark export latest --to csv --force --json
+    """
+    from trainmark.report.export.export import export
+    from trainmark.store.run import find_run
+
+    folder = find_run(run, runs)
+    place = out or folder.path / "export" / target
+    done = export(folder, target, place, submitter, force)
+    tell_damage(folder)
+    if as_json:
+        skipped = [{"trial": trial, "reason": reason} for trial, reason in done.skipped]
+        told = {"run": folder.path.name, "to": target, "out": str(done.out), "files": done.files}
+        click.echo(json.dumps({**told, "skipped": skipped}, indent=2))
+        return 0
+    for trial, reason in done.skipped:
+        click.echo(f"left out  {trial}: {reason}", err=True)
+    click.echo(f"{target:<11} {done.out}  ({len(done.files)} files)")
+    return 0

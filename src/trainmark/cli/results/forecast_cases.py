@@ -1,0 +1,168 @@
+"""The cases that a run, or what was typed, gives a forecast to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmark.errors import UserError
+from trainmark.events import RunEnd, stream
+from trainmark.forecast.case import Case
+from trainmark.forecast.size import ONE_DEVICE, Size
+from trainmark.forecast.step.buckets import Bucket, bucketed, measured
+from trainmark.forecast.step.fabric import EDR, Fabric, from_record, tells_between_nodes
+from trainmark.forecast.step.layers import even, layers_of
+from trainmark.forecast.validation.spread import doubt_of
+from trainmark.workloads import registry
+
+if TYPE_CHECKING:
+    from trainmark.measure.figure import Result
+    from trainmark.report.sections.group import Group
+    from trainmark.store.run import RunFolder
+    from trainmark.workloads.declaration import Axes
+
+FABRIC = "fabric.json"
+# A 90th percentile of normal noise lies so many standard deviations above the median.
+P90_DEVIATIONS = 1.2816
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line says of the machine and the model; None is not said."""
+
+    bandwidth: float | None
+    latency: float | None
+    intra_bandwidth: float | None
+    algorithm: str
+    model: str | None
+    parameters: int | None
+    gradient_bytes: int
+    loader: float | None
+    variation: float | None
+
+    @property
+    def another_model(self) -> bool:
+        return bool(self.parameters or self.model)
+
+    def buckets(self, workload: str | None, axes: Axes | None = None) -> tuple[Bucket, ...]:
+        if self.parameters:
+            return bucketed(even(self.parameters), self.gradient_bytes)
+        name = self.model or workload or registry.DEFAULT
+        if (layers := layers_of(name, axes)) is None:
+            raise UserError(
+                f"the layers of '{name}' are not known here; give its folder with --model, or its size with "
+                "--parameters."
+            )
+        return bucketed(layers, self.gradient_bytes)
+
+    def fabric(self, record: Mapping[str, Any], wide: bool) -> Fabric:
+        """What was typed goes before what was measured."""
+        if wide and self.bandwidth is None and not tells_between_nodes(record):
+            raise UserError(
+                "the network between nodes is not known: give --bandwidth in bytes a second and --latency, "
+                "or measure it with `trainmark fabric`."
+            )
+        found = from_record(record, EDR, self.algorithm)
+        typed = {
+            "bandwidth": self.bandwidth,
+            "latency": self.latency,
+            "intra_bandwidth": self.intra_bandwidth,
+        }
+        return replace(found, **{name: value for name, value in typed.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class Named:
+    """A case under the name that a reader knows it by, with the sizes to forecast."""
+
+    name: str
+    unit: str
+    case: Case
+    sizes: tuple[Size, ...]
+
+
+def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -> Named:
+    case = Case(
+        steps={ONE_DEVICE: step},
+        batch=batch,
+        buckets=asked.buckets(None),
+        fabric=asked.fabric({}, any(size.nodes > 1 for size in sizes)),
+        algorithm=asked.algorithm,
+        loader=asked.loader,
+        loaded=asked.loader is not None,
+        variation=asked.variation or 0.0,
+    )
+    return Named(f"{1e3 * step:.4g} ms a step of {batch:g}", "samples", case, tuple(sizes))
+
+
+def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Named]:
+    """One case for each series of the run that has a result of one device and a known batch."""
+    from trainmark.report.assemble import results_of
+    from trainmark.report.sections.group import by_series
+    from trainmark.store.files import read_json
+
+    record = read_json(run.path / FABRIC) if (run.path / FABRIC).exists() else {}
+    if not isinstance(record, dict):
+        raise UserError(f"{run.path / FABRIC} is not what `trainmark fabric` writes; measure it again.")
+    found = False
+    for group in by_series(results_of(run.records())):
+        by_size = {Size(one.key.nodes, one.key.devices_per_node): one for one in group.results}
+        if ONE_DEVICE in by_size and group.key.batch_per_device:
+            found = True
+            yield _case(run, group, by_size, tuple(sizes) or _further(max(by_size)), asked, record)
+    if not found:
+        raise UserError(
+            f"{run.path.name} has no finished case of one device with a known batch, from which a forecast "
+            "starts; run its suite with 1n1g among the topologies."
+        )
+
+
+def _case(
+    run: RunFolder,
+    group: Group,
+    by_size: Mapping[Size, Result],
+    sizes: tuple[Size, ...],
+    asked: Asked,
+    record: Mapping[str, Any],
+) -> Named:
+    key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
+    batch = float(key.batch_per_device or 1)
+    case = Case(
+        steps={size: batch * size.devices / found.throughput for size, found in by_size.items()},
+        batch=batch,
+        buckets=(() if asked.another_model else _told_buckets(run, group))
+        or asked.buckets(key.workload, dict(key.axes)),
+        fabric=asked.fabric(record, any(size.nodes > 1 for size in sizes)),
+        algorithm=asked.algorithm,
+        loaded=asked.loader is not None or key.stored_data,
+        loader=asked.loader,
+        variation=(one.p90 / one.p50 - 1) / P90_DEVIATIONS if asked.variation is None else asked.variation,
+        doubt=doubt_of(widest.interval),
+    )
+    return Named(group.name, widest.unit, case, sizes)
+
+
+def _told_buckets(run: RunFolder, group: Group) -> tuple[Bucket, ...]:
+    """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any."""
+    keys = [result.key for result in group.results]
+    trials = [trial for trial in run.records() if trial.key in keys and trial.key.devices > 1]
+    for trial in sorted(trials, key=lambda trial: -trial.key.devices):
+        folder = run.trial(trial.spec.case, trial.spec.repeat).done
+        if buckets := measured(_last_facts(folder / "events" / "rank0.jsonl")):
+            return buckets
+    return ()
+
+
+def _last_facts(path: Path) -> dict[str, Any]:
+    try:
+        ends = [event for event in stream.read(path) if isinstance(event, RunEnd)] if path.exists() else []
+    except (stream.StreamError, OSError):
+        return {}
+    return ends[-1].facts if ends else {}
+
+
+def _further(widest: Size) -> tuple[Size, ...]:
+    """Six doublings of the nodes beyond what was measured."""
+    return tuple(Size(widest.nodes << more, widest.devices_per_node) for more in range(1, 7))

@@ -1,0 +1,1 @@
+"""`trainmark run`, `suites` and `launch-script`."""

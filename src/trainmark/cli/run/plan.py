@@ -1,0 +1,71 @@
+"""`trainmark run --dry-run`: the trials in their order, each with its command, and what will not run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from trainmark.runner.preflight.prepare import Prepared
+
+
+def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
+    told = _plan(prepared, runs)
+    if as_json:
+        click.echo(json.dumps(told, indent=2))
+        return
+    for number, trial in enumerate(told["trials"], 1):
+        click.echo(f"{number:>4}  {trial['id']}")
+        for node, command in trial["commands"]:
+            click.echo(f"      {node + ': ' if len(trial['commands']) > 1 else ''}{command}")
+    for skip in told["skipped"]:
+        click.echo(f"skip  {skip['case']}: {skip['reason']}")
+    more = told["most_trials"] - len(told["trials"])
+    count = f"{len(told['trials'])} trials" + (
+        f", up to {more} more while intervals are wide" if more else ""
+    )
+    click.echo(f"{count}; {_time(told['seconds'], told['seconds_from'])}")
+
+
+def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
+    from trainmark.launch.local import LocalLauncher
+    from trainmark.runner.preflight.estimate import history, plan_seconds
+    from trainmark.runner.program.command import job_of
+
+    plan = prepared.plan
+    known = history(runs)
+
+    def commands(trial: Any) -> list[tuple[str, str]]:
+        folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"
+        seed = prepared.plan.seed + trial.repeat - 1
+        job = job_of(trial.case, folder, runs / "NAME" / "code", prepared.suite.folder, seed)
+        launcher = LocalLauncher() if prepared.cluster is None else prepared.cluster.launcher
+        return list(launcher.shown(job))
+
+    certain = plan.certain()
+    return {
+        "suite": prepared.suite.name,
+        "trials": [
+            {
+                "id": trial.id,
+                "case": trial.case.slug,
+                "command": commands(trial)[-1][1],
+                "commands": commands(trial),
+            }
+            for trial in certain
+        ],
+        "skipped": [{"case": skip.case.slug, "reason": skip.reason} for skip in plan.skipped],
+        "most_trials": sum(case.rules.repeats.most for case in plan.cases),
+        "seconds": plan_seconds(plan, known),
+        "seconds_from": "earlier trials" if all(c.slug in known for c in plan.cases) else "a rough guess",
+    }
+
+
+def _time(seconds: float | None, origin: str) -> str:
+    if seconds is None:
+        return "time unknown: these programs have not run here yet"
+    written = f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+    return f"about {written}, from {origin}"

@@ -1,0 +1,181 @@
+"""`trainmark run`: a suite, carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.damage import tell_damage
+from trainmark.cli.common.options import json_option, runs_option
+
+if TYPE_CHECKING:
+    from trainmark.launch.options import LaunchOptions
+    from trainmark.runner.preflight.prepare import Prepared
+    from trainmark.store.run import RunFolder
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+SHORTHANDS = {
+    "framework": "framework",
+    "precision": "precision",
+    "batch": "batch_per_device",
+    "topology": "topology",
+    "repeats": "repeats",
+    "device": "device",
+    "recipe": "recipe",
+    "epochs": "epochs",
+}
+
+
+@click.command("run")
+@click.argument("suite", default="")
+@click.option("--name", help="Name the run; by default the suite's name and the time.")
+@runs_option
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite."
+)
+@click.option("--framework", help="Short for --set framework=…")
+@click.option(
+    "--precision", help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas."
+)
+@click.option("--batch", help="Short for --set batch_per_device=…")
+@click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
+@click.option("--repeats", help="Short for --set repeats=…")
+@click.option("--device", help="Short for --set device=…; auto, cuda or cpu.")
+@click.option("--dataset", type=click.Path(path_type=Path), help="Train on the data in this folder.")
+@click.option("--recipe", help="Short for --set recipe=…; `trainmark suites recipes` lists them.")
+@click.option("--epochs", help="Train at most N epochs, evaluating after each.")
+@click.option(
+    "--until", "finish_lines", multiple=True, metavar="METRIC=VALUE", help="Train until it is reached."
+)
+@click.option("--dry-run", is_flag=True, help="Show the trials, their commands and the time; run nothing.")
+@click.option("--resume", is_flag=True, help="Go on with a run (by name, path or latest) where it stopped.")
+@click.option("--retry-failed", is_flag=True, help="With --resume: run failed trials again too.")
+@click.option("--port", type=click.IntRange(1, 65535), help="The first port to try for the ranks to meet on.")
+@cluster_options
+@click.option(
+    "--exclude-bad-nodes", is_flag=True, help="Leave out a node that fails twice, and go on without."
+)
+@json_option
+def run_command(
+    suite: str,
+    name: str | None,
+    runs: Path,
+    overrides: tuple[str, ...],
+    dataset: Path | None,
+    finish_lines: tuple[str, ...],
+    dry_run: bool,
+    resume: bool,
+    retry_failed: bool,
+    port: int | None,
+    choice: LaunchOptions,
+    exclude_bad_nodes: bool,
+    as_json: bool,
+    **shorthands: str | None,
+) -> int:
+    """Run SUITE (built in, or a YAML file) and report a figure that can be believed.
+
+    Without SUITE it is `quick`. Each repeat is a fresh process, and the cases take turns. Ctrl-C once
+    finishes the running trial and stops, twice stops now; --resume goes on later.
+
+    \b
+    Examples:
+      trainmark run                                  the suite `quick`
+      trainmark run resnet50-dlperf --dry-run        what would run here, and what not
+      trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
+      trainmark run my-suite.yaml --name before-upgrade
+      trainmark run --resume before-upgrade
+      trainmark run --dataset /data/imagenet --until top1=0.761 --recipe ai-rank --repeats 3
+      trainmark run resnet50-dlperf --hosts node1,node2,node3,node4
+      trainmark run resnet50-dlperf --launcher slurm --launcher-option=--partition=gpu
+    """
+    from dataclasses import replace
+
+    from trainmark.launch.job.outcome import Outcome
+    from trainmark.launch.launchers import stored_options
+    from trainmark.runner.preflight.prepare import prepare, prepare_again
+    from trainmark.runner.start import forget_failures, new_run
+    from trainmark.store.run import find_run
+
+    given = [
+        f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
+    ]
+    given += [f"until.{line}" for lines in finish_lines for line in lines.split(",")]
+    if dataset is not None:
+        given += [f"dataset={dataset.absolute()}"]
+    changes = (*overrides, *given)
+    choice = replace(choice, port=port, exclude_bad_nodes=exclude_bad_nodes)
+    if retry_failed and not resume:
+        raise click.UsageError("--retry-failed goes with --resume.")
+    if resume:
+        if changes or dry_run:
+            raise click.UsageError(
+                "a resumed run keeps its suite; leave out --set, its short forms and --dry-run."
+            )
+        run = find_run(name or suite or "latest", runs)
+        run.require_whole()
+        if run.cluster is not None:
+            choice = stored_options(run.cluster).changed_by(choice)
+        prepared = prepare_again(run.suite, run.info.folder, choice)
+        # What went with a node says nothing of the program.
+        forget_failures(run, only=None if retry_failed else Outcome.LOST)
+        return _carry_out(run, prepared, port, as_json)
+    if not choice.is_local and sys.stderr.isatty():
+        click.echo(f"looking at the nodes by {choice.launcher} …", err=True)
+    prepared = prepare(suite or "quick", changes, choice)
+    if dry_run:
+        from trainmark.cli.run.plan import show_plan
+
+        show_plan(prepared, runs, as_json)
+        prepared.close()
+        return DONE
+    if not prepared.plan.cases:
+        reasons = sorted({skip.reason for skip in prepared.plan.skipped})
+        why = "; ".join(reasons) or "all its cases are for another kind of machine"
+        raise click.UsageError(f"nothing in this suite can run here: {why}.")
+    command = shlex.join(["trainmark", *sys.argv[1:]])
+    return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
+
+
+def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bool) -> int:
+    from trainmark.cli.common.live import live_display
+    from trainmark.cli.results.report import result_lines, write_reports
+    from trainmark.report.assemble import document_of
+    from trainmark.runner.light import keep_run_light
+    from trainmark.runner.start import RunStoppedError, execute
+
+    display = live_display()
+    for skip in prepared.plan.skipped:
+        display.note(f"skipped {skip.case.slug}: {skip.reason}")
+    with display, contextlib.closing(prepared):
+        try:
+            finish = execute(run, prepared, display, port)
+        except RunStoppedError as error:
+            click.echo(f"trainmark: {error}", err=True)
+            return FAILED
+        keep_run_light(run, display.note)
+    document = document_of(run)
+    tell_damage(run)
+    try:
+        written = write_reports(document, run.path)
+    except OSError as error:
+        click.echo(
+            f"trainmark: the report cannot be written: {error}; `trainmark report {run.path}`.", err=True
+        )
+        return FAILED
+    if as_json:
+        from trainmark.report.render import json_report
+
+        click.echo(json_report.render(document))
+    else:
+        click.echo("\n".join(["", *result_lines(document), ""]))
+        click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
+    if finish.interrupted:
+        click.echo(f"stopped; go on with `trainmark run --resume {run.path}`", err=True)
+        return INTERRUPTED
+    return FAILED if finish.tally.failed else DONE

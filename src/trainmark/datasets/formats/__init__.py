@@ -1,0 +1,23 @@
+"""The formats of a set: one file each. A file added here is a format that every command knows."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+
+from trainmark.datasets.records.format import Format
+from trainmark.errors import UserError, nearest
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__)))
+
+
+@functools.cache
+def named(name: str) -> Format:
+    if name not in names():
+        raise UserError(f"there is no format '{name}'{nearest(name, names())}")
+    found: Format = importlib.import_module(f"{__name__}.{name}").FORMAT
+    return found

@@ -1,0 +1,94 @@
+"""TFRecord: length and its checksum, a serialised Example, its checksum; keys as in TensorFlow's Inception.
+
+Labels count from 1: 0 is the background there. Beside each shard lies the index that DALI wants.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from trainmark.datasets.mapped import mapped
+from trainmark.datasets.records.example import decode, encode
+from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.framing import CHECKSUM, LENGTH, framed, masked_crc
+from trainmark.datasets.records.protobuf import fields, head
+from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
+
+HEAD = struct.Struct("<QI")
+FEATURES, INT64_LIST = 1, 3
+
+
+class TFRecord(Sharded):
+    name = "tfrecord"
+    train_shards, val_shards = 1024, 128
+    patterns = ("*tfrecord*", "*-?????-of-?????")
+
+    def shard_name(self, split: str, number: int, total: int) -> str:
+        return f"{split}-{number:05d}-of-{total:05d}"
+
+    def write(self, file: ShardFile, records: Iterable[Record], shard: Shard) -> Iterator[RecordOffset]:
+        for record in records:
+            before, after = _example(record)
+            example = b"".join((before, record.data, after))
+            yield file.add(framed(example), HEAD.size + len(before), len(record.data))
+
+    def scan(self, path: Path) -> Iterator[Found]:
+        with mapped(path) as data:
+            at = 0
+            while at < len(data):
+                if at + HEAD.size > len(data):
+                    raise DamageError(at, "the file ends within a record's head")
+                length, crc = HEAD.unpack_from(data, at)
+                if crc != masked_crc(data[at : at + LENGTH.size]):
+                    raise DamageError(at, "the checksum of a record's length does not fit")
+                begin, end = at + HEAD.size, at + HEAD.size + length
+                if end + CHECKSUM.size > len(data):
+                    raise DamageError(at, "the file ends within a record")
+                if CHECKSUM.unpack_from(data, end)[0] != masked_crc(data[begin:end]):
+                    raise DamageError(at, "the checksum of a record does not fit")
+                yield _found(data, at, begin, end)
+                at = end + CHECKSUM.size
+
+    def side_names(self, shard_name: str) -> tuple[str, ...]:
+        return (f"{shard_name}.idx",)
+
+    def side_lines(self, record: Record, place: RecordOffset) -> tuple[str, ...]:
+        return (f"{place.begin} {place.length}\n",)
+
+
+def _example(record: Record) -> tuple[bytes, bytes]:
+    synset, _, file_name = record.name.rpartition("/")
+    values: dict[str, int | str] = {
+        "image/channels": record.channels,
+        "image/class/label": record.label + 1,
+        "image/class/synset": synset,
+        "image/colorspace": "RGB",
+        "image/filename": file_name,
+        "image/format": record.kind.upper(),
+        "image/height": record.height,
+        "image/width": record.width,
+    }
+    features = encode(values, "image/encoded", len(record.data), INT64_LIST)
+    length = len(features.before) + len(record.data) + len(features.after)
+    return head(FEATURES, length) + features.before, features.after
+
+
+def _found(data: memoryview, at: int, begin: int, end: int) -> Found:
+    try:
+        (features,) = [
+            (start, stop) for field, _, start, stop in fields(data, begin, end) if field == FEATURES
+        ]
+        example = decode(data, *features, INT64_LIST)
+        first, last = example.places["image/encoded"]
+    except (ValueError, KeyError, IndexError) as error:
+        raise DamageError(at, "a record that is no Example with image/encoded") from error
+    synset = example.text(data, "image/class/synset") or example.text(data, "image/class/text")
+    file_name = example.text(data, "image/filename")
+    name = f"{synset}/{file_name}" if synset and "/" not in file_name else file_name
+    label = example.numbers.get("image/class/label", 0) - 1
+    return Found(at, end + CHECKSUM.size - at, first, last - first, label, name)
+
+
+FORMAT = TFRecord()

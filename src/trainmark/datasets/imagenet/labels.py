@@ -1,0 +1,118 @@
+"""Which class a validation image belongs to: the tar does not say, one of several files does."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import struct
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from trainmark.datasets.imagenet.matlab import structures
+from trainmark.errors import UserError
+from trainmark.regular_file import read_input
+
+SYNSET = re.compile(r"n\d{8}")
+NUMBERED = re.compile(r"(\d{8})(?:\.\w+)?$")
+GROUND_TRUTH, META = "ILSVRC2012_validation_ground_truth.txt", "meta.mat"
+KNOWN = "lines with a synset each (n01440764), ILSVRC2012_devkit_t12.tar.gz, or LOC_val_solution.csv"
+GZIP, GZIP_WINDOW = b"\x1f\x8b", 16 + zlib.MAX_WBITS
+# The devkit has 2.5 MB and unpacks to 10.
+LARGEST_BYTES = 64 << 20
+
+
+class Labels:
+    """Synsets by the number of the image, which is how its name ends."""
+
+    def __init__(self, synsets: Mapping[int, str]) -> None:
+        self.synsets = dict(synsets)
+
+    def of(self, name: str) -> str | None:
+        found = NUMBERED.search(PurePosixPath(name).name)
+        return self.synsets.get(int(found[1])) if found else None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.synsets.values())))
+
+
+def read_labels(path: Path) -> Labels:
+    try:
+        data = read_input(path, LARGEST_BYTES)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    if data.startswith(GZIP) or data[257:262] == b"ustar":
+        return _devkit(path, data)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no text; --val-labels takes {KNOWN}.") from error
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise UserError(f"{path} is empty; --val-labels takes {KNOWN}.")
+    if lines[0].lower().startswith("imageid,"):
+        return _kaggle(path, text)
+    if all(line.isdecimal() for line in lines):
+        raise UserError(
+            f"{path} has numbers whose synsets it does not name; give the devkit's .tar.gz instead."
+        )
+    return _synsets(path, lines)
+
+
+def _synsets(path: Path, lines: list[str]) -> Labels:
+    """`n01440764`, or `ILSVRC2012_val_00000001.JPEG n01440764`."""
+    found: dict[int, str] = {}
+    for number, line in enumerate(lines, 1):
+        *name, synset = line.replace(",", " ").split()
+        if not SYNSET.fullmatch(synset) or len(name) > 1:
+            raise UserError(f"{path}:{number}: '{line}' is no synset; --val-labels takes {KNOWN}.")
+        image = NUMBERED.search(name[0]) if name else None
+        if name and image is None:
+            raise UserError(f"{path}:{number}: '{name[0]}' does not end in the number of an image.")
+        found[int(image[1]) if image else number] = synset
+    return Labels(found)
+
+
+def _kaggle(path: Path, text: str) -> Labels:
+    """`ILSVRC2012_val_00048981,n03995372 85 1 499 272`: the first word is the class of the image."""
+    found: dict[int, str] = {}
+    rows = csv.reader(io.StringIO(text, newline=""))
+    next(rows)
+    for row in rows:
+        image = NUMBERED.search(row[0]) if row else None
+        words = row[1].split() if len(row) > 1 else []
+        if image is None or not words or not SYNSET.fullmatch(words[0]):
+            raise UserError(f"{path}:{rows.line_num}: '{','.join(row)[:60]}' has no image and synset.")
+        found[int(image[1])] = words[0]
+    return Labels(found)
+
+
+def _devkit(path: Path, data: bytes) -> Labels:
+    files: dict[str, bytes] = {}
+    try:
+        if data.startswith(GZIP):
+            data = zlib.decompressobj(GZIP_WINDOW).decompress(data, LARGEST_BYTES)
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as tar:
+            for member in tar:
+                name = PurePosixPath(member.name).name
+                # The holes of a sparse member would be filled in, to any size that it claims.
+                if name not in (GROUND_TRUTH, META) or member.issparse():
+                    continue
+                if (file := tar.extractfile(member)) is not None:
+                    files[name] = file.read()
+        numbers = {int(entry["ILSVRC2012_ID"][0]): str(entry["WNID"]) for entry in structures(files[META])}
+        truth = [int(line) for line in files[GROUND_TRUTH].split()]
+    except KeyError as error:
+        raise UserError(f"{path} has no {error.args[0]} in it; --val-labels takes {KNOWN}.") from error
+    except (tarfile.TarError, OSError, EOFError, ValueError, IndexError, struct.error, zlib.error,
+            StopIteration, RuntimeError) as error:  # fmt: skip
+        raise UserError(f"{path} is damaged or no devkit ({error}); --val-labels takes {KNOWN}.") from error
+    for line, number in enumerate(truth, 1):
+        if number not in numbers:
+            raise UserError(
+                f"{path}: line {line} of {GROUND_TRUTH} has the class {number}, which {META} lacks."
+            )
+    return Labels({image: numbers[number] for image, number in enumerate(truth, 1)})

@@ -1,0 +1,179 @@
+"""A set that somebody else made gets what ours have: index, names, checksums, dataset.json."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trainmark.datasets import checksums, formats
+from trainmark.datasets.assemble import Assembly, SplitParts
+from trainmark.datasets.files import write_whole
+from trainmark.datasets.index import CHECKSUMS, DATASET, Dataset, dataset_bytes
+from trainmark.datasets.indexing.shard import Task, index_shard
+from trainmark.datasets.journal import FOLDER
+from trainmark.datasets.shard_record import ShardRecord
+from trainmark.datasets.source import Picture, open_source
+from trainmark.datasets.trouble import NO_LABEL, Trouble
+from trainmark.datasets.verify.structure import sharded, shards_in
+from trainmark.datasets.workers import in_parallel
+from trainmark.errors import UserError
+
+FILES_A_TASK = 1000
+#: What the files of a split are called where both lie in one folder.
+BEGINNINGS = {"train": "train", "val": "val", "validation": "val"}
+#: The first label that others count from; Inception's 0 is the background.
+LABELS_FROM = {"tfrecord": 1}
+
+
+def index_set(
+    root: Path,
+    workers: int,
+    labels_from: int | None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Dataset:
+    if not root.is_dir():
+        raise UserError(f"{root} is no folder; name the folder of a set.")
+    if (root / DATASET).exists():
+        raise UserError(f"{root} is a set already; `trainmark data verify {root}` checks it.")
+    journal = root / FOLDER
+    if (journal / "plan.json").exists():
+        raise UserError(f"{root} is unfinished; give the command that began it once more, and it goes on.")
+    shutil.rmtree(journal, ignore_errors=True)
+    journal.mkdir()
+    try:
+        return _indexed(root, journal, workers, labels_from, progress)
+    finally:
+        shutil.rmtree(journal, ignore_errors=True)
+
+
+def _indexed(
+    root: Path, journal: Path, workers: int, labels_from: int | None, progress: Callable[[int, int], None]
+) -> Dataset:
+    tasks, classes = _shard_tasks(root, journal, labels_from), tuple[str, ...]()
+    if not tasks:
+        tasks, classes = _file_tasks(root, journal)
+    named: dict[int, str] = {}
+    for done, (_, found) in enumerate(in_parallel(index_shard, tasks, max(1, min(workers, len(tasks)))), 1):
+        named.update(found)
+        progress(done, len(tasks))
+    classes = classes or _class_names(named)
+    splits = {task.split: [other for other in tasks if other.split == task.split] for task in tasks}
+    form = formats.named(tasks[0].format)
+    assembly = Assembly(root, form)
+    counts = {}
+    for split, mine in splits.items():
+        for task in mine:
+            _give_names(task, classes)
+        _refuse_same_names(split, [task.shard_record for task in mine])
+        parts = SplitParts(
+            split, [task.shard_record for task in mine], _shard_paths(root, mine) if named else []
+        )
+        assembly.split(parts)
+        counts[split] = parts.count
+    dataset = Dataset(form.name, classes, counts, {"indexed": True, "labels_from": labels_from})
+    shutil.rmtree(journal)
+    _write_checksums(root, dataset, workers)
+    write_whole(root / DATASET, dataset_bytes(dataset))
+    return dataset
+
+
+def _shard_tasks(root: Path, journal: Path, labels_from: int | None) -> list[Task]:
+    """The shards of the first format that there are any of, split by split."""
+    for form in sharded():
+        found: dict[str, list[Path]] = {"train": [], "val": []}
+        for folder, split in BEGINNINGS.items():
+            found[split] += shards_in(root / folder, form)
+        if not any(found.values()):
+            for shard in shards_in(root, form):
+                beginning = next(
+                    (split for name, split in BEGINNINGS.items() if shard.name.startswith(name)), "train"
+                )
+                found[beginning].append(shard)
+        if any(found.values()):
+            standard = LABELS_FROM.get(form.name, 0)
+            shift = 0 if labels_from is None else standard - labels_from
+            return [
+                Task(
+                    root, form.name, split, number, journal, ((shard.relative_to(root).as_posix(), 0),), shift
+                )
+                for split, shards in found.items()
+                for number, shard in enumerate(shards)
+            ]
+    return []
+
+
+def _file_tasks(root: Path, journal: Path) -> tuple[list[Task], tuple[str, ...]]:
+    shutil.rmtree(journal)  # or the set counts as unfinished
+    source = open_source(root)
+    journal.mkdir()
+    tasks = []
+    for split in source.folders:
+        listed = list(source.pictures(split))
+        bad = [found for found in listed if isinstance(found, Trouble) and not found.kept]
+        pictures = [found for found in listed if isinstance(found, Picture)]
+        bad += [
+            Trouble(one.path, (NO_LABEL,)) for one in pictures if not 0 <= one.label < len(source.classes)
+        ]
+        if bad:
+            raise UserError(f"{bad[0]}; mend or remove it ({len(bad)} in all).")
+        for number, first in enumerate(range(0, len(pictures), FILES_A_TASK)):
+            files = tuple((one.path, one.label) for one in pictures[first : first + FILES_A_TASK])
+            tasks.append(Task(root, source.format, split, number, journal, files))
+    return tasks, source.classes
+
+
+def _class_names(named: dict[int, str]) -> tuple[str, ...]:
+    """What the records call them, or their numbers, as wide as needed to be sorted."""
+    labels = range(max(named, default=-1) + 1)
+    names = [named.get(label, "") for label in labels]
+    if all(names) and names == sorted(set(names)):
+        return tuple(names)
+    return tuple(f"{label:0{len(str(len(labels)))}d}" for label in labels)
+
+
+def _shard_paths(root: Path, tasks: Sequence[Task]) -> list[str]:
+    return [os.path.relpath(root / task.files[0][0], root / task.split) for task in tasks]
+
+
+def _give_names(task: Task, classes: Sequence[str]) -> None:
+    """A record whose format has no names is called by its class and its number."""
+    path = task.shard_record.path("names")
+    names = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
+    if all(names):
+        return
+    labels = task.shard_record.rows()["label"].tolist()
+    made = (
+        name or f"{classes[label]}/{task.split}_{task.number:05d}_{place:08d}.JPEG"
+        for place, (name, label) in enumerate(zip(names, labels, strict=True))
+    )
+    path.write_bytes("".join(f"{name}\n" for name in made).encode("utf-8", "surrogateescape"))
+
+
+def _refuse_same_names(split: str, parts: Sequence[ShardRecord]) -> None:
+    seen: set[bytes] = set()
+    for part in parts:
+        with part.path("names").open("rb") as names:
+            for name in names:
+                if name in seen:
+                    told = name.decode("utf-8", "replace").strip()
+                    raise UserError(
+                        f"{split} has two records named {told}; a set tells them apart by their names."
+                    )
+                seen.add(name)
+
+
+def _write_checksums(root: Path, dataset: Dataset, workers: int) -> None:
+    """Of every file there is, also of those that are none of ours."""
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    tasks = [(root, path) for path in paths if path not in (CHECKSUMS, DATASET)]
+    sums = {
+        path: found for (_, path), found in in_parallel(_sum, tasks, max(1, min(workers, len(tasks) // 2)))
+    }
+    sums[DATASET] = checksums.of_bytes(dataset_bytes(dataset))
+    checksums.write_checksums(root, sums)
+
+
+def _sum(task: tuple[Path, str]) -> str:
+    return checksums.of_file(task[0] / task[1])

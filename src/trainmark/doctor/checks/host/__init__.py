@@ -1,0 +1,1 @@
+"""Processors, memory, disks and limits."""

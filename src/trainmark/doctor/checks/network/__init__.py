@@ -1,0 +1,1 @@
+"""Reachability, interfaces, ports and clocks."""

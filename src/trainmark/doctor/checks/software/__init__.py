@@ -1,0 +1,1 @@
+"""Interpreters, packages and the dataset."""

@@ -1,0 +1,1 @@
+"""One training step at a size: layers, buckets, all-reduce, stragglers."""

@@ -1,0 +1,1 @@
+"""Carriers: one file for each way to run a command on a node."""

@@ -1,0 +1,1 @@
+"""A job on its nodes: placement of the ranks, session, watch, outcome."""

@@ -1,0 +1,163 @@
+"""How a trial ended, decided from what its ranks left behind. Pure: no process is touched here."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from trainmark.launch.job.job import Loss
+
+
+class Outcome(str, Enum):
+    OK = "ok"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    HUNG = "hung"
+    CRASHED = "crashed"
+    INTERRUPTED = "interrupted"
+    SKIPPED = "skipped"
+    INVALID = "invalid"
+    LOST = "lost"
+
+
+class Cause(str, Enum):
+    """Why the watch over a trial ended."""
+
+    FINISHED = "finished"  # every rank left by itself
+    RANK_FAILED = "rank-failed"
+    TIME_UP = "time-up"
+    SILENT = "silent"
+    STOPPED = "stopped"  # by the user
+    AGENT_LOST = "agent-lost"
+    NODE_LOST = "node-lost"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What was seen: exit codes by rank (negative: a signal), who is to blame, kills for want of memory,
+    whether no rank ever came to its first event, the node of each rank, and what went away with its ranks.
+    """
+
+    cause: Cause
+    exits: Mapping[int, int | None]
+    culprit: int | None
+    seconds: float
+    oom_kills: int = 0
+    none_began: bool = False
+    nodes: Mapping[int, str] = field(default_factory=dict)
+    loss: Loss | None = None
+
+    def name(self, rank: int) -> str:
+        """`rank 3 on node2`, or only the rank where there is one machine."""
+        return f"rank {rank} on {self.nodes[rank]}" if rank in self.nodes else f"rank {rank}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    outcome: Outcome
+    rank: int | None
+    detail: str
+    transient: bool = False
+    node: str | None = None
+
+
+OUT_OF_MEMORY = re.compile(
+    r"out of memory|OutOfMemoryError|can't allocate memory|Cannot allocate memory"
+    r"|std::bad_alloc|MemoryError\b|memory isn't enough"
+    r"|(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED|ResourceExhausted"
+    r"|Error: allocate failed"  # OneFlow
+    r"|Status: 1, message: could not create",  # oneDNN in TensorFlow: its status 1 is out_of_memory
+    re.IGNORECASE,
+)
+# A rank that says this has lost another; it is to blame only where no rank fell for a reason of its own.
+LOST_PEER = re.compile(
+    r"connection (?:reset|refused|closed) by peer|connection refused|remote process exited|ncclRemoteError",
+    re.IGNORECASE,
+)
+# Worth another try: the next one may find the port free or the peer awake. Nothing else is.
+TRANSIENT = re.compile(
+    rf"address already in use|EADDRINUSE|temporary failure in name resolution|{LOST_PEER.pattern}",
+    re.IGNORECASE,
+)
+REFUSED = re.compile(r"^refused: (.+)$", re.MULTILINE)
+
+
+def judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
+    """The outcome, the rank and node it happened on and one line about it; `tails` end the logs."""
+    judgement = _judge(ending, tails)
+    if judgement.rank is None or judgement.node is not None:
+        return judgement
+    return replace(judgement, node=ending.nodes.get(judgement.rank))
+
+
+def _judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
+    if ending.cause is Cause.NODE_LOST and ending.loss is not None:
+        detail = f"{ending.loss.node}: {ending.loss.reason}"
+        return Judgement(Outcome.LOST, None, detail, node=ending.loss.node)
+    if ending.cause is Cause.STOPPED:
+        return Judgement(Outcome.INTERRUPTED, None, "stopped by the user")
+    if ending.cause is Cause.TIME_UP:
+        return Judgement(Outcome.TIMEOUT, None, f"not done after {ending.seconds:.0f} s; raise limits.trial")
+    if ending.cause is Cause.SILENT:
+        if ending.none_began:
+            detail = "no rank began to train: one never came, or they cannot reach each other; see the logs"
+            return Judgement(Outcome.HUNG, None, detail)
+        silent = "the ranks" if ending.culprit is None else ending.name(ending.culprit)
+        detail = f"no sign of life from {silent}; the ends of the logs show where the ranks stood"
+        return Judgement(Outcome.HUNG, ending.culprit, detail)
+    if ending.cause is Cause.AGENT_LOST:
+        return Judgement(Outcome.CRASHED, None, "the process that watched the ranks was killed")
+    # The first rank to fall names the cause; the others only lost their peer. An out-of-memory message
+    # on any rank outranks the connection errors that it causes elsewhere.
+    for rank, tail in sorted(tails.items()):
+        if ending.exits.get(rank) and OUT_OF_MEMORY.search(tail):
+            return Judgement(Outcome.OOM, rank, f"{ending.name(rank)}: {_telling_line(tail, OUT_OF_MEMORY)}")
+    if ending.cause is Cause.FINISHED:
+        return Judgement(Outcome.OK, None, "")
+    rank = _first_to_fall(ending, tails)
+    code = ending.exits.get(rank)
+    if _signal_of(code) == signal.SIGKILL and ending.oom_kills:
+        return Judgement(
+            Outcome.OOM, rank, f"{ending.name(rank)} was killed by the kernel: the host ran out of memory"
+        )
+    tail = tails.get(rank, "")
+    if refused := REFUSED.search(tail):
+        return Judgement(Outcome.SKIPPED, rank, refused.group(1))
+    transient = bool(TRANSIENT.search(tail))
+    detail = f"{ending.name(rank)} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT)}"
+    return Judgement(Outcome.CRASHED, rank, detail.rstrip(": "), transient)
+
+
+def _first_to_fall(ending: Ending, tails: Mapping[int, str]) -> int:
+    """The first rank seen to leave, unless it only lost a peer that fell for a reason of its own."""
+    seen = ending.culprit or 0
+    if LOST_PEER.search(tails.get(seen, "")):
+        failed = [rank for rank, code in sorted(ending.exits.items()) if code]
+        return next((rank for rank in failed if not LOST_PEER.search(tails.get(rank, ""))), seen)
+    return seen
+
+
+def _signal_of(code: int | None) -> int | None:
+    """The signal that ended a rank, also where a shell reports it of its child (128 + signal)."""
+    number = -code if code is not None and code < 0 else (code or 0) - 128
+    return number if number in signal.valid_signals() else None
+
+
+def _describe_exit(code: int | None) -> str:
+    if code is None:
+        return "vanished"
+    if (number := _signal_of(code)) is None:
+        return f"left with exit code {code}"
+    named = [known.name for known in signal.Signals if known == number]
+    return f"was ended by {named[0] if named else f'signal {number}'}"
+
+
+def _telling_line(tail: str, pattern: re.Pattern[str]) -> str:
+    """The last line that matches, else the last line there is."""
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    matching = [line for line in lines if pattern.search(line)]
+    chosen = (matching or lines or [""])[-1]
+    return chosen if len(chosen) <= 300 else chosen[:297] + "…"

@@ -1,0 +1,1 @@
+"""Nodes: names, hostfiles, addresses."""

@@ -1,0 +1,79 @@
+"""Launch options: which launcher, which hosts, and what each launcher needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from trainmark.errors import UserError
+from trainmark.launch.nodes.node import Node
+
+
+@dataclass(frozen=True)
+class LaunchOptions:
+    """`options` go to ssh, salloc or mpirun as they are; `own` are those that one carrier declares.
+
+    In a run's folder `own` stand among the others, each under its name.
+    """
+
+    launcher: str = "local"
+    nodes: tuple[Node, ...] = ()
+    count: int | None = None
+    interface: str | None = None
+    passed: tuple[str, ...] = ()
+    port: int | None = None
+    options: tuple[str, ...] = ()
+    own: tuple[tuple[str, str], ...] = ()
+    excluded: tuple[str, ...] = ()
+    exclude_bad_nodes: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        return self.launcher == "local"
+
+    def changed_by(self, other: LaunchOptions) -> LaunchOptions:
+        """Return the options to resume with: these, with what was given anew."""
+        if not other.is_local:
+            return other
+        given = {
+            field.name: getattr(other, field.name)
+            for field in fields(other)
+            if getattr(other, field.name) != getattr(LaunchOptions(), field.name)
+        }
+        own = tuple({**dict(self.own), **dict(other.own)}.items())
+        return replace(self, exclude_bad_nodes=other.exclude_bad_nodes, **{**given, "own": own})
+
+    def carrier_option(self, name: str) -> str | None:
+        """Return the value of an option that a carrier declares; None where it is not given."""
+        return dict(self.own).get(name)
+
+    def for_nodes(self, count: int) -> LaunchOptions:
+        """Return the options with a number of nodes to ask a scheduler for, where none was given."""
+        return self if self.count is not None else replace(self, count=count)
+
+
+def to_dict(choice: LaunchOptions) -> dict[str, Any]:
+    plain = asdict(choice)
+    return {**plain, **dict(plain.pop("own"))}
+
+
+def from_dict(plain: Mapping[str, Any], carrier_options: Collection[str]) -> LaunchOptions:
+    """Return the options that a run's folder holds, with those that some carrier declares."""
+    try:
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
+        }
+        values["nodes"] = tuple(_node(node) for node in plain.get("nodes", ()))
+        own = {name: values.pop(name) for name in carrier_options if name in values}
+        values["own"] = tuple((name, str(value)) for name, value in own.items() if value is not None)
+        return LaunchOptions(**values)
+    except (TypeError, AttributeError) as error:
+        raise UserError(f"where the run was made is not written as this version does: {error}.") from error
+
+
+def _node(plain: Mapping[str, Any]) -> Node:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
+    }
+    return Node(**values)

@@ -1,0 +1,1 @@
+"""Connections to the agents: channels, messages, bundles, one epoll over all of them."""

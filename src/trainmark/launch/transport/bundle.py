@@ -1,0 +1,87 @@
+"""Modules of ours as text that any Python on any node can run: the agent, and the programs sent to it."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zlib
+from functools import lru_cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2]
+AGENT = "launch.agent.main"
+IMPORT = re.compile(r"^from trainmark\.(\S+) import ", re.MULTILINE)
+# Reads byte by byte up to the end of the line, so that what follows is left for the agent. No quote that a
+# shell minds: it stands between single quotes on the far side of ssh.
+BOOT = (
+    "import os,base64,zlib;"
+    'exec(zlib.decompress(base64.b64decode(os.fdopen(0,"rb",0,closefd=False).readline())))'
+)
+# The variable with the invitation, where it cannot come over the standard input.
+INVITATION = "TRAINMARK_CONNECT_BACK"
+CONNECT_BACK = """{source}
+connect_back(json.loads({invitation}))
+{boot}
+"""
+LOADER = """
+import sys, types
+if sys.version_info < {oldest!r}:
+    sys.exit("its Python is " + sys.version.split()[0] + "; name one of {wanted} or later in the inventory")
+for name, source in {sources!a}:
+    module = types.ModuleType(name)
+    sys.modules[name] = module
+    exec(compile(source, name, "exec"), module.__dict__)
+module.main()
+"""
+
+
+def boot_command(python: str) -> tuple[str, ...]:
+    """Apart from the user's own site packages and variables: the agent is to be the same everywhere."""
+    return (python, "-E", "-s", "-c", BOOT)
+
+
+def connecting_line(invitation: str) -> bytes:
+    """For a program that waits for it as for an agent's: it connects back, and waits for the agent there."""
+    return _line(_connecting(repr(invitation)))
+
+
+def connecting_command(python: str) -> tuple[str, ...]:
+    """The same as a command, for a starter that passes on variables but no input."""
+    program = base64.b64encode(_connecting(f"os.environ.pop({INVITATION!r})")).decode()
+    return (python, "-E", "-s", "-c", f'import base64;exec(base64.b64decode("{program}"))')
+
+
+def _connecting(invitation: str) -> bytes:
+    source = (PACKAGE / "launch" / "transport" / "connect_back.py").read_text(encoding="utf-8")
+    return CONNECT_BACK.format(source=source, invitation=invitation, boot=BOOT).encode()
+
+
+@lru_cache
+def agent_line() -> bytes:
+    return _line(program(AGENT, (3, 9)).encode())
+
+
+def _line(text: bytes) -> bytes:
+    """Compress: every byte of the line costs its reader a system call."""
+    return base64.b64encode(zlib.compress(text)) + b"\n"
+
+
+def program(entry: str, oldest: tuple[int, int] = (3, 8)) -> str:
+    """Return the text by which any Python from `oldest` on runs `main` of one of our modules."""
+    sources = [(f"trainmark.{name}", source) for name, source in module_sources(entry).items()]
+    return LOADER.format(oldest=oldest, wanted="{}.{}".format(*oldest), sources=sources)
+
+
+def module_sources(entry: str) -> dict[str, str]:
+    """Return the source of a module and of all of ours that it imports, each after those that it needs."""
+    sources: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in sources:
+            source = (PACKAGE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
+            for imported in IMPORT.findall(source):
+                add(imported)
+            sources[name] = source
+
+    add(entry)
+    return sources

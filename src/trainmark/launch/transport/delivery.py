@@ -1,0 +1,110 @@
+"""Parcels brought to nodes: sent only to those that lack them, to several at the same time."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+
+from trainmark.launch.nodes.node import NodeError
+from trainmark.launch.transport.agent_connection import AgentConnection
+from trainmark.launch.transport.gather import gather
+from trainmark.launch.transport.parcel import FolderArchive
+from trainmark.launch.transport.poller import Poller
+
+DELIVERY_SECONDS = 600.0
+# Each may have some megabytes waiting to be sent to it.
+SENT_AT_ONCE = 16
+TICK_SECONDS = 1.0
+
+
+def deliver(
+    connections: Sequence[AgentConnection], archives: Sequence[FolderArchive]
+) -> list[dict[str, str] | NodeError]:
+    """Return for each connection where each folder lies on its node, or why it could not be brought there."""
+    places: dict[AgentConnection, dict[str, str]] = {connection: {} for connection in connections}
+    failed: dict[AgentConnection, NodeError] = {}
+    for archive in archives:
+        lacking = [
+            connection
+            for connection in connections
+            if connection not in failed and connection.node.name not in archive.there
+        ]
+        at_once = 0
+        while lacking:
+            # To one first, and then all are asked again: where they share a home, it has come to all of them.
+            paths = {
+                **dict(zip(lacking, _send(archive, lacking[:at_once], connections), strict=False)),
+                **_ask_whether_there(archive, lacking[at_once:], connections),
+            }
+            at_once = SENT_AT_ONCE if at_once else 1
+            for connection, path in paths.items():
+                if isinstance(path, NodeError):
+                    failed[connection] = path
+                elif path is not None:
+                    places[connection][str(archive.folder)] = path
+            lacking = [connection for connection in lacking if paths[connection] is None]
+    return [failed.get(connection, places[connection]) for connection in connections]
+
+
+def _ask_whether_there(
+    archive: FolderArchive, connections: Sequence[AgentConnection], beside: Sequence[AgentConnection]
+) -> dict[AgentConnection, str | NodeError | None]:
+    """The path that it has on each node; None where it is not there."""
+    for connection in connections:
+        connection.send({"do": "have", "name": archive.name})
+    paths: dict[AgentConnection, str | NodeError | None] = {}
+    for connection, answer in zip(connections, gather(connections, "have", beside=beside), strict=True):
+        if isinstance(answer, NodeError):
+            paths[connection] = answer
+        else:
+            paths[connection] = str(answer[0]["path"]) if answer[0].get("path") else None
+    return paths
+
+
+def _send(
+    archive: FolderArchive, batch: Sequence[AgentConnection], beside: Sequence[AgentConnection]
+) -> list[str | NodeError]:
+    """The archive to each of a batch, read once; the path that it has there, or why it has none."""
+    if not batch:
+        return []
+    failed: dict[AgentConnection, NodeError] = {}
+    digest = hashlib.sha256()
+    with Poller({*batch, *beside}) as poller:
+        for piece in archive.pieces():
+            digest.update(piece)
+            for connection in batch:
+                if connection not in failed:
+                    connection.send({"do": "piece"}, piece)
+            _pump([connection for connection in batch if connection not in failed], poller, failed)
+    sent = [connection for connection in batch if connection not in failed]
+    for connection in sent:
+        connection.send({"do": "unpack", "name": archive.name, "sha256": digest.hexdigest()})
+    paths: dict[AgentConnection, str | NodeError] = {**failed}
+    for connection, answer in zip(sent, gather(sent, "have", DELIVERY_SECONDS, beside=beside), strict=True):
+        paths[connection] = answer if isinstance(answer, NodeError) else str(answer[0].get("path"))
+    return [paths[connection] for connection in batch]
+
+
+def _pump(
+    connections: Sequence[AgentConnection], poller: Poller, failed: dict[AgentConnection, NodeError]
+) -> None:
+    """Wait until each has taken nearly all that was sent: a large archive is never whole in memory."""
+    deadline = time.monotonic() + DELIVERY_SECONDS
+    while clogged := [
+        connection for connection in connections if connection.clogged and connection not in failed
+    ]:
+        if time.monotonic() > deadline:
+            reason = f"it took nothing of what was sent for {DELIVERY_SECONDS:.0f} s"
+            failed.update({connection: NodeError(connection.node.name, reason) for connection in clogged})
+        for connection in poller.wait(TICK_SECONDS):
+            for message, _ in connection.receive():
+                if message.get("event") == "trouble":
+                    failed[connection] = NodeError(connection.node.name, str(message.get("reason")))
+    failed.update(
+        {
+            connection: NodeError(connection.node.name, connection.closed)
+            for connection in connections
+            if connection.closed
+        }
+    )

@@ -1,0 +1,1 @@
+"""Results over trials: intervals, speed-ups, comparisons, doubts."""

@@ -1,0 +1,1 @@
+"""Pure numbers: intervals, change points, drift, bootstrap."""

@@ -1,0 +1,1 @@
+"""One trial: its trace, steady window, figure and doubts."""

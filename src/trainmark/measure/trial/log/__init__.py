@@ -1,0 +1,1 @@
+"""The progress lines of a log: their order, their times, and what speaks against them."""

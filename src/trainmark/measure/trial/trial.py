@@ -1,0 +1,174 @@
+"""The figure of one trial, from its trace and the device samples taken beside it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from trainmark.events import DeviceSample
+from trainmark.events.ranges import number_in
+from trainmark.measure.doubt import Doubt
+from trainmark.measure.figure import (
+    KNOWN,
+    MEASURED,
+    Finish,
+    StepTimes,
+    Straggler,
+    TrialFigure,
+    Utilisation,
+    Verdict,
+    Window,
+)
+from trainmark.measure.key import Key
+from trainmark.measure.statistics.arrays import Floats
+from trainmark.measure.statistics.bootstrap import rate_interval
+from trainmark.measure.trial import doubts as trial_doubts
+from trainmark.measure.trial.breakdown import breakdown_of
+from trainmark.measure.trial.energy import window_joules
+from trainmark.measure.trial.finish import finish_of
+from trainmark.measure.trial.rank_events import RESUME
+from trainmark.measure.trial.steady import SHORTEST_WINDOW, steady_window
+from trainmark.measure.trial.stragglers import stragglers
+from trainmark.measure.trial.trace import Clock, Trace, TraceError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a trial must drop and keep: warm-up steps dropped in any case, steady steps wanted at least."""
+
+    warmup_steps: int
+    min_window_steps: int = SHORTEST_WINDOW
+
+
+def measure_trial(
+    trace: Trace,
+    rules: Rules,
+    key: Key | None = None,
+    samples: Sequence[DeviceSample] = (),
+    known_peak_flops: float | None = None,
+) -> TrialFigure:
+    """Throughput over the steady window, and all that qualifies it; TraceError where no window is left.
+
+    `known_peak_flops` is that of one device, used where the ranks did not measure their own.
+    """
+    step_seconds = trace.step_seconds
+    window = steady_window(step_seconds, rules.warmup_steps, rules.min_window_steps)
+    if window.steps < 1:
+        raise TraceError(
+            f"the run has {len(step_seconds)} steps and {rules.warmup_steps} of them are warm-up: "
+            "run more steps."
+        )
+    chosen = slice(window.first, window.stop)
+    spans = trace.spans(window.first, window.stop)
+    seconds, counted = sum(end - begin for begin, end in spans), float(trace.samples[chosen].sum())
+    if seconds <= 0:
+        raise TraceError(
+            "the clock did not advance over the steady window: its resolution is too coarse to time it."
+        )
+    throughput = counted / seconds
+    if not 0 < throughput < inf:
+        raise TraceError(f"{counted:g} samples in {seconds:g} s are no rate.")
+    wait_share = None if trace.data_wait is None else float(trace.data_wait[chosen].sum()) / seconds
+    joules = window_joules(samples, trace.clock, spans)
+    slow = stragglers(trace, window, throughput)
+    inside = list(_inside(samples, trace.clock, spans))
+    finish = finish_of(trace)
+    peak_bandwidth = _of_all_ranks(trace, "peak_bandwidth")
+    return TrialFigure(
+        throughput=throughput,
+        interval=rate_interval(step_seconds[chosen], trace.samples[chosen]),
+        unit=trace.unit,
+        world_size=trace.world_size,
+        window=window,
+        step_times=_step_times(step_seconds[chosen]),
+        first_step_seconds=float(step_seconds[0]),
+        seconds=seconds,
+        samples=counted,
+        memory_bytes=trace.memory,
+        data_wait_share=wait_share,
+        loss_first=float(trace.losses[0]) if trace.losses.size else None,
+        loss_last=float(trace.losses[-1]) if trace.losses.size else None,
+        joules=joules,
+        samples_per_joule=counted / joules if joules else None,
+        utilisation=_utilisation(trace, key, throughput, known_peak_flops),
+        memory_share=_memory_share(trace, throughput, peak_bandwidth),
+        peak_bandwidth=peak_bandwidth,
+        doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow, finish)),
+        settling_steps=_settling_steps(step_seconds, rules),
+        breakdown=breakdown_of(trace, window),
+        stragglers=slow,
+        finish=finish,
+    )
+
+
+def _inside(
+    samples: Sequence[DeviceSample], clock: Clock, spans: Sequence[tuple[float, float]]
+) -> Iterator[DeviceSample]:
+    """The samples taken while the steps of the window trained."""
+    begins = [begin for begin, _ in spans]
+    for sample in samples:
+        at = clock.of_sample(sample)
+        span = bisect_right(begins, at) - 1
+        if span >= 0 and at <= spans[span][1]:
+            yield sample
+
+
+def _settling_steps(step_seconds: Floats, rules: Rules) -> int | None:
+    window = steady_window(step_seconds, 0, rules.min_window_steps)
+    return window.first if window.verdict is Verdict.SETTLED else None
+
+
+def _step_times(seconds: Floats) -> StepTimes:
+    p50, p90, p99 = (float(q) for q in np.quantile(seconds, [0.5, 0.9, 0.99]))
+    return StepTimes(float(seconds.mean()), p50, p90, p99, float(seconds.max()))
+
+
+def _utilisation(
+    trace: Trace, key: Key | None, throughput: float, known_peak: float | None
+) -> Utilisation | None:
+    flops_per_sample = number_in(trace.facts, "flops_per_sample")
+    if flops_per_sample is None:
+        return None
+    peak, source = _of_all_ranks(trace, "peak_flops"), MEASURED
+    if peak is None and known_peak is not None:
+        peak, source = known_peak * (key.devices if key else trace.world_size), KNOWN
+    return None if peak is None else Utilisation(flops_per_sample * throughput / peak, peak, source)
+
+
+def _memory_share(trace: Trace, throughput: float, peak: float | None) -> float | None:
+    least = number_in(trace.facts, "bytes_per_sample")
+    return least * throughput / peak if least and peak else None
+
+
+def _of_all_ranks(trace: Trace, peak: str) -> float | None:
+    """What they measured at their end, added up, where all did."""
+    measured = [float(value) for facts in trace.end_facts if (value := number_in(facts, peak))]
+    return sum(measured) if len(measured) == trace.world_size else None
+
+
+def _doubts(
+    trace: Trace,
+    window: Window,
+    rules: Rules,
+    key: Key | None,
+    inside: Sequence[DeviceSample],
+    wait_share: float | None,
+    slow: Sequence[Straggler],
+    finish: Finish | None,
+) -> Iterator[Doubt]:
+    yield from trial_doubts.window_doubts(window, rules.warmup_steps, rules.min_window_steps)
+    yield from trial_doubts.data_doubts(wait_share)
+    yield from trial_doubts.sample_doubts(inside)
+    yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
+    if key is not None:
+        yield from trial_doubts.layout_doubts(key, trace.facts)
+    yield from trial_doubts.fallback_doubts(trace.end_facts)
+    yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)
+    if finish is not None:
+        resumptions = [mark.facts for mark in trace.marks if mark.kind == RESUME and mark.rank == 0]
+        yield from trial_doubts.finish_doubts(finish, resumptions)
+        yield from trial_doubts.recipe_doubts(trace.facts)

@@ -1,0 +1,1 @@
+"""Claims about language models: tokens, operations and utilisation against each other."""

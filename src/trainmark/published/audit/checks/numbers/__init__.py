@@ -1,0 +1,1 @@
+"""Numbers of a report against each other and against what a device can do."""

@@ -1,0 +1,1 @@
+"""Logs and code that a report shows."""

@@ -1,0 +1,1 @@
+"""Sentences of a report, what it follows, and what it leaves out."""

@@ -1,0 +1,1 @@
+"""What a report claims: columns, devices, series, rules, shown logs, statements."""

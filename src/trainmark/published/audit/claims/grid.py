@@ -1,0 +1,273 @@
+"""A table read as a grid: the role of each column, the devices of each row, and the figures in its cells."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from trainmark.published.audit.claims.columns import is_per_device, role_of, seconds_per_unit
+from trainmark.published.audit.claims.precision import only_precision, without_precision
+from trainmark.published.audit.claims.topology import devices_in, nodes_in
+from trainmark.published.audit.report.duration import parse_duration, seconds_in_head
+from trainmark.published.audit.report.number import Number, normal, parse_number, uses_decimal_comma
+from trainmark.published.audit.report.report import Report
+from trainmark.published.audit.report.tables import Cell, Table
+
+MEASURED = {
+    "throughput", "speedup", "efficiency", "time_to_train", "accuracy", "memory", "step_time", "epochs",
+    "ratio_of_columns", "mfu", "hfu", "tflops", "loss",
+}  # fmt: skip
+COUNTS = {"nodes", "devices", "devices_per_node", "topology"}
+TIMES = {"time_to_train", "step_time"}
+# Columns that follow from the number of devices: rows of one series may differ in them.
+FOLLOWING = {"global_batch", "global_batch_tokens", "accumulation"}
+SPEAKS_OF_RATE = re.compile(
+    r"(images?|imgs?|samples?|words?|tokens?|seq(uence)?s?|sentences?) ?(/|per) ?(s|sec|second)\b"
+    r"|吞吐|throughput",
+    re.I,
+)
+# `FP32 XLA` is still a bare precision.
+LONGEST_BARE_REST = 4
+RATE_IN_CELL = re.compile(r"\d ?[a-z]+ ?/ ?(?:s|sec|second)\b", re.I)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number in a cell, with the head of its column."""
+
+    number: Number
+    cell: Cell
+    head: str
+    column: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row read: how many devices, and its figures by role."""
+
+    line: int
+    devices: int | None
+    nodes: int | None
+    key: tuple[str, ...]
+    batch: int | None
+    cells: tuple[Cell, ...]
+    figures: dict[str, tuple[Figure, ...]]
+
+    def of(self, role: str) -> tuple[Figure, ...]:
+        return self.figures.get(role, ())
+
+    def in_column(self, column: int) -> Figure | None:
+        every = (figure for figures in self.figures.values() for figure in figures)
+        return next((figure for figure in every if figure.column == column), None)
+
+    @property
+    def scale(self) -> int | None:
+        """What scaling counts: devices, or nodes where no device is counted."""
+        return self.devices or self.nodes
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: `precision` is the one its head names."""
+
+    index: int
+    head: str
+    role: str | None
+    precision: str | None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table with its columns and rows read; `keys` are the columns that tell configurations apart."""
+
+    table: Table
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    keys: tuple[int, ...]
+
+    def with_role(self, *roles: str) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.role in roles)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The headings and sentences above the table."""
+        return (*self.table.headings, self.table.around, self.table.caption)
+
+    @property
+    def words(self) -> str:
+        return " ".join(self.texts)
+
+
+def all_grids(report: Report) -> list[Grid]:
+    return report.kept("grids", lambda whole: (grid for table in whole.tables if (grid := read_grid(table))))
+
+
+def read_grid(table: Table) -> Grid | None:
+    """The grid of a table that measures something, or None."""
+    roles = _roles(table)
+    if not {"throughput", "speedup", "time_to_train", "mfu", "tflops", "global_batch"} & set(roles):
+        return None
+    columns = tuple(
+        Column(index, cell.text, role, only_precision(cell.text))
+        for index, (cell, role) in enumerate(zip(table.head, roles, strict=True))
+    )
+    keys = _key_columns(table, roles)
+    numbers = _numbers(table, roles)
+    rows = tuple(
+        _row(columns, keys, cells, values) for cells, values in zip(table.rows, numbers, strict=True)
+    )
+    return Grid(table, columns, rows, keys)
+
+
+def counts_whole_job(figure: Figure) -> bool:
+    """Whether a throughput is that of all devices together, in samples a second."""
+    return not is_per_device(figure.head) and seconds_per_unit(figure.head) in (None, 1.0)
+
+
+def _roles(table: Table) -> list[str | None]:
+    """The role of each column; unnamed numbers are throughputs where the caption says so."""
+    roles = [role_of(cell.text) for cell in table.head]
+    if roles and roles[0] in (None, "topology") and any(devices_in(row[0].text) for row in table.rows):
+        roles[0] = "topology"
+    counts = {"devices", "devices_per_node", "topology"} & set(roles)
+    around = " ".join((table.around, table.caption, *table.headings[-1:], table.head[0].text))
+    if counts and not MEASURED & set(roles) and SPEAKS_OF_RATE.search(normal(around)):
+        numeric = [_is_numeric(table, index) for index in range(len(roles))]
+        roles = [
+            "throughput" if found and role not in COUNTS else role
+            for role, found in zip(roles, numeric, strict=True)
+        ]
+    return _with_devices_per_node(table, _of_bare_precisions(table, roles))
+
+
+def _of_bare_precisions(table: Table, roles: list[str | None]) -> list[str | None]:
+    """A head that is but a precision, over numbers, holds what its neighbours of other precisions do."""
+    others = {role for cell, role in zip(table.head, roles, strict=True) if only_precision(cell.text)} - {
+        None, "precision", "speedup", "accuracy", "batch",
+    }  # fmt: skip
+    found = list(roles)
+    for index, cell in enumerate(table.head):
+        is_bare = only_precision(cell.text) and len(without_precision(cell.text)) <= LONGEST_BARE_REST
+        if is_bare and roles[index] in (None, "precision") and _is_numeric(table, index):
+            rates = any(RATE_IN_CELL.search(row[index].text) for row in table.rows)
+            found[index] = "throughput" if rates else others.copy().pop() if len(others) == 1 else None
+    return found
+
+
+def _with_devices_per_node(table: Table, roles: list[str | None]) -> list[str | None]:
+    """`gpus` beside `nodes` counts those of one node where more nodes do not raise it."""
+    if "nodes" not in roles or "devices" not in roles or "devices_per_node" in roles:
+        return roles
+    nodes, devices = roles.index("nodes"), roles.index("devices")
+    seen: dict[str, set[str]] = {}
+    for row in table.rows:
+        seen.setdefault(normal(row[devices].text), set()).add(normal(row[nodes].text))
+    if any(len(different) > 1 for different in seen.values()):
+        return ["devices_per_node" if role == "devices" else role for role in roles]
+    return roles
+
+
+def _is_numeric(table: Table, column: int) -> bool:
+    return any(parse_number(row[column].text) for row in table.rows)
+
+
+def _key_columns(table: Table, roles: list[str | None]) -> tuple[int, ...]:
+    """Columns that tell configurations apart: not measured, not counted, and not different in every row."""
+    keys = []
+    first_measured = next((column for column, role in enumerate(roles) if role in MEASURED), len(roles))
+    for column, role in enumerate(roles):
+        if role in MEASURED or role in COUNTS or role in FOLLOWING:
+            continue
+        # A number to the right of the measured ones is measured too.
+        if role is None and column > first_measured and _is_numeric(table, column):
+            continue
+        values = {normal(row[column].text) for row in table.rows}
+        if role in ("batch", "precision") or len(values) < len(table.rows):
+            keys.append(column)
+    return tuple(keys)
+
+
+def _numbers(table: Table, roles: list[str | None]) -> list[list[Number | None]]:
+    comma = uses_decimal_comma([cell.text for row in table.rows for cell in row])
+    numbers = [
+        [
+            _number(cell.text, role, table.head[index].text, comma)
+            for index, (cell, role) in enumerate(zip(row, roles, strict=True))
+        ]
+        for row in table.rows
+    ]
+    for column, role in enumerate(roles):
+        if role == "throughput":
+            _coarsen(numbers, column)
+    return numbers
+
+
+def _number(text: str, role: str | None, head: str, comma: bool) -> Number | None:
+    """The number of a cell; times in seconds, marked by `rest`, wherever cell or head name the unit."""
+    if role not in TIMES:
+        return parse_number(text, comma)
+    if duration := parse_duration(text):
+        return duration
+    number, unit = parse_number(text, comma), seconds_in_head(head)
+    return replace(number.scaled(unit), rest="s") if number and unit and not number.rest else number
+
+
+def _coarsen(numbers: list[list[Number | None]], column: int) -> None:
+    """Whole numbers that all end in zeros were rounded to those: 11,400,000 has not eight digits."""
+    values = [number for row in numbers if (number := row[column])]
+    step = 1
+    while (
+        len(values) > 1
+        and step < 1e9
+        and all(
+            number.decimals == 0 and number.value % (10 * step) == 0 and number.value for number in values
+        )
+    ):
+        step *= 10
+    if step > 1:
+        for row in numbers:
+            if number := row[column]:
+                row[column] = replace(number, step=float(step))
+
+
+def _row(
+    columns: tuple[Column, ...], keys: tuple[int, ...], cells: tuple[Cell, ...], numbers: list[Number | None]
+) -> Row:
+    figures: dict[str, list[Figure]] = {}
+    for column, cell, number in zip(columns, cells, numbers, strict=True):
+        if number:
+            figure = Figure(number, cell, column.head, column.index)
+            figures.setdefault(column.role or "unnamed", []).append(figure)
+    kept = {role: tuple(found) for role, found in figures.items()}
+    devices, nodes = _counts(columns, cells, kept)
+    batch = kept.get("batch")
+    return Row(
+        line=cells[0].line,
+        devices=devices,
+        nodes=nodes,
+        key=tuple(normal(cells[column].text) for column in keys),
+        batch=int(batch[0].number.value) if batch and batch[0].number.value < 1e9 else None,
+        cells=cells,
+        figures=kept,
+    )
+
+
+def _counts(
+    columns: tuple[Column, ...], cells: tuple[Cell, ...], figures: dict[str, tuple[Figure, ...]]
+) -> tuple[int | None, int | None]:
+    def count(role: str) -> int | None:
+        found = figures.get(role)
+        whole = found and found[0].number.decimals == 0 and 0 < found[0].number.value < 1e7
+        return int(found[0].number.value) if found and whole else None
+
+    named = [cells[column.index].text for column in columns if column.role in ("topology", "devices")]
+    nodes = count("nodes") or next(filter(None, map(nodes_in, named)), None)
+    devices = count("devices") or next(filter(None, map(devices_in, named)), None)
+    per_node = count("devices_per_node")
+    if nodes and per_node and devices and nodes * per_node != devices:
+        # Counts that contradict each other are a finding of their own, and no ground for another.
+        return None, None
+    if devices is None and per_node:
+        # A table without a column for nodes speaks of one.
+        devices = per_node * (nodes or 1)
+    return devices, nodes

@@ -1,0 +1,1 @@
+"""A published report in parts: files, pages, tables, numbers."""

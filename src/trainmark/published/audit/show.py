@@ -1,0 +1,47 @@
+"""Findings for people, by file, and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+
+from trainmark.published.audit.finding import Finding, Severity
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    return json.dumps({"findings": [finding.as_dict() for finding in findings]}, indent=2, ensure_ascii=False)
+
+
+def as_text(findings: Sequence[Finding], files: Sequence[str]) -> str:
+    """One finding in two lines, under the name of its file; a file without any says so."""
+    by_file = {file: list(found) for file, found in groupby(findings, key=_file)}
+    lines = []
+    for file in files:
+        found = by_file.get(file, [])
+        lines.append(f"{file}: {_counted(found)}")
+        for finding in found:
+            place = finding.where.rpartition(":")[2]
+            lines.append(
+                f"  {finding.severity.value:7} line {place}: {_one_line(finding.message)}  [{finding.code}]"
+            )
+            lines.append(
+                f"          claimed {_one_line(finding.claimed)}; found {_one_line(finding.derived)}"
+            )
+    return "\n".join(lines)
+
+
+def _file(finding: Finding) -> str:
+    return finding.where.rpartition(":")[0]
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.severity for finding in findings)
+    named = [f"{counts[severity]} {severity.value}{'s' * (counts[severity] != 1)}" for severity in Severity]
+    return ", ".join(named) if findings else "nothing found"
+
+
+def _one_line(text: str) -> str:
+    """A report's words, unable to move the cursor or break the line."""
+    return "".join(character if character.isprintable() else " " for character in text)

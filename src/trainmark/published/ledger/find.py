@@ -1,0 +1,81 @@
+"""Choosing among the entries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from trainmark.errors import nearest
+from trainmark.published.ledger.device import family
+from trainmark.published.ledger.entry import Entry
+from trainmark.published.ledger.load import LedgerError
+
+YEARS = re.compile(r"(20\d\d)(?:-(20\d\d))?")
+ASKED: dict[str, Callable[[Entry], str | None]] = {
+    "framework": lambda entry: entry.row.framework,
+    "device": lambda entry: family(entry.row.device) if entry.row.device else None,
+    "precision": lambda entry: entry.row.precision,
+    "topology": lambda entry: entry.row.topology,
+    "source": lambda entry: entry.source,
+    "workload": lambda entry: entry.row.workload,
+}
+
+
+def find(
+    entries: Sequence[Entry],
+    *,
+    workload: str | None = None,
+    framework: str | None = None,
+    device: str | None = None,
+    precision: str | None = None,
+    topology: str | None = None,
+    source: str | None = None,
+    model: str | None = None,
+    year: str | None = None,
+) -> tuple[Entry, ...]:
+    """The entries with these values; a value that no entry has is refused, with the nearest that one has.
+
+    `model` is a part of a workload's name, `year` a year or a span of years of the publication.
+    """
+    wanted = {
+        "workload": workload,
+        "framework": framework,
+        "device": device and family(device),
+        "precision": precision,
+        "topology": topology,
+        "source": source,
+    }
+    matching: Iterable[Entry] = entries
+    for name, value in wanted.items():
+        if value is None:
+            continue
+        asked = ASKED[name]
+        known = {field for entry in entries if (field := asked(entry))}
+        if value not in known:
+            raise LedgerError(f"the ledger has no {name} '{value}'{nearest(value, known)}")
+        matching = [entry for entry in matching if asked(entry) == value]
+    if model is not None:
+        matching = _of_model(matching, model, {entry.row.workload for entry in entries})
+    if year is not None:
+        matching = _of_year(matching, year)
+    return tuple(matching)
+
+
+def _of_model(entries: Iterable[Entry], model: str, workloads: set[str]) -> list[Entry]:
+    """Those whose workload has `model` in its name, hyphens and case aside: `llama3` finds `llama3.1-8b`."""
+    matching = {workload for workload in workloads if _letters(model) in _letters(workload)}
+    if not matching:
+        raise LedgerError(f"the ledger has no model '{model}'{nearest(model, workloads)}")
+    return [entry for entry in entries if entry.row.workload in matching]
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name.lower())
+
+
+def _of_year(entries: Iterable[Entry], year: str) -> list[Entry]:
+    span = YEARS.fullmatch(year)
+    if not span:
+        raise LedgerError(f"'{year}' is no year; write 2024, or 2021-2023.")
+    first, last = span[1], span[2] or span[1]
+    return [entry for entry in entries if entry.date and first <= entry.date[:4] <= last]

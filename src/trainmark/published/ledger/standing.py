@@ -1,0 +1,112 @@
+"""Where a result stands against the best that others published on comparable hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainmark.measure.key import Key
+from trainmark.published.ledger.device import family
+from trainmark.published.ledger.entry import Entry, Row
+
+PRECISION_CLASS = {"fp32": "fp32", "tf32": "tf32", "amp": "16-bit", "fp16": "16-bit", "bf16": "16-bit"}
+COMPARED = (
+    "framework",
+    "framework_version",
+    "device",
+    "precision",
+    "loss_scale",
+    "layout",
+    "compiler",
+    "data",
+    "batch_per_device",
+    "topology",
+)
+# Where these are not given in a key, there is none; in a published table it is only not said.
+NONE_BY_DEFAULT = frozenset({"compiler", "loss_scale"})
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A part of the configuration in which both sides are known and not the same."""
+
+    field: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A result beside the best comparable entry.
+
+    `ratio` is ours over theirs: of all devices where both have as many, otherwise of one (`per_device`).
+    `ceiling` is an entry with another number of devices that gets more out of each than `best` does.
+    """
+
+    best: Entry
+    ratio: float
+    per_device: bool
+    comparable: int
+    differences: tuple[Difference, ...]
+    unsaid: tuple[str, ...]
+    ceiling: Entry | None = None
+
+
+def standing(key: Key, throughput: float, entries: Iterable[Entry]) -> Standing | None:
+    """The place of a throughput (of all devices) among the entries; None where nothing is comparable."""
+    candidates = comparable(key, entries)
+    if not candidates:
+        return None
+    same_count = [entry for entry in candidates if entry.row.devices == key.devices]
+    best = max(same_count or candidates, key=_per_device)
+    fastest = max(candidates, key=_per_device)
+    differences, unsaid = _compared(key, best.row)
+    return Standing(
+        best=best,
+        ratio=throughput / key.devices / _per_device(best),
+        per_device=not same_count,
+        comparable=len(candidates),
+        differences=differences,
+        unsaid=unsaid,
+        ceiling=fastest if _per_device(fastest) > _per_device(best) else None,
+    )
+
+
+def comparable(key: Key, entries: Iterable[Entry]) -> list[Entry]:
+    """Others' throughputs of the same workload, family of device and class of precision."""
+    if not key.device:
+        return []
+    device, precision = family(key.device), PRECISION_CLASS.get(key.precision or "")
+    return [
+        entry
+        for entry in entries
+        if entry.origin.kind == "published"
+        and entry.row.workload == key.workload
+        and entry.row.device
+        and family(entry.row.device) == device
+        and precision is not None
+        and PRECISION_CLASS.get(entry.row.precision or "") == precision
+        and entry.row.per_device
+    ]
+
+
+def _per_device(entry: Entry) -> float:
+    return entry.row.per_device or 0.0
+
+
+def _compared(key: Key, row: Row) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
+    differences, unsaid = [], []
+    axes = (name for name, _ in key.axes)
+    for name in (*COMPARED[:-2], *axes, *COMPARED[-2:]):
+        if name == "framework_version" and key.framework != row.framework:
+            continue
+        ours, theirs = getattr(key, name, key.value(name)), getattr(row, name, None)
+        if name in NONE_BY_DEFAULT:
+            ours = ours or "none"
+        if name == "loss_scale" and key.precision == row.precision == "fp32":
+            continue
+        if ours is None or theirs is None:
+            unsaid.append(name)
+        elif ours != theirs:
+            differences.append(Difference(name, str(ours), str(theirs)))
+    return tuple(differences), tuple(unsaid)

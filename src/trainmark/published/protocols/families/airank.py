@@ -1,0 +1,179 @@
+"""AI-Rank: time to train, throughput after the warm-up, best accuracy, speed-up, one log a device count.
+
+Read from the lines that its rules lay down; where a log has none, as most submitted ones, from DLLogger's.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainmark.errors import UserError
+from trainmark.published.protocols.clock import seconds_between
+from trainmark.published.protocols.doubt import ProtocolDoubt
+from trainmark.published.protocols.families.dlperf_pytorch import MOMENT
+from trainmark.published.protocols.layout import files_in, lines_of, number_in_name
+from trainmark.published.protocols.protocol import Protocol, Reading, Window
+
+SPEC = re.compile(r"- AI-Rank-log (\d+(?:\.\d+)?) (.*)")
+ACCURACY = re.compile(r"eval_accuracy:(\d+(?:\.\d+)?)")
+TARGET_TIME = re.compile(r"target_quality_time:(\d+(?:\.\d+)?)")
+RATE = re.compile(r"avg_ips:(\d+(?:\.\d+)?)")
+DLL_STEP = re.compile(rf"({MOMENT}) - Epoch: \d+ Iteration: ")
+DLL_EPOCH = re.compile(rf"({MOMENT}) - Epoch: \d+  train\.loss .*val\.top1 : (\d+(?:\.\d+)?) %")
+DLL_SUMMARY = re.compile(rf"({MOMENT}) - Summary: .*?train\.total_ips : (\d+(?:\.\d+)?) ")
+# Targets of the software track in percent, as of May 2021; those of one accuracy only.
+TARGETS = {
+    "resnet50": 75.9,
+    "yolov3": 34.8,
+    "deeplab": 78.5,
+    "hrnet": 78.0,
+    "bert": 71.2,
+    "tsm": 71.1,
+    "deepfm": 78.8,
+    "wide": 79.5,
+    "word2vec": 60.0,
+}
+
+
+class Told(NamedTuple):
+    """What one log tells, times in seconds from its beginning, accuracies in percent."""
+
+    evaluations: list[tuple[float, float]]
+    total: float | None
+    target_time: float | None
+    throughput: float | None
+    conforming: bool
+
+
+def told_by(lines: list[str]) -> Told | None:
+    events = [(float(found[1]), found[2]) for line in lines if (found := SPEC.search(line))]
+    return _spec(events) if events else _dllogger(lines)
+
+
+def _spec(events: list[tuple[float, str]]) -> Told:
+    begin = next((moment for moment, text in events if text.startswith("test_begin")), events[0][0])
+    finish = next((moment for moment, text in events if text.startswith("test_finish")), None)
+    text = "\n".join(text for _, text in events)
+    target, rate = TARGET_TIME.search(text), RATE.search(text)
+    evaluations = [
+        (moment - begin, float(found[1])) for moment, text in events if (found := ACCURACY.search(text))
+    ]
+    # The rules' example prints fractions, some logs percent.
+    scale = 100 if evaluations and max(value for _, value in evaluations) <= 1 else 1
+    return Told(
+        [(moment, value * scale) for moment, value in evaluations],
+        finish - begin if finish is not None else None,
+        float(target[1]) if target else None,
+        float(rate[1]) if rate else None,
+        conforming=finish is not None and rate is not None,
+    )
+
+
+def _dllogger(lines: list[str]) -> Told | None:
+    steps = [found[1] for line in lines if (found := DLL_STEP.search(line))]
+    epochs = [(found[1], float(found[2])) for line in lines if (found := DLL_EPOCH.search(line))]
+    summaries = [found for line in lines if (found := DLL_SUMMARY.search(line))]
+    if not steps or not epochs:
+        return None
+    evaluations = [(_seconds(steps[0], moment), value) for moment, value in epochs]
+    if not summaries:
+        return Told(evaluations, None, None, None, conforming=False)
+    end = summaries[-1]
+    return Told(evaluations, _seconds(steps[0], end[1]), None, float(end[2]), conforming=False)
+
+
+def _seconds(begin: str, end: str) -> float:
+    seconds = seconds_between(begin, end)
+    return math.nan if seconds is None else seconds
+
+
+def read(folder: Path, window: Window) -> Reading:
+    """By model and device count; time to train is null where the target is unknown or was not reached."""
+    table: dict[str, Any] = {}
+    doubts: list[ProtocolDoubt] = []
+    for path in files_in(folder):
+        told, devices = told_by(lines_of(path)), number_in_name(path, "devices")
+        if told is None or devices is None:
+            doubts.append(
+                ProtocolDoubt("not-read", f"{path.name}: no AI-Rank line, or no GPUxN in its name: left out.")
+            )
+            continue
+        doubts += _doubts(path, told)
+        reached = told.target_time if told.target_time is not None else _reached(told, _target(path))
+        table.setdefault(model_of(path), {})[str(devices)] = {
+            "time2train": reached and round(reached, 3),
+            "total_use_time": told.total and round(told.total, 3),
+            "throughput": told.throughput,
+            "accuracy": round(max((value for _, value in told.evaluations), default=0.0), 4) or None,
+        }
+    if not table:
+        raise UserError(f"{folder}: no log that AI-Rank's rules can be applied to.")
+    return Reading({model: _with_speedups(rows) for model, rows in sorted(table.items())}, doubts)
+
+
+def model_of(path: Path) -> str:
+    """`resnet50/log/GPUx8.log`, or `resnet50_log_GPUx8.log`, or the folder."""
+    if path.parent.name in {"log", "logs"}:
+        return path.parent.parent.name
+    prefix = re.split(r"_?(?:logs?_)?GPUx", path.name)[0]
+    return prefix or path.parent.name
+
+
+def _with_speedups(rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The rules' speed-up: the time to train of one device over that of n."""
+    single = rows.get("1", {}).get("time2train")
+    for devices, row in rows.items():
+        own = row["time2train"]
+        row["speedup"] = round(single / own, 2) if single and own and devices != "1" else None
+    return {key: rows[key] for key in sorted(rows, key=int)}
+
+
+def _target(path: Path) -> float | None:
+    return next((target for model, target in TARGETS.items() if model in model_of(path).lower()), None)
+
+
+def _reached(told: Told, target: float | None) -> float | None:
+    if target is None:
+        return None
+    return next((moment for moment, value in told.evaluations if value >= target), None)
+
+
+def _doubts(path: Path, told: Told) -> list[ProtocolDoubt]:
+    doubts = []
+    if not told.conforming:
+        doubts.append(
+            ProtocolDoubt(
+                "not-conforming", f"{path.name}: lacks lines that AI-Rank's rules ask for; read as it is."
+            )
+        )
+    target = _target(path)
+    own = _reached(told, target)
+    if told.target_time is None and own is None:
+        doubts.append(
+            ProtocolDoubt(
+                "target-not-reached", f"{path.name}: no evaluation reaches a target that is known here."
+            )
+        )
+    elif own and told.total and told.total > own:
+        doubts.append(
+            ProtocolDoubt(
+                "whole-run-is-longer",
+                f"{path.name}: the target of {target} % is reached after {own:.0f} s of {told.total:.0f} s; "
+                "a published time to train may be that of the whole run.",
+            )
+        )
+    return doubts
+
+
+PROTOCOLS = (
+    Protocol(
+        name="ai-rank",
+        title="AI-Rank software track, training: time to train, throughput, accuracy, speed-up",
+        source="AI-Rank/AI-Rank, docs/software/train.md",
+        window=None,
+        read=read,
+    ),
+)

@@ -1,0 +1,112 @@
+"""Applies a format to the text of a log: one pass, block by block, in constant memory but for the columns."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+
+from trainmark.published.readers.format import COUNTS, Format
+from trainmark.published.readers.input.lines import by_rank
+from trainmark.published.readers.logged import LoggedRun
+from trainmark.published.readers.shapes import dense
+
+# Settings stand at the head of a run; seeking them through gigabytes of progress would find nothing.
+SETTINGS_BYTES = 16 << 20
+
+
+def read_runs(format: Format, blocks: Iterable[bytes], source: str) -> Iterator[LoggedRun]:
+    """The runs in one log, in order; `blocks` end at line ends and are clean of terminal codes."""
+    run = LoggedRun(source, format)
+    seen = 0
+    for block in blocks if format.rewrite is None else format.rewrite(blocks):
+        if format.prepare is not None:
+            block = format.prepare(block)
+        alike = dense(format, block)
+        if alike is not None and not (format.start and format.start.search(alike.rest)):
+            if seen < SETTINGS_BYTES:
+                _settings(run, alike.rest, 0 if len(run.steps) else len(alike.rest))
+            run.steps.append(alike.columns, alike.lines)
+            _conclusions(run, alike.rest)
+            seen += len(block)
+            continue
+        for begins, part in _parts(format.start, block):
+            if begins and len(run.steps):
+                yield run
+                run, seen = LoggedRun(source, format, run.number + 1), 0
+            take(run, part, settings=seen < SETTINGS_BYTES)
+            seen += len(part)
+    # What begins after the last run and never makes a step is no run of its own.
+    if len(run.steps) or run.number == 1:
+        yield run
+
+
+def take(run: LoggedRun, block: bytes, settings: bool = True) -> None:
+    """Adds what a stretch of the log says to the run, rank by rank where the lines are tagged."""
+    begun = len(run.steps) > 0
+    for rank, text in by_rank(block):
+        if settings:
+            _settings(run, text, 0 if begun else _first_progress(run.format, text))
+        run.steps.add(run.format.step, run.format.step.findall(text), run.format.clock, rank)
+        _conclusions(run, text)
+
+
+def _first_progress(format: Format, text: bytes) -> int:
+    """Where the first progress line ends, or the text."""
+    first = format.step.search(text)
+    end = text.find(b"\n", first.end()) if first else -1
+    return end if end >= 0 else len(text)
+
+
+def _settings(run: LoggedRun, text: bytes, first_progress: int) -> None:
+    """Takes what the text says of the run; counts only up to where its first progress line ends."""
+    for setting in run.format.settings:
+        latest = len(text) if setting.late or setting.name not in COUNTS else first_progress
+        if setting.name not in run.settings and (match := setting.pattern.search(text)):
+            if match.start() >= latest:
+                continue
+            if setting.means is not None:
+                run.settings[setting.name] = setting.means
+                continue
+            with contextlib.suppress(ValueError):  # what does not convert is not what was meant
+                run.settings[setting.name] = setting.convert(match["value"].decode("utf-8", "replace"))
+                run.setting_of[setting.name] = setting
+        if run.setting_of.get(setting.name) is setting and setting.convert is int:
+            values = {int(value) for value in _values(setting.pattern, text)}
+            if values - {run.settings[setting.name]}:
+                run.conflicting.add(setting.name)
+
+
+def _values(pattern: re.Pattern[bytes], text: bytes) -> set[bytes]:
+    return {match["value"] for match in pattern.finditer(text) if match["value"].isdigit()}
+
+
+def _conclusions(run: LoggedRun, text: bytes) -> None:
+    """What was evaluated, and what the program says of itself at the end."""
+    format = run.format
+    if format.evaluation is not None:
+        run.evaluations += [_numbers(found) for found in format.evaluation.finditer(text)]
+    if format.summary is not None:
+        for found in format.summary.finditer(text):
+            run.summary.update(_numbers(found))
+
+
+def _parts(start: re.Pattern[bytes] | None, block: bytes) -> Iterator[tuple[bool, bytes]]:
+    """The block cut where a run begins; True marks the parts that begin one."""
+    cuts = [found.start() for found in start.finditer(block)] if start is not None else []
+    edges = [0, *cuts, len(block)]
+    for index, (begin, end) in enumerate(itertools.pairwise(edges)):
+        if end > begin:
+            yield index > 0, block[begin:end]
+
+
+def _numbers(found: re.Match[bytes]) -> dict[str, float]:
+    named = {name: text for name, text in found.groupdict().items() if text}
+    numbers = {}
+    for name, text in named.items():
+        try:
+            numbers[name] = float(text)
+        except ValueError:
+            continue
+    return numbers

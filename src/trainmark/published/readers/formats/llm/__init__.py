@@ -1,0 +1,1 @@
+"""Logs of programs that train language models."""

@@ -1,0 +1,101 @@
+"""Hugging Face Trainer: `{'loss': 2.5976, 'learning_rate': 2.2e-06, 'epoch': 0.14}`; numbers, or strings.
+
+A line names neither step nor time: both are taken from the progress bar, each state of which is a report
+where its clock has gone on. A step of the bar is one of the optimiser, with all that it accumulates. Axolotl,
+TRL and others print the same.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from trainmark.events import Scope
+from trainmark.published.readers.format import Clock, Format, Kind, Rate, Setting
+
+NUMBER = rb"'?(?P<%b>[\d.e+-]+|nan|inf)'?"
+LINE = re.compile(
+    rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d{1,12}) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<"
+    rb"|\{'loss': |\*{5} Running training \*{5}|\bTotal optimization steps = (?P<told>[\d,]{1,15})",
+    re.MULTILINE,
+)
+
+
+def with_progress(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The states of the bar of training, and figures after its last state.
+
+    It is as long as the steps that were announced, or else the longest so far. Every rank may draw it, and
+    one after the other write it: a step counts once.
+    """
+    total = highest = told = 0
+    state, shown = b"hf: step= elapsed= ", b""
+
+    def rewritten(found: re.Match[bytes]) -> bytes:
+        nonlocal total, highest, told, state, shown
+        if found["told"] is not None:
+            told = int(found["told"].replace(b",", b"") or 0)
+            return found[0]
+        if found["step"] is None:
+            if found[0].startswith(b"*"):
+                total = highest = 0
+                return found[0]
+            return state + found[0]
+        step = int(found["step"])
+        if int(found["total"]) < max(total, told) or step <= highest:
+            return found[0]
+        total, highest = int(found["total"]), step
+        elapsed = b"0:" * (2 - found["elapsed"].count(b":")) + found["elapsed"]
+        state = b"hf: step=%d elapsed=%b " % (step, elapsed)
+        if elapsed == shown:
+            return found[0]
+        shown = elapsed
+        return b"\n" + state + b"\n" + found[0]
+
+    for block in blocks:
+        yield LINE.sub(rewritten, block)
+
+
+FORMAT = Format(
+    name="hf-trainer",
+    title="Hugging Face Trainer",
+    framework="pytorch",
+    sign=re.compile(
+        rb"\{'loss': [^\n}]{0,300}'learning_rate': "
+        rb"|\{'train_runtime': [^\n}]{0,60}'train_samples_per_second': "
+        rb"|\bTotal optimization steps = [\d,]+"
+    ),
+    step=re.compile(
+        rb"hf: step=(?P<step>\d*) elapsed=(?P<wall>[\d:]*) (?:\{'loss': "
+        + NUMBER % b"loss"
+        + rb"(?:(?=[^\n}]{0,300}?'learning_rate': "
+        + NUMBER % b"lr"
+        + rb"))?)?"
+    ),
+    rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
+    clock=Clock.TIME_OF_DAY,
+    settings=(
+        Setting(
+            "batch_per_device",
+            re.compile(rb"Instantaneous batch size per device = (?P<value>[\d,]+)"),
+            convert=lambda text: int(text.replace(",", "")),
+        ),
+        Setting(
+            "samples_per_step",
+            re.compile(rb"Total train batch size \([^)\n]{0,80}\) = (?P<value>[\d,]+)\s"),
+            convert=lambda text: int(text.replace(",", "")),
+        ),
+        # With gradient accumulation the total says nothing of the devices.
+        Setting(
+            "global_batch",
+            re.compile(
+                rb"Total train batch size \([^)\n]{0,80}\) = (?P<value>[\d,]+)\s"
+                rb"[^\n]*Gradient Accumulation steps = 1\s"
+            ),
+            convert=lambda text: int(text.replace(",", "")),
+        ),
+    ),
+    start=re.compile(rb"\*{5} Running training \*{5}"),
+    evaluation=re.compile(rb"\{'eval_loss': [^\n}]{0,300}?'eval_accuracy': " + NUMBER % b"top1"),
+    summary=re.compile(
+        rb"\{'train_runtime': " + NUMBER % b"seconds" + rb", 'train_samples_per_second': " + NUMBER % b"rate"
+    ),
+    rewrite=with_progress,
+)

@@ -1,0 +1,1 @@
+"""Logs of trainers in TensorFlow and Keras."""

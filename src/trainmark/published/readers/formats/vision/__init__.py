@@ -1,0 +1,1 @@
+"""Logs of programs that train detectors, classifiers and segmenters."""

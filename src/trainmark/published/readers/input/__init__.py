@@ -1,0 +1,1 @@
+"""Where logs come from: files, folders, archives, streams; bounded and cleaned."""

@@ -1,0 +1,103 @@
+"""Which format a log is in, told from its content, and how sure that is."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from trainmark.errors import UserError
+from trainmark.published.readers.format import Format
+
+FOLDER = Path(__file__).with_name("formats")
+# Signs stand on progress lines, which in some logs come only after long listings of operations.
+HELD_BYTES = 16 << 20
+# No line end in so many chunks: this is no text.
+MOST_EMPTY_BLOCKS = 64
+PIECE_BYTES = 256 << 10
+# Another format's sign on so small a share of the lines is a line quoted, not a second candidate.
+STRAY_SHARE = 0.05
+# With fewer signs than this, the log is recognised, but an excerpt of something else could look like it.
+MATCHES_TO_BE_SURE = 10
+
+
+class UnrecognisedError(UserError):
+    """No format, or more than one, fits the content."""
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """The format, how many of its signs were seen, and the share of all signs that were its own."""
+
+    format: Format
+    matches: int
+    confidence: float
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """Every format by its name: FORMAT or FORMATS of each file in the folder and those below it."""
+    found: dict[str, Format] = {}
+    for path in sorted(FOLDER.rglob("[!_]*.py"), key=lambda path: path.stem):
+        place = ".".join(path.relative_to(FOLDER).with_suffix("").parts)
+        module = importlib.import_module(f"trainmark.published.readers.formats.{place}")
+        several: tuple[Format, ...] = getattr(module, "FORMATS", ()) or (module.FORMAT,)
+        found.update({format.name: format for format in several})
+    return found
+
+
+def recognise(blocks: Iterable[bytes], name: str) -> tuple[Recognition, Iterator[bytes]]:
+    """The format of a log, and its blocks again, those looked at included."""
+    held: list[bytes] = []
+    rest = iter(blocks)
+    counts: dict[str, int] = {}
+    for block in rest:
+        held.append(block)
+        for piece in _pieces(block):
+            for format in formats().values():
+                if matches := sum(1 for _ in format.sign.finditer(piece)):
+                    counts[format.name] = counts.get(format.name, 0) + matches
+            if sum(counts.values()) >= MATCHES_TO_BE_SURE:
+                break
+        if counts or sum(map(len, held)) >= HELD_BYTES or held.count(b"") >= MOST_EMPTY_BLOCKS:
+            break
+    return _decided(counts, name), itertools.chain(held, rest)
+
+
+def _pieces(block: bytes) -> Iterator[bytes]:
+    """The block in smaller ones: most logs show what they are at once, and every sign is sought in each."""
+    begin = 0
+    while begin < len(block):
+        end = block.find(b"\n", begin + PIECE_BYTES) + 1 or len(block)
+        yield block[begin:end]
+        begin = end
+
+
+def _decided(counts: dict[str, int], name: str) -> Recognition:
+    if not counts:
+        raise UnrecognisedError(
+            f"{name}: no known format is recognised; name one with --format: {', '.join(formats())}."
+        )
+    ranked = sorted(_preceding(counts).items(), key=lambda item: -item[1])
+    best, matches = ranked[0]
+    rivals = [other for other, count in ranked[1:] if count > STRAY_SHARE * matches]
+    if rivals:
+        candidates = ", ".join(f"{other} ({counts[other]} lines)" for other in (best, *rivals))
+        raise UnrecognisedError(f"{name}: it could be any of {candidates}; say which with --format.")
+    share = matches / sum(count for _, count in ranked)
+    return Recognition(formats()[best], matches, share * min(1.0, matches / MATCHES_TO_BE_SURE))
+
+
+def _preceding(counts: dict[str, int]) -> dict[str, int]:
+    """The formats of the highest precedence that is seen; one above the usual must be sure of itself."""
+    known = formats()
+    sure = [
+        known[name].precedence
+        for name, count in counts.items()
+        if known[name].precedence <= 0 or count >= MATCHES_TO_BE_SURE
+    ]
+    highest = max(sure, default=1)
+    return {name: count for name, count in counts.items() if known[name].precedence == highest}

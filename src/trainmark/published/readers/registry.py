@@ -1,0 +1,34 @@
+"""The readers of a trial's own output, by name: a file in `trials/` with a `read`, or any log format."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+
+from trainmark.events import Event
+from trainmark.published.readers import foreign
+from trainmark.published.readers.recognise import formats
+from trainmark.published.readers.trials.output import Output
+
+FOLDER = Path(__file__).with_name("trials")
+SHARED = {"__init__", "output"}
+
+
+@cache
+def _files() -> frozenset[str]:
+    return frozenset(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
+
+
+def names() -> tuple[str, ...]:
+    return (*sorted(_files()), *formats())
+
+
+def reader(name: str) -> Callable[[Output], Iterator[Event]]:
+    if name not in _files():
+        return partial(foreign.read, formats()[name])
+    read: Callable[[Output], Iterator[Event]] = importlib.import_module(
+        f"trainmark.published.readers.trials.{name}"
+    ).read
+    return read

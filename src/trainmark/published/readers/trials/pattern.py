@@ -1,0 +1,121 @@
+"""Any program that prints a line a step: each line that matches the pattern ends a step.
+
+The times are those at which the lines reached us, so the program must not hold its output back (in
+Python: `python -u`). Named groups are read where the pattern has them: `samples`, `loss`, `lr`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from trainmark.events import Event, RunEnd, RunStart, Scope, Step
+from trainmark.published.readers.trials.output import Output, ReaderError
+from trainmark.regular_file import open_regular
+
+# When a step ended, and what its line says of it.
+Ended = tuple[float, dict[str, float]]
+NUMBERS = ("samples", "loss", "lr")
+# A longer line is looked at in pieces: what a program prints must not fill our memory.
+LONGEST_LINE = 1 << 20
+
+
+def read(output: Output) -> Iterator[Event]:
+    if output.pattern is None:
+        raise ReaderError("the reader 'pattern' needs a 'pattern', a regular expression that matches a step.")
+    pattern = re.compile(output.pattern.encode())
+    found = [list(_steps(log_of(output, rank), pattern)) for rank in range(output.world_size)]
+    if not found[0]:
+        raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
+    yield from events(found, output)
+
+
+def events(found: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
+    """The steps of each rank, in order, as events; the first one only starts the clock."""
+    # Where rank 0 alone prints, it speaks for all of them.
+    alone = output.world_size > 1 and not any(found[1:])
+    per_line = output.batch_per_device * (output.world_size if alone else 1)
+    for rank, ended in enumerate(found[:1] if alone else found):
+        began = ended[0][0] if ended else None
+        yield RunStart(
+            rank=rank,
+            world_size=1 if alone else output.world_size,
+            mono=began,
+            wall=None,
+            unit=output.unit,
+            scope=Scope.GLOBAL if alone else Scope.RANK,
+        )
+        for number, (mono, groups) in enumerate(ended[1:]):
+            yield Step(
+                rank=rank,
+                step=number,
+                mono=mono,
+                wall=None,
+                samples=groups.get("samples", per_line * groups.get("steps", 1)),
+                loss=groups.get("loss"),
+                lr=groups.get("lr"),
+            )
+        if ended:
+            # Only what ended well is read.
+            yield RunEnd(rank, mono=ended[-1][0], wall=None)
+
+
+def log_of(output: Output, rank: int) -> Path:
+    return output.folder / "logs" / f"rank{rank}.log"
+
+
+def _steps(log: Path, pattern: re.Pattern[bytes]) -> Iterator[Ended]:
+    for when, line in arrived_lines(log):
+        if match := pattern.search(line):
+            yield when(), _numbers(match)
+
+
+def arrived_lines(log: Path) -> Iterator[tuple[Callable[[], float], bytes]]:
+    """The lines of a log, each with what tells when it came."""
+    offsets, times = _arrivals(log.with_suffix(".arrivals"))
+
+    def when(end: int) -> float:
+        arrival = bisect.bisect_left(offsets, end)
+        if arrival == len(times):
+            raise ReaderError(f"{log.name} holds more than its arrivals tell: was the disk full?")
+        return times[arrival]
+
+    end = 0
+    try:
+        with open_regular(log) as file:
+            while line := file.readline(LONGEST_LINE):
+                end += len(line)
+                yield partial(when, end), line
+    except OSError as error:
+        raise ReaderError(f"{log.name} cannot be read: {error.strerror}.") from error
+
+
+def _arrivals(path: Path) -> tuple[Sequence[int], Sequence[float]]:
+    """Up to which byte the log had come by when; a last line cut short by a killed agent is left out."""
+    offsets, times = array("q"), array("d")
+    try:
+        with open_regular(path) as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    offset, seconds = line.split()
+                    offsets.append(int(offset))
+                    times.append(float(seconds))
+        return offsets, times
+    except (OSError, ValueError) as error:
+        raise ReaderError(f"{path.name} does not tell when the lines came: {error}.") from error
+
+
+def _numbers(match: re.Match[bytes]) -> dict[str, float]:
+    """The groups that mean something here; a pattern may name others for its own use."""
+    numbers = {}
+    for name, text in match.groupdict().items():
+        if name in NUMBERS and text is not None:
+            try:
+                numbers[name] = float(text)
+            except ValueError as error:
+                raise ReaderError(f"the pattern's group '{name}' matched {text!r}, no number.") from error
+    return numbers

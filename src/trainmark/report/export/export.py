@@ -1,0 +1,48 @@
+"""From a run to a folder in one of the forms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.report.export import airank, csv_table, dllogger, dlperf, mlflow, mllog, tensorboard
+from trainmark.report.export.place import MARKER, ExportError, new_folder
+from trainmark.report.export.source import ExportedRun, Skipped, load_run
+from trainmark.store.run import RunFolder
+
+Writer = Callable[[ExportedRun, Path], Sequence[Skipped]]
+# A writer fills an empty folder and says which trials it had to leave out.
+WRITERS: dict[str, Writer] = {
+    "dllogger": dllogger.write,
+    "mllog": mllog.write,
+    "airank": airank.write,
+    "dlperf": dlperf.write,
+    "csv": csv_table.write,
+    "tensorboard": tensorboard.write,
+    "mlflow": mlflow.write,
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, relative to `out`, and what was left out with the reason."""
+
+    out: Path
+    files: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def export(run: RunFolder, target: str, out: Path, submitter: str, force: bool = False) -> Exported:
+    """Writes the whole folder or nothing; ExportError where there is nothing to write or no place for it."""
+    source = load_run(run, submitter)
+    with new_folder(out, force) as folder:
+        skipped = WRITERS[target](source, folder)
+        files = tuple(sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
+        if not files or len(skipped) == len(source.records):
+            reasons = f": {skipped[0][0]} {skipped[0][1]}" if skipped else ""
+            raise ExportError(f"run '{source.info.name}' has no trial to export{reasons}.")
+        marker = {"run": source.info.name, "to": target, "trainmark": source.info.version}
+        (folder / MARKER).write_text(json.dumps(marker) + "\n", encoding="utf-8")
+    return Exported(out, files, tuple(skipped))

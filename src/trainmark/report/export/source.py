@@ -1,0 +1,85 @@
+"""What every export is written from: a run, its trials, and their steps where they were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark.events.stream import StreamError
+from trainmark.measure.figure import TrialFigure
+from trainmark.measure.trial.trace import TraceError
+from trainmark.report.export.names import safe_name, untaken
+from trainmark.report.export.steps import Steps, read_steps
+from trainmark.store.run import RunFolder, RunInfo
+from trainmark.store.trial import TrialRecord
+
+# A trial that was left out, and why.
+Skipped = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A trial that has a figure and the events it was taken from."""
+
+    case: str
+    """Safe as the name of a folder, and no other case's."""
+    record: TrialRecord
+    figure: TrialFigure
+    steps: Steps
+
+    @property
+    def repeat(self) -> str:
+        return f"{self.record.spec.repeat:02d}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.case}/{self.repeat}"
+
+
+@dataclass(frozen=True)
+class ExportedRun:
+    """`skipped` names the trials that have no figure or no readable events, each with the reason."""
+
+    info: RunInfo
+    environment: Mapping[str, Any]
+    submitter: str
+    records: tuple[TrialRecord, ...]
+    measured: tuple[Measured, ...]
+    skipped: tuple[Skipped, ...]
+
+    def fact(self, *path: str) -> Any:
+        """One fact of the environment, None where it is not known: `fact("host", "cpu", "model")`."""
+        found: Any = self.environment
+        for name in path:
+            found = found.get(name) if isinstance(found, Mapping) else None
+        return found
+
+
+def load_run(run: RunFolder, submitter: str) -> ExportedRun:
+    measured: list[Measured] = []
+    skipped: list[Skipped] = []
+    records = run.records()
+    cases = _case_names(record.spec.case for record in records)
+    for record in records:
+        folder = run.trial(record.spec.case, record.spec.repeat).done
+        case = cases[record.spec.case]
+        if record.figure is None:
+            skipped.append((f"{case}/{folder.name}", record.outcome))
+            continue
+        try:
+            steps = read_steps(sorted((folder / "events").glob("rank*.jsonl")), record.started)
+        except (TraceError, StreamError, OSError) as error:
+            skipped.append((f"{case}/{folder.name}", f"no readable events: {error}"))
+            continue
+        if len(steps.rows) < record.figure.window.stop:
+            skipped.append((f"{case}/{folder.name}", "its events do not hold all steps of its figure"))
+            continue
+        measured.append(Measured(case, record, record.figure, steps))
+    info, environment = run.info, run.environment
+    return ExportedRun(info, environment, submitter, tuple(records), tuple(measured), tuple(skipped))
+
+
+def _case_names(cases: Iterable[str]) -> dict[str, str]:
+    taken: set[str] = set()
+    return {case: untaken(safe_name(case), taken) for case in dict.fromkeys(cases)}

@@ -1,0 +1,1 @@
+"""The fabric of a run: map, page and text."""

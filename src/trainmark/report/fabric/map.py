@@ -1,0 +1,185 @@
+"""The fabric as one SVG: a place for each pair, coloured by bandwidth beside the usual, slow ones framed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+
+from trainmark.measure.fabric import Fabric
+from trainmark.measure.quantity import rate_words, seconds_words
+from trainmark.measure.slow_links import LEAST_SHARE, slow_parts
+from trainmark.report.fabric.cells import Cell, Grid, grid
+from trainmark.report.fabric.colour import INK, PAPER, SCALE, fill, ink_on
+from trainmark.report.fabric.text import described, verdicts
+from trainmark.visible import one_line
+
+MUTED = "#5a636d"
+BOLD = ' font-weight="700"'
+MOST_NUMBERED = 16
+MOST_NAMED = 48
+MOST_SAID = 8
+LONGEST_NAME, LONGEST_LINE = 16, 130
+LETTER = 7.3  # pixels, the width of one at size 12
+MARGIN, HEAD, LINE = 28, 92, 20
+LEGEND = 210
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where things stand, in pixels; the lower triangle leaves the upper right corner to the legend."""
+
+    names: tuple[str, ...]
+    first: int
+    side: int
+    left: float
+
+    @property
+    def rows(self) -> int:
+        return len(self.names) - self.first
+
+    @property
+    def bottom(self) -> float:
+        return HEAD + self.rows * self.side
+
+    @property
+    def slanted(self) -> bool:
+        return max(map(len, self.names)) * LETTER > self.side - 6
+
+    @property
+    def foot(self) -> float:
+        """Under the names of the columns."""
+        depth = max(map(len, self.names)) * LETTER * 0.75 if self.slanted and self.named else 0
+        return self.bottom + depth + 2 * LINE
+
+    @property
+    def named(self) -> bool:
+        return len(self.names) <= MOST_NAMED
+
+    @property
+    def width(self) -> float:
+        return max(
+            self.left + self.rows * self.side + MARGIN, self.left + 2 * self.side + LEGEND + MARGIN, 760
+        )
+
+
+def render(fabric: Fabric) -> str:
+    shown, said = grid(fabric), _said(fabric)
+    layout = laid_out(shown)
+    width, height = layout.width, layout.foot + LINE * len(said) + MARGIN
+    title = f"Bandwidth and latency between {shown.what}"
+    parts = [
+        f'<text x="{MARGIN}" y="40" font-size="20" font-weight="600">{title}</text>',
+        f'<text x="{MARGIN}" y="63" fill="{MUTED}">{_text(described(fabric))}</text>',
+        *(_cell(shown, at, layout) for at in sorted(shown.cells, key=lambda at: bool(shown.cells[at].slow))),
+        *_names(layout),
+        *_legend(layout, any(cell.slow for cell in shown.cells.values())),
+        *(
+            _label(_cut(text, LONGEST_LINE), MARGIN, layout.foot + LINE * place)
+            for place, text in enumerate(said, 1)
+        ),
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
+        f' height="{height:.0f}" role="img"'
+        f' aria-label="{title}" font-family="system-ui, sans-serif" font-size="12" fill="{INK}"'
+        ' style="max-width: 100%; height: auto">\n'
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def _said(fabric: Fabric) -> list[str]:
+    said = verdicts(slow_parts(fabric.links))
+    more = len(said) - MOST_SAID
+    return said if more <= 0 else [*said[:MOST_SAID], f"And {more} more."]
+
+
+def laid_out(shown: Grid) -> Layout:
+    count = len(shown.names)
+    side = 90 if count <= 8 else 70 if count <= MOST_NUMBERED else max(5, 760 // count)
+    names = tuple(_cut(name, LONGEST_NAME) for name in shown.names)
+    # Without a diagonal the first row and the last column would be empty.
+    first = 0 if any(row == column for row, column in shown.cells) else 1
+    return Layout(names, first, side, MARGIN + max(map(len, names)) * LETTER + 10)
+
+
+def _cell(shown: Grid, at: tuple[int, int], layout: Layout) -> str:
+    (row, column), cell, side = at, shown.cells[at], layout.side
+    x, y = layout.left + column * side, HEAD + (row - layout.first) * side
+    colour = fill(cell.share)
+    names = shown.names[row] if row == column else f"{shown.names[column]} – {shown.names[row]}"
+    slow = f", slow: {', '.join(sorted(cell.slow))}" if cell.slow else ""
+    told = f"{names}: {rate_words(cell.bytes_per_second)}, {seconds_words(cell.latency_seconds)}{slow}"
+    gap, thick = (1, 3) if side > 12 else (0.25, 1.5)
+    frame = f' stroke="{INK}" stroke-width="{thick}"' if cell.slow else ""
+    box = _box(x + gap, y + gap, side - 2 * gap, side - 2 * gap, f'fill="{colour}"{frame}')
+    numbers = _numbers(cell, x + side / 2, y + side / 2, ink_on(colour)) if _numbered(shown) else ""
+    return f"<g><title>{_text(told)}</title>{box}{numbers}</g>"
+
+
+def _numbers(cell: Cell, x: float, y: float, ink: str) -> str:
+    """Bandwidth over latency; of a slow link the figure that is slow is the bold one."""
+    told = (
+        ("bandwidth", rate_words(cell.bytes_per_second), y - 3),
+        ("latency", seconds_words(cell.latency_seconds), y + 14),
+    )
+    return "".join(
+        _label(
+            text, x, height, "middle", f' font-size="11.5" fill="{ink}"{BOLD if figure in cell.slow else ""}'
+        )
+        for figure, text, height in told
+    )
+
+
+def _names(layout: Layout) -> Iterator[str]:
+    if not layout.named:
+        return
+    for place, name in enumerate(layout.names):
+        if place >= layout.first:
+            y = HEAD + (place - layout.first + 0.5) * layout.side + 4
+            yield _label(name, layout.left - 8, y, "end")
+        if place < layout.rows:
+            x, y = layout.left + (place + 0.5) * layout.side, layout.bottom + 18
+            if layout.slanted:
+                yield _label(name, x + 4, y, "end", f' transform="rotate(-45 {x:.1f} {y - 4:.1f})"')
+            else:
+                yield _label(name, x, y, "middle")
+
+
+def _legend(layout: Layout, any_slow: bool) -> Iterator[str]:
+    left, top = layout.width - MARGIN - LEGEND, HEAD + 12
+    stops = "".join(f'<stop offset="{(at + 1) / 2}" stop-color="{colour}"/>' for at, colour in SCALE)
+    yield f'<defs><linearGradient id="shares">{stops}</linearGradient></defs>'
+    yield _label("Bandwidth beside the median", left, top, more=BOLD)
+    yield _box(left, top + 10, LEGEND, 12, 'fill="url(#shares)"')
+    for at, text, anchor in ((0.0, "half", "start"), (0.5, "median", "middle"), (1.0, "twice", "end")):
+        yield _label(text, left + at * LEGEND, top + 38, anchor, f' fill="{MUTED}"')
+    if layout.first == 0:
+        yield _label("on the diagonal: inside a node", left, top + 64)
+        top += 26
+    if any_slow:
+        yield _box(
+            left + 1.5, top + 56, 15, 15, f'fill="{fill(LEAST_SHARE)}" stroke="{INK}" stroke-width="3"'
+        )
+        yield _label("slow beside comparable links", left + 26, top + 68)
+
+
+def _label(text: str, x: float, y: float, anchor: str = "start", more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{_text(text)}</text>'
+
+
+def _box(x: float, y: float, width: float, height: float, look: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" {look}/>'
+
+
+def _numbered(shown: Grid) -> bool:
+    return len(shown.names) <= MOST_NUMBERED
+
+
+def _cut(text: str, longest: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

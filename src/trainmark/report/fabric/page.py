@@ -1,0 +1,38 @@
+"""The fabric as one HTML file that needs no network: the map and the tables behind it."""
+
+from __future__ import annotations
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from trainmark.measure.fabric import Fabric
+from trainmark.measure.slow_links import slow_parts
+from trainmark.report.fabric import map as fabric_map
+from trainmark.report.fabric.text import all_reduce, left_out, links, nccl_test, title
+from trainmark.report.format import templating
+from trainmark.report.format.page import asset, policy
+from trainmark.visible import one_line
+
+
+def render(fabric: Fabric) -> str:
+    """A page of its own."""
+    page = _environment().get_template("fabric.html.j2")
+    return page.render(policy=policy([]), style=Markup(asset("report.css")), section=Markup(section(fabric)))
+
+
+def section(fabric: Fabric) -> str:
+    """Map and tables, for a page that has the style of the report; the caller has the heading."""
+    template = _environment().get_template("fabric_section.html.j2")
+    return template.render(
+        map=Markup(fabric_map.render(fabric)),
+        links=links(fabric, slow_parts(fabric.links)),
+        left_out=left_out(fabric),
+        reduced=[(title(each), all_reduce(each)) for each in fabric.all_reduces],
+        nccl_tests=[nccl_test(each) for each in fabric.nccl_tests],
+    )
+
+
+def _environment() -> Environment:
+    env = templating.environment("en", html=True)
+    env.filters.update(one_line=one_line)
+    return env

@@ -1,0 +1,145 @@
+"""A fabric in words: tables of links and all-reduces, and what is slow; for terminal and Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark.measure.fabric import AllReduce, Fabric, Link, bus_factor, line
+from trainmark.measure.quantity import bytes_words, rate_words, seconds_words
+from trainmark.measure.slow_links import Slow, nodes_of, ranks_of, slow_parts
+from trainmark.report.format import markup
+from trainmark.report.format.columns import aligned
+from trainmark.visible import one_line
+
+MOST_LINKS = 28  # all pairs of eight ranks; of more, the slowest
+NOTHING_SLOW = "No link is slow beside comparable ones."
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; in the columns `right` they are numbers."""
+
+    header: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    right: frozenset[int]
+
+
+def lines(fabric: Fabric) -> list[str]:
+    """For a terminal."""
+    slow = slow_parts(fabric.links)
+    shown = [described(fabric), "", *_aligned(links(fabric, slow)), *left_out(fabric)]
+    for reduced in fabric.all_reduces:
+        shown += ["", title(reduced), *_aligned(all_reduce(reduced))]
+    for printed in fabric.nccl_tests:
+        name, table = nccl_test(printed)
+        shown += ["", name, *_aligned(table)]
+    return [*shown, "", *verdicts(slow)]
+
+
+def markdown(fabric: Fabric) -> str:
+    """A section's text; the caller has the heading."""
+    slow = slow_parts(fabric.links)
+    parts = [markup.plain(described(fabric)), _marked(links(fabric, slow))]
+    parts += [markup.plain(note) for note in left_out(fabric)]
+    for reduced in fabric.all_reduces:
+        parts += [markup.plain(title(reduced)), _marked(all_reduce(reduced))]
+    for printed in fabric.nccl_tests:
+        name, table = nccl_test(printed)
+        parts += [markup.plain(name), _marked(table)]
+    parts.append("\n".join(f"- {markup.plain(text)}" for text in verdicts(slow)))
+    return "\n\n".join(parts)
+
+
+def described(fabric: Fabric) -> str:
+    ranks, nodes = len(fabric.nodes), len(set(fabric.nodes))
+    mode = "pairs of a round together" if fabric.together else "one pair at a time"
+    where = f"{ranks} ranks on {nodes} node{'s' if nodes > 1 else ''}"
+    return one_line(f"{where}, {fabric.device} ({fabric.backend}), {mode}, {fabric.taken}")
+
+
+def title(reduced: AllReduce) -> str:
+    place = f"{reduced.ranks} ranks on {reduced.nodes} node{'s' if reduced.nodes > 1 else ''}"
+    fitted = line(reduced.points)
+    rate = fitted.bytes_per_second
+    bus = rate_words(None if rate is None else bus_factor(reduced.ranks) * rate)
+    return f"All-reduce over {place}: latency {seconds_words(fitted.latency_seconds)}, bus bandwidth {bus}"
+
+
+def links(fabric: Fabric, slow: Sequence[Slow]) -> Table:
+    alone = len(set(fabric.nodes)) == 1
+    named = [(link, [each for each in slow if concerns(each, link)]) for link in fabric.links]
+    if len(named) > MOST_LINKS:
+        named.sort(key=lambda each: (-len(each[1]), each[0].bytes_per_second or 0.0))
+        named = named[:MOST_LINKS]
+    rows = [
+        (
+            f"{link.ranks[0]} – {link.ranks[1]}",
+            "" if alone else one_line(link.nodes[0] if link.same_node else " – ".join(link.nodes)),
+            seconds_words(link.latency.seconds),
+            f"[{seconds_words(link.latency.low)}, {seconds_words(link.latency.high)}]",
+            rate_words(link.bytes_per_second),
+            "slow: " + ", ".join(sorted({each.figure for each in found})) if found else "",
+        )
+        for link, found in named
+    ]
+    header = ("ranks", "" if alone else "nodes", "latency", "95 % interval", "bandwidth", "")
+    return Table(header, rows, frozenset({2, 3, 4}))
+
+
+def all_reduce(reduced: AllReduce) -> Table:
+    rows = [
+        (
+            bytes_words(point.bytes),
+            seconds_words(point.seconds),
+            f"[{seconds_words(point.low)}, {seconds_words(point.high)}]",
+            rate_words(reduced.bus_bytes_per_second(point)),
+        )
+        for point in reduced.points
+    ]
+    return Table(("size", "time", "95 % interval", "bus bandwidth"), rows, frozenset({0, 1, 2, 3}))
+
+
+def nccl_test(printed: Mapping[str, Any]) -> tuple[str, Table]:
+    """What a program of nccl-tests printed of one node, under its own name."""
+    rows = [
+        (
+            bytes_words(each["bytes"]),
+            seconds_words(each["seconds"]),
+            rate_words(each["bus_bytes_per_second"]),
+        )
+        for each in printed["sizes"]
+    ]
+    table = Table(("size", "time", "bus bandwidth"), rows, frozenset({0, 1, 2}))
+    return one_line(f"{printed['program']} of nccl-tests on {printed['node']}"), table
+
+
+def verdicts(slow: Sequence[Slow]) -> list[str]:
+    return [f"Slow: {one_line(each.message)}." for each in slow] or [NOTHING_SLOW]
+
+
+def concerns(slow: Slow, link: Link) -> bool:
+    """Whether this verdict is about this link."""
+    if slow.what == "link":
+        return slow.names in (ranks_of(link), nodes_of(link))
+    ends = link.nodes if slow.what == "node" else ranks_of(link)
+    return not (link.same_node and slow.what == "node") and slow.names[0] in ends
+
+
+def left_out(fabric: Fabric) -> list[str]:
+    count = len(fabric.links)
+    if count <= MOST_LINKS:
+        return []
+    rates = [rate for link in fabric.links if (rate := link.bytes_per_second)]
+    median = rate_words(statistics.median(rates)) if rates else "n/a"
+    return [f"The slowest {MOST_LINKS} of {count} links; the median has {median}."]
+
+
+def _aligned(table: Table) -> list[str]:
+    return aligned([table.header, *table.rows], table.right)
+
+
+def _marked(table: Table) -> str:
+    return markup.table(table.header, table.rows, table.right)

@@ -1,0 +1,1 @@
+"""How numbers, names, words, columns and pages are written."""

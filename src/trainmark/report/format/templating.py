@@ -1,0 +1,44 @@
+"""The Jinja environments both page layouts share."""
+
+from __future__ import annotations
+
+from functools import cache
+from math import isfinite
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from trainmark.report.format import label, number
+from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
+
+
+@cache
+def environment(lang: Lang, html: bool) -> Environment:
+    """Escapes everything in HTML; a name that a template misspells is an error, not an empty string."""
+    env = Environment(
+        loader=PackageLoader("trainmark.report", "templates"),
+        autoescape=html,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    env.globals.update(t=words(lang), lang=lang, number=number, label=label)
+    env.filters.update(
+        doubt_name=lambda code: doubt_name(code, lang),
+        outcome_name=lambda outcome: outcome_name(outcome, lang),
+        fact=lambda value: fact(value, lang),
+    )
+    return env
+
+
+def fact(value: Any, lang: Lang) -> str:
+    """An environment value in words."""
+    named = words(lang)
+    if value is None or value == "" or (isinstance(value, float) and not isfinite(value)):
+        return named["not_found"]
+    if isinstance(value, bool):
+        return named["yes" if value else "no"]
+    if isinstance(value, int) and abs(value) >= 100_000:
+        return f"{value:,}"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The ledger of published results: page, plot and text."""

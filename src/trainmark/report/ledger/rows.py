@@ -1,0 +1,77 @@
+"""The rows of the ledger's page as data, from which its script makes those that are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainmark.published.ledger.entry import Entry, Row
+from trainmark.report.format import number
+from trainmark.visible import one_line
+
+COLUMNS = (
+    "source",
+    "date",
+    "workload",
+    "framework",
+    "device",
+    "precision",
+    "batch",
+    "topology",
+    "throughput",
+    "time to train (s)",
+    "remarks",
+)
+NUMERIC = (6, 8, 9)
+
+
+def payload(entries: Sequence[Entry]) -> dict[str, Any]:
+    """Every row as its cells, and the errata once each, by number."""
+    errata = list(dict.fromkeys(text for entry in entries for text in entry.errata))
+    place = {text: index for index, text in enumerate(errata)}
+    return {
+        "numeric": NUMERIC,
+        "errata": [one_line(text) for text in errata],
+        "rows": [
+            {"cells": _cells(entry), "errata": [place[text] for text in entry.errata]} for entry in entries
+        ],
+    }
+
+
+def _cells(entry: Entry) -> list[Any]:
+    """A cell is a text, or a text with a smaller one behind it."""
+    row = entry.row
+    throughput = number.throughput(row.throughput) if row.throughput else ""
+    return [
+        one_line(entry.source),
+        entry.date or "",
+        _text(row.workload),
+        [_text(row.framework), _text(row.framework_version)],
+        _text(row.device),
+        [_text(row.precision), _text(row.loss_scale)],
+        _text(row.batch_per_device),
+        row.topology or (f"{row.devices} devices" if row.devices else ""),
+        [throughput, row.unit if throughput else ""],
+        _text(row.time_to_train_s),
+        [_text(row.note), _remarks(row)],
+    ]
+
+
+def _remarks(row: Row) -> str:
+    """What has no column of its own."""
+    parts = (
+        row.submitter,
+        row.system,
+        f"{row.sequence_length} tokens" if row.sequence_length else None,
+        row.layout,
+        None if row.compiler == "none" else row.compiler,
+        f"speed-up {row.speedup}" if row.speedup else None,
+        f"MFU {row.mfu} %" if row.mfu else None,
+        f"{row.tflops_per_device} TFLOP/s a device" if row.tflops_per_device else None,
+        f"top-1 {row.top1}" if row.top1 else None,
+    )
+    return one_line(", ".join(filter(None, parts)))
+
+
+def _text(value: object) -> str:
+    return "" if value is None else one_line(str(value))

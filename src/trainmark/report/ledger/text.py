@@ -1,0 +1,70 @@
+"""The ledger for a terminal: one line a row, columns aligned, what is wrong below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.published.ledger.entry import Entry
+from trainmark.published.ledger.words import SHORT_UNITS
+from trainmark.report.format.columns import aligned
+from trainmark.visible import one_line
+
+HEADER = (
+    "source",
+    "date",
+    "workload",
+    "framework",
+    "version",
+    "device",
+    "precision",
+    "batch",
+    "topology",
+    "throughput",
+    "",
+    "speedup",
+    "memory (MB)",
+    "time to train (s)",
+    "top-1",
+    "config",
+    "errata",
+)
+RIGHT = frozenset({7, 9, 11, 12, 13, 14})
+
+
+def lines(entries: Sequence[Entry]) -> list[str]:
+    """The table, then each erratum that it refers to."""
+    errata = list(dict.fromkeys((entry.source, text) for entry in entries for text in entry.errata))
+    rows = [_cells(entry, errata) for entry in entries]
+    table = aligned([HEADER, *rows], RIGHT)
+    notes = [f"[{index}] {source}: {one_line(text)}" for index, (source, text) in enumerate(errata, 1)]
+    return [*table, "", *notes] if notes else table
+
+
+def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[str]:
+    row = entry.row
+    compiler = None if row.compiler == "none" else row.compiler
+    cells = [
+        entry.source,
+        entry.date,
+        row.workload,
+        row.framework,
+        row.framework_version,
+        row.device,
+        "/".join(filter(None, (row.precision, row.loss_scale))),
+        row.batch_per_device,
+        row.topology,
+        _number(row.throughput),
+        SHORT_UNITS[row.unit] if row.throughput else None,
+        row.speedup,
+        _number(row.memory_mb),
+        _number(row.time_to_train_s),
+        row.top1,
+        ", ".join(filter(None, (row.layout, compiler, row.data, row.note))),
+        " ".join(f"[{errata.index((entry.source, text)) + 1}]" for text in entry.errata),
+    ]
+    return ["" if cell is None else one_line(str(cell)) for cell in cells]
+
+
+def _number(value: float | None) -> str | None:
+    """All the digits that the source printed."""
+    return None if value is None else f"{value:,}".removesuffix(".0")

@@ -1,0 +1,1 @@
+"""A whole report: terminal, Markdown, HTML, JSON, CSV."""

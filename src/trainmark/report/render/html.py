@@ -1,0 +1,118 @@
+"""The report as one HTML file that needs no network: figures, plots, and the library that draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from markupsafe import Markup
+
+from trainmark.measure.figure import Result, TimeShares
+from trainmark.measure.result.scaling import Kind, Point
+from trainmark.published.ledger.words import in_words
+from trainmark.report.document import Document
+from trainmark.report.fabric import page as fabric_page
+from trainmark.report.format import templating
+from trainmark.report.format.page import asset, embedded, plotly_js, policy
+from trainmark.report.format.words import Lang, words
+from trainmark.report.plots import plots
+from trainmark.report.plots.frameworks import SERIES
+from trainmark.report.plots.plot import AT_FIRST, TONES
+from trainmark.report.plots.speedup import SERIES as STRONG
+from trainmark.report.render.scaling_markdown import holding_back
+from trainmark.report.sections import finish, light
+from trainmark.report.sections.environment import sections
+from trainmark.report.sections.frameworks import published_figure, tables_of
+from trainmark.report.sections.group import by_case, by_series, failures, headlines
+from trainmark.report.sections.prose import method, summary
+from trainmark.report.sections.scaling import (
+    LOSSES,
+    SHARES,
+    ScalingTable,
+    case_times,
+    not_told,
+    scaling_tables,
+)
+from trainmark.visible import one_line, visible
+
+LONG_TABLE = 40
+
+
+def render(document: Document, lang: Lang = "en") -> str:
+    t = words(lang)
+    scripts = [asset("trap.js"), plotly_js(), asset("report.js")]
+    groups = by_series(document.results)
+    finishes = finish.finish_rows(document.results)
+    lights = light.light_rows(document)
+    drawn = plots(document, t)
+    env = templating.environment(lang, html=True)
+    env.filters.update(visible=visible, one_line=one_line)
+    return env.get_template("report.html.j2").render(
+        document=document,
+        summary=summary(document, lang),
+        method=method(document, lang),
+        policy=policy(scripts),
+        style=Markup(asset("report.css")),
+        trap=Markup(scripts[0]),
+        plotly=Markup(scripts[1]),
+        script=Markup(scripts[2]),
+        plots=drawn,
+        payload=Markup(embedded({name: asdict(plot) for name, plot in drawn.items()})),
+        finishes=finishes,
+        finish_columns=finish.columns(finishes, lang),
+        finish_header=finish.header,
+        target_words=finish.target_words,
+        lights=lights,
+        light_columns=light.columns(lights),
+        light_header=light.header,
+        light_note=light.note(lights, t),
+        frameworks=tables_of(document),
+        published_figure=published_figure,
+        in_words=in_words,
+        series=SERIES,
+        strong=STRONG,
+        scaled=by_kind(scaling_tables(document.results, t)),
+        times=case_times(document.results),
+        untold=not_told(document.results),
+        losses=LOSSES,
+        shares=SHARES,
+        loss_parts=loss_parts,
+        share_parts=share_parts,
+        holding_back=holding_back,
+        fabric=Markup(fabric_page.section(document.fabric)) if document.fabric else "",
+        groups=groups,
+        headlines=headlines(groups),
+        columns=columns(document.results),
+        environment=sections(document.environment),
+        cases=by_case(document.trials),
+        failures=failures(document.trials),
+        long=LONG_TABLE,
+        tones=TONES,
+        at_first=AT_FIRST,
+    )
+
+
+def columns(results: Sequence[Result]) -> frozenset[str]:
+    """The optional columns for which some result has a figure."""
+    known = {
+        "data_wait": any(result.data_wait_share is not None for result in results),
+        "per_joule": any(result.samples_per_joule is not None for result in results),
+        "mfu": any(result.utilisation is not None for result in results),
+    }
+    return frozenset(name for name, present in known.items() if present)
+
+
+def by_kind(tables: Sequence[ScalingTable]) -> dict[str, list[ScalingTable]]:
+    return {kind.value: [table for table in tables if table.series.kind is kind] for kind in Kind}
+
+
+def loss_parts(point: Point) -> list[tuple[str, float]]:
+    """The efficiency and the losses as widths of one bar; gains have none, so the rest is scaled to fit."""
+    told = {"efficiency": point.efficiency.value, **(asdict(point.loss) if point.loss else {})}
+    parts = [(name, max(0.0, told[name])) for name in ("efficiency", *LOSSES)]
+    whole = sum(width for _, width in parts)
+    return [(name, width / whole) for name, width in parts]
+
+
+def share_parts(shares: TimeShares) -> list[tuple[str, float]]:
+    return list(asdict(shares).items())

@@ -1,0 +1,73 @@
+"""The scaling series, and where the time goes, as Markdown tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.measure.figure import Straggler
+from trainmark.measure.result.scaling import Point
+from trainmark.report.format import number
+from trainmark.report.format.markup import plain, table
+from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, ScalingTable, TimeRow
+
+
+def scaled(found: ScalingTable, t: dict[str, str]) -> str:
+    header = (
+        t["placed"],
+        plain(found.unit),
+        t["speedup"],
+        t["efficiency_column"],
+        *(f"− {t['loss_' + name]}" for name in LOSSES),
+    )
+    rows = [_point(point, point is found.points[0]) for point in found.points]
+    return table(header, rows, frozenset(range(1, len(header))), trusted=frozenset({2, 3}))
+
+
+def times(cases: Sequence[CaseTimes], t: dict[str, str]) -> str:
+    header = (t["case"], t["ranks"], *(t["share_" + name] for name in SHARES), t["own_time"], t["held_back"])
+    rows = [
+        _time_row(f"{case.name} {case.topology}" if whole else f"– {row.name}", row, case, t)
+        for case in cases
+        for whole, row in ((row is case.rows[0], row) for row in case.rows)
+    ]
+    return table(header, rows, frozenset(range(1, len(header) - 1)))
+
+
+def holding_back(stragglers: Sequence[Straggler], t: dict[str, str]) -> str:
+    """`rank 3 on b, −12.1 %`."""
+    return "; ".join(f"{_place(slow, t)}, −{number.percent(slow.cost)}" for slow in stragglers)
+
+
+def _place(slow: Straggler, t: dict[str, str]) -> str:
+    if slow.rank is None:
+        return f"{t['node']} {slow.node}"
+    return f"{t['rank']} {slow.rank}" + (f" ({slow.node})" if slow.node else "")
+
+
+def _point(point: Point, baseline: bool) -> tuple[str, ...]:
+    speedup, efficiency, loss = point.speedup, point.efficiency, point.loss
+    ratios = ("1", "100 %") if baseline else (
+        f"{number.ratio(speedup.value)} {_bounds(number.ratio_interval(speedup.interval))}".strip(),
+        f"{number.percent(efficiency.value)} {_bounds(number.percent_interval(efficiency.interval))}".strip(),
+    )  # fmt: skip
+    return (
+        point.result.key.topology,
+        number.throughput(point.result.throughput),
+        *ratios,
+        *("" if baseline else number.percent(getattr(loss, name) if loss else None) for name in LOSSES),
+    )
+
+
+def _time_row(name: str, row: TimeRow, case: CaseTimes, t: dict[str, str]) -> tuple[str, ...]:
+    slow = case.stragglers if row is case.rows[0] else ([row.straggler] if row.straggler else [])
+    return (
+        name,
+        str(row.ranks),
+        *(number.percent(getattr(row.shares, part)) for part in SHARES),
+        number.duration(row.own_seconds),
+        holding_back(slow, t),
+    )
+
+
+def _bounds(text: str) -> str:
+    return "" if text == number.MISSING else text

@@ -1,0 +1,136 @@
+"""Lets a framework train from given weights, on one rank and on two, and holds it to the reference."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from trainmark.errors import UserError
+from trainmark.launch.job.job import Job
+from trainmark.launch.job.log_tail import tail
+from trainmark.launch.job.outcome import Cause, Outcome, judge
+from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.local import LocalLauncher
+from trainmark.runner.conform.digest import code_digest
+from trainmark.runner.conform.verdict import Check, Verdict, words
+from trainmark.runner.program.ask import Question, ask
+from trainmark.runner.program.code import keep_code
+from trainmark.runner.program.interpreter import Interpreter
+from trainmark.workloads.declaration import Conformance
+from trainmark.workloads.registry import Family
+
+# A framework may compile for minutes and print nothing meanwhile.
+LIMITS = Limits(trial=900.0, silence=600.0)
+
+Progress = Callable[[str], None]
+
+
+def conform(
+    family: Family,
+    framework: str,
+    python: str,
+    device: str,
+    progress: Progress,
+    stop_asked: Callable[[], bool],
+    devices: int = 2,
+) -> Verdict:
+    """Check every layout that the framework offers on one rank, the first of them also on two."""
+    proof = conformance_of(family)
+    layouts = family.workload.layouts or ("",)
+    asked = [(ranks, layout) for layout in layouts for ranks in (1, 2) if ranks <= devices]
+    questions = [Question(_arguments(proof, layout, device), ranks) for ranks, layout in asked]
+    answers = ask(Interpreter(python), family, framework, questions)
+    if answers.silent is not None:
+        checks: list[Check] = [Check(1, layouts[0], failed=f"it does not start: {answers.silent}")]
+    else:
+        checks = []
+        for (ranks, layout), refusal in zip(asked, answers.refusals, strict=True):
+            if refusal is not None:
+                checks.append(Check(ranks, layout, refused=refusal))
+            elif ranks == 1 or not any(check.ranks == ranks and check.passed for check in checks):
+                progress(f"{framework}: {words(Check(ranks, layout))}")
+                command = program(family, framework, python, layout, device)
+                checks.append(checked(family, command, ranks, layout, stop_asked))
+    return Verdict(
+        framework=framework,
+        version=answers.facts.get("framework_version"),
+        python=python,
+        device=device,
+        code=code_digest(family, framework),
+        checked=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        checks=tuple(checks),
+        workload=family.workload.name,
+    )
+
+
+def conformance_of(family: Family) -> Conformance:
+    if family.workload.conformance is None:
+        raise UserError(f"{family.workload.name} declares no conformance: there is nothing to compare with.")
+    return family.workload.conformance
+
+
+def program(family: Family, framework: str, python: str, layout: str, device: str) -> tuple[str, ...]:
+    words = _arguments(conformance_of(family), layout, device)
+    return (python, "-u", "-m", family.module(framework), *words)
+
+
+def _arguments(proof: Conformance, layout: str, device: str) -> tuple[str, ...]:
+    chosen = ("--layout", layout) if layout else ()
+    return ("--device", device, "--precision", "fp32", *chosen, *proof.arguments())
+
+
+def checked(
+    family: Family,
+    command: tuple[str, ...],
+    ranks: int,
+    layout: str,
+    stop_asked: Callable[[], bool],
+    code: Path | None = None,
+) -> Check:
+    """One training; `code` is a folder with the workloads, a copy of ours where none is given."""
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
+        folder = Path(made)
+        if code is None:
+            code = folder / "code"
+            keep_code(code, [family])
+        shown = [folder / f"shown{rank}.json" for rank in range(ranks)]
+        job = Job(
+            command=(*command, "--conform", str(folder / "shown{rank}.json")),
+            environment=_environment(code),
+            working_folder=folder,
+            folder=folder,
+            nodes=1,
+            ranks_per_node=ranks,
+        )
+        ending = watch(LocalLauncher().start(job), job, LIMITS, stop_asked, lambda: None)
+        if ending.cause is Cause.STOPPED:
+            raise UserError("stopped; what was checked before is kept.")
+        judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(ranks)})
+        if judgement.outcome is not Outcome.OK:
+            return Check(ranks, layout, failed=judgement.detail)
+        try:
+            compared = conformance_of(family).compare([json.loads(file.read_bytes()) for file in shown])
+        except (OSError, ValueError, KeyError) as error:
+            return Check(ranks, layout, failed=f"a rank left nothing that can be compared: {error}")
+        return Check(
+            ranks,
+            layout,
+            differs=compared.differs,
+            largest_loss_error=compared.largest_loss_error,
+            observations=compared.observations,
+            remark=compared.remark,
+        )
+
+
+def _environment(code: Path) -> dict[str, str]:
+    path = [str(code), os.environ.get("PYTHONPATH")]
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONUNBUFFERED": "1",
+        # Enough for a few small steps; where others use the machine too, threads that wait are slower.
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+    }

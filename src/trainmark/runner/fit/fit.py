@@ -1,0 +1,124 @@
+"""The largest batch that trains on this device: asked for, searched and remembered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from trainmark.errors import UserError
+from trainmark.measure.fit import Try, largest, next_batch
+from trainmark.measure.key import Axes
+from trainmark.runner.conform.digest import code_digest
+from trainmark.runner.fit import record as fit_record
+from trainmark.runner.fit.attempt import FitCase, StoppedError, arguments, tried
+from trainmark.runner.interrupts import Interrupts
+from trainmark.runner.program.ask import Question, ask
+from trainmark.runner.program.interpreter import Interpreter
+from trainmark.suite.fastest import preferred_layouts
+from trainmark.system.available import Inventory
+from trainmark.system.host.host import read_host
+from trainmark.workloads.registry import Family
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be trained, as the command line says it; a layout of None is the framework's choice."""
+
+    framework: str
+    python: str
+    precisions: Sequence[str]
+    layout: str | None
+    compile: bool
+    family: Family
+    axes: Axes
+    device: str
+    caps: Sequence[int | None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The tries of a finished search; `remembered` where all of them were made before."""
+
+    setting: FitCase
+    step: int
+    most: int | None
+    tries: tuple[Try, ...]
+    measured: str
+    remembered: bool
+
+    @property
+    def largest(self) -> int | None:
+        return largest(self.tries, self.step)
+
+
+class Watcher(Protocol):
+    """Who looks on; the command line decides how it looks."""
+
+    def began(self, setting: FitCase, batch: int) -> None: ...
+
+    def ended(self, tried: Try) -> None: ...
+
+
+def settings(wanted: Wanted, here: Inventory) -> list[FitCase]:
+    """Every precision under every cap, once the framework has said that it can; UserError where not."""
+    usual = _usual(wanted, here)
+    layouts = (wanted.layout,) if wanted.layout else preferred_layouts(wanted.family.workload, wanted.device)
+    asked = [(precision, layout) for precision in wanted.precisions for layout in layouts or ("",)]
+    choices = [replace(usual, precision=precision, layout=layout) for precision, layout in asked]
+    questions = [Question(arguments(choice, batch=1)) for choice in choices]
+    answers = ask(Interpreter(wanted.python), wanted.family, wanted.framework, questions)
+    if answers.silent is not None:
+        raise UserError(f"{wanted.framework} does not start: {answers.silent}")
+    version = answers.facts.get("framework_version")
+    found = []
+    for precision in wanted.precisions:
+        told = [
+            pair for pair in zip(choices, answers.refusals, strict=True) if pair[0].precision == precision
+        ]
+        offered = next((choice for choice, refusal in told if refusal is None), None)
+        if offered is None:
+            raise UserError(f"{wanted.framework} refuses {precision} here: {told[0][1]}")
+        found += [replace(offered, version=version, cap=cap) for cap in wanted.caps]
+    return found
+
+
+def _usual(wanted: Wanted, here: Inventory) -> FitCase:
+    card = here.cuda[0] if wanted.device == "cuda" and here.cuda else None
+    return FitCase(
+        framework=wanted.framework,
+        version=None,
+        python=wanted.python,
+        precision="fp32",
+        layout="",
+        compile=wanted.compile,
+        axes=wanted.axes,
+        device=wanted.device,
+        device_name=card.name if card else read_host().cpu.model or "cpu",
+        memory=card.memory_bytes if card else here.memory_bytes,
+        cap=None,
+        threads=None if card else _threads(here.cpu_cores),
+        code=code_digest(wanted.family, wanted.framework),
+        workload=wanted.family.key,
+    )
+
+
+def fit(setting: FitCase, step: int, most: int | None, watcher: Watcher, interrupts: Interrupts) -> Answer:
+    """Goes on from what is remembered; every try is remembered at once. FitError ends it."""
+    remembered = fit_record.find(setting)
+    known = list(remembered.tries) if remembered else []
+    measured, fresh = remembered.measured if remembered else "", False
+    while (batch := next_batch(known, step, most)) is not None:
+        if interrupts.stop_soon:
+            raise StoppedError
+        watcher.began(setting, batch)
+        known.append(tried(setting, batch, interrupts.stop_now))
+        watcher.ended(known[-1])
+        measured, fresh = fit_record.keep(setting, known).measured, True
+    return Answer(setting, step, most, tuple(known), measured, remembered=not fresh)
+
+
+def _threads(cores: float) -> int:
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdecimal() and int(named) else max(1, int(cores))

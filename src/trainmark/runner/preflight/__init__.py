@@ -1,0 +1,1 @@
+"""What is asked and examined before the first trial."""

@@ -1,0 +1,115 @@
+"""Everything that must be known before the first trial: the suite, the machines, and what can run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmark.errors import UserError, nearest
+from trainmark.launch.options import LaunchOptions
+from trainmark.published.readers import registry
+from trainmark.runner.preflight.preflight import preflight
+from trainmark.runner.preflight.this_machine import this_machine
+from trainmark.runner.program.command import filled_in, interpreter
+from trainmark.secret import is_secret
+from trainmark.suite import load
+from trainmark.suite.errors import SuiteError
+from trainmark.suite.model import Case, Command, Suite
+from trainmark.suite.plan import Machine, Plan, plan
+from trainmark.suite.topology import ONE_DEVICE, Topology
+
+if TYPE_CHECKING:
+    from trainmark.runner.preflight.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`device` names the machines' in results, `gpus` count this one's as its driver does.
+
+    `facts` are by case, `cluster` is None where the ranks run on this machine.
+    """
+
+    suite: Suite
+    plan: Plan
+    machine: Machine
+    device: str
+    gpus: tuple[int, ...]
+    facts: Mapping[str, Mapping[str, Any]]
+    cluster: Cluster | None = None
+
+    def close(self) -> None:
+        """Gives back the nodes that a scheduler allotted."""
+        if self.cluster is not None:
+            self.cluster.close()
+
+
+def prepare(name: str, overrides: Sequence[str] = (), choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
+    return _prepared(lambda here: load.load(name, overrides, here), choice)
+
+
+def prepare_again(text: str, folder: str | None, choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
+    """A run's own suite, for going on with it."""
+    return _prepared(lambda here: load.parse(text, "suite.yaml", here=here, folder=folder), choice)
+
+
+def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
+    if choice.is_local:
+        here = this_machine()
+        suite = _checked(suite_for(here.machine.whole))
+        checked = preflight(plan(suite, here.machine))
+        return Prepared(suite, checked.plan, here.machine, here.device, here.gpus, checked.facts)
+    return _prepared_on_nodes(suite_for, choice)
+
+
+def _prepared_on_nodes(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
+    from trainmark.runner.preflight.cluster import examined_cluster
+    from trainmark.runner.program.ask_nodes import NodesAsked
+
+    asked = _checked(suite_for(ONE_DEVICE))
+    most = max((case.topology.nodes for case in asked.cases), default=1)
+    cluster = examined_cluster(choice.for_nodes(most), pythons(asked.cases))
+    try:
+        suite = _checked(suite_for(cluster.machine.whole))
+        checked = preflight(plan(suite, cluster.machine), NodesAsked(cluster.launcher))
+    except BaseException:
+        cluster.close()
+        raise
+    return Prepared(suite, checked.plan, cluster.machine, cluster.device, (), checked.facts, cluster)
+
+
+def pythons(cases: Sequence[Case]) -> list[str]:
+    """The interpreters of this machine that ranks run with; one in an image is the image's matter."""
+    return sorted({str(interpreter(case).python) for case in cases if case.container is None})
+
+
+def _checked(suite: Suite) -> Suite:
+    for case in suite.cases:
+        _check_command(case)
+        if case.loader and not case.dataset:
+            raise SuiteError(
+                f"the data '{case.data}' must come from somewhere; name its folder with --dataset "
+                "(`trainmark data make` makes one)."
+            )
+        for name, _ in case.environment:
+            if is_secret(name):
+                raise UserError(
+                    f"{name} looks like a secret, and a suite is kept with every run; "
+                    f"take it out of the suite and give --pass-env {name}."
+                )
+    return suite
+
+
+def _check_command(case: Case) -> None:
+    if isinstance(case.workload, Command):
+        if case.workload.reader not in registry.names():
+            known = nearest(case.workload.reader, registry.names())
+            raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
+        filled_in(case.workload.line, case)
+
+
+def suite_parcel_folder(prepared: Prepared) -> Path | None:
+    """What a user's own program stands in, and must come along to the nodes."""
+    users_own = any(isinstance(case.workload, Command) for case in prepared.plan.cases)
+    return Path(prepared.suite.folder) if users_own and prepared.suite.folder else None

@@ -1,0 +1,78 @@
+"""Asks a workload on every node of a cluster, and makes one answer of theirs."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmark.errors import UserError
+from trainmark.launch.cluster import ClusterLauncher
+from trainmark.launch.nodes.node import NodeError
+from trainmark.runner.program.ask import SECONDS, Answers, Listening, Question
+from trainmark.runner.program.code import keep_code
+from trainmark.runner.program.interpreter import Interpreter
+from trainmark.workloads.registry import Family
+
+
+class NodesAsked:
+    """Takes the place of `ask` where the ranks will run on other machines."""
+
+    def __init__(self, launcher: ClusterLauncher) -> None:
+        self._launcher = launcher
+
+    def __call__(
+        self, interpreter: Interpreter, family: Family, framework: str, questions: Sequence[Question]
+    ) -> Answers:
+        given = "".join(f"{json.dumps(vars(question))}\n" for question in questions).encode()
+        nodes = self._launcher.nodes
+        with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
+            code = Path(folder) / "code"
+            keep_code(code, [family])
+            with self._launcher.shipped(code):
+                found = self._launcher.ask(
+                    nodes,
+                    interpreter.command(("-m", family.module(framework), "--check"), code, code),
+                    [given] * len(nodes),
+                    SECONDS,
+                    {"PYTHONPATH": str(code)},
+                )
+        said = [
+            self._understood(node.name, each, len(questions)) for node, each in zip(nodes, found, strict=True)
+        ]
+        return _joined([node.name for node in nodes], said, len(questions))
+
+    def _understood(self, node: str, found: Any, count: int) -> Answers:
+        if isinstance(found, NodeError):
+            return Answers(silent=f"{node}: {found.reason}")
+        message, output = found
+        heard = Listening()
+        for line in output.decode("utf-8", "replace").splitlines():
+            heard.line(line)
+        if message["code"] == 0 and heard.facts is not None and len(heard.refusals) == count:
+            return Answers(heard.facts, tuple(heard.refusals))
+        lines = [line.strip() for line in message["errors"].splitlines() if line.strip()]
+        return Answers(silent=f"on {node}: {lines[-1] if lines else 'it did not answer'}")
+
+
+def _joined(nodes: Sequence[str], said: Sequence[Answers], count: int) -> Answers:
+    """The first node's, once all say the same; a question refused by one is refused."""
+    for answers in said:
+        if answers.silent is not None:
+            return answers
+    for key in ("framework_version", "device_name"):
+        told = {node: each.facts.get(key) for node, each in zip(nodes, said, strict=True)}
+        if len(set(map(str, told.values()))) > 1:
+            listed = ", ".join(f"{node} {value}" for node, value in told.items())
+            raise UserError(f"the nodes differ in their {key.replace('_', ' ')}: {listed}; make them alike.")
+    refusals = []
+    for index in range(count):
+        each = [
+            f"{node}: {answers.refusals[index]}"
+            for node, answers in zip(nodes, said, strict=True)
+            if answers.refusals[index] is not None
+        ]
+        refusals.append(each[0] if each else None)
+    return Answers(said[0].facts, tuple(refusals))

@@ -1,0 +1,126 @@
+"""From a case to the command and the environment of its ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from trainmark.environments import python_of
+from trainmark.errors import nearest
+from trainmark.launch.job.job import Job
+from trainmark.runner.program.interpreter import Interpreter
+from trainmark.suite.errors import SuiteError
+from trainmark.suite.model import Case, Command
+from trainmark.workloads import registry
+
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+FROM_CASE = ("precision", "loss_scale", "layout", "data", "batch_per_device", "device")
+
+
+def interpreter(case: Case) -> Interpreter:
+    """The one that the suite names, else the environment of the framework, else Trainmark's own."""
+    if case.container:
+        return Interpreter(case.python or "python3", case.container, gpus=case.device == "cuda")
+    return Interpreter(named_interpreter(case) or sys.executable)
+
+
+def named_interpreter(case: Case) -> str | None:
+    """Of this machine; None leaves Trainmark's own, or one inside an image."""
+    if case.container:
+        return None
+    return case.python or (python_of(case.framework) if case.framework else None)
+
+
+def command_of(case: Case, code: Path, folder: Path, seed: int = 0) -> tuple[str, ...]:
+    if isinstance(case.workload, Command):
+        return ("sh", "-c", filled_in(case.workload.line, case))
+    program = ("-u", "-m", case.family.module(str(case.framework)))
+    words = (*program, *arguments(case), *course_arguments(case, seed, checkpoints_of(case, folder)))
+    return interpreter(case).command(words, code, folder, [name for name, _ in case.environment])
+
+
+def arguments(case: Case) -> tuple[str, ...]:
+    """The command line that all built-in workloads share."""
+    words = {
+        "--device": case.device,
+        "--batch": str(case.batch_per_device),
+        "--precision": case.precision,
+        "--loss-scale": case.loss_scale,
+        "--layout": case.layout,
+        "--engine": case.engine if case.engine != "stock" else None,
+        "--compile": "default" if case.compile is True else case.compiler,
+        "--data": case.data,
+        **{case.family.workload.axis(name).option: value for name, value in case.axes},
+        "--recipe": case.recipe,
+        "--dataset": case.dataset,
+        "--loader": case.loader,
+        "--on-bad": case.on_bad,
+        "--workers": case.workers and str(case.workers),
+        "--steps": None if case.course else str(case.rules.steps),
+        "--epochs": case.course and case.course.epochs and str(case.course.epochs),
+    }
+    lines = [("--until", f"{name}={share:g}") for name, share in (case.course.until if case.course else ())]
+    given = [pair for pair in (*words.items(), *lines) if pair[1] is not None]
+    return (*(str(word) for pair in given for word in pair), *(["--cuda-graph"] if case.cuda_graph else []))
+
+
+def course_arguments(case: Case, seed: int, checkpoints: Path) -> tuple[str, ...]:
+    """Of a training by epochs: every repeat has a seed of its own, and a place to go on from."""
+    if case.course is None:
+        return ()
+    every, kept = case.course.checkpoint_steps, case.course.checkpoints_kept
+    return (
+        *("--seed", str(seed)),
+        *("--checkpoints", str(checkpoints)),
+        *("--checkpoint-steps", str(every)),
+        *("--checkpoints-kept", str(kept)),
+    )
+
+
+def filled_in(line: str, case: Case) -> str:
+    """`{batch_per_device}` and the like, from the case; other braces are the shell's."""
+    known: dict[str, Any] = {"python": str(interpreter(case)), "steps": case.rules.steps}
+    known |= (
+        {name: getattr(case, name) for name in FROM_CASE} | dict.fromkeys(registry.axes()) | dict(case.axes)
+    )
+
+    def fill(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in known:
+            raise SuiteError(f"the command has no value for '{{{name}}}'{nearest(name, known)}")
+        if known[name] is None:
+            raise SuiteError(f"the command asks for '{{{name}}}'; give the suite a value for '{name}'.")
+        return str(known[name])
+
+    return PLACEHOLDER.sub(fill, line)
+
+
+def checkpoints_of(case: Case, folder: Path) -> Path:
+    """Where a training by epochs keeps what it can go on from: with its trial, or where the suite says."""
+    kept = case.course and case.course.checkpoint_folder
+    if not kept:
+        return folder / "checkpoints"
+    run, slug, repeat = folder.parts[-4], folder.parts[-2], folder.name.strip(".").removesuffix(".part")
+    return Path(kept) / run / slug / repeat
+
+
+def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed: int = 0) -> Job:
+    environment = dict(case.environment)
+    inherited = os.environ.get("PYTHONPATH")
+    environment["PYTHONPATH"] = f"{code}{os.pathsep}{inherited}" if inherited else str(code)
+    environment["PYTHONUNBUFFERED"] = "1"
+    if threads := case.threads or case.fair_threads:
+        environment.setdefault("OMP_NUM_THREADS", str(threads))
+    users_own = isinstance(case.workload, Command) and suite_folder
+    return Job(
+        command=command_of(case, code, folder, seed),
+        environment=environment,
+        working_folder=Path(suite_folder) if users_own and suite_folder else folder,
+        folder=folder,
+        nodes=case.topology.nodes,
+        ranks_per_node=case.topology.devices_per_node,
+        gpus=case.device == "cuda",
+    )

@@ -1,0 +1,149 @@
+"""How it stands with each framework here: with which interpreter it runs, and what it says of itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from trainmark import environments
+from trainmark.environments import State
+from trainmark.environments.importing import imported_version
+from trainmark.environments.locks import lock_of
+from trainmark.environments.pythons import version_of
+from trainmark.runner.program.ask import Answers, Question, ask
+from trainmark.runner.program.interpreter import Interpreter
+from trainmark.workloads import registry
+from trainmark.workloads.registry import Family
+
+DEVICES = ("cuda", "cpu")
+PRECISIONS = ("fp32", "tf32", "amp", "bf16")
+OWN = "own"  # not an environment of ours, but an interpreter that has the framework
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One row: what is None is not known, because the framework is not there or has not answered."""
+
+    framework: str
+    state: str
+    installed: bool
+    version: str | None = None
+    python: str | None = None
+    interpreter: str | None = None
+    device: str | None = None
+    precisions: tuple[str, ...] | None = None
+    reason: str | None = None
+    fix: str | None = None
+
+
+def names() -> list[str]:
+    programs = (family.frameworks for family in registry.families().values())
+    return sorted({*environments.names()}.union(*programs))
+
+
+def standings(python: str | None, began: Callable[[str], None]) -> list[Standing]:
+    """All of them, in the order of their names; of the interpreter `python` where one is given."""
+    found = []
+    for name in names():
+        began(name)
+        found.append(standing(name, python))
+    return found
+
+
+def standing(name: str, python: str | None = None) -> Standing:
+    if python is not None:
+        return _asked(name, python, OWN, None)
+    found = environments.find(name)
+    if found is None and _in_our_own(name):
+        return _asked(name, sys.executable, OWN, None)
+    state, reason = environments.standing(name)
+    if found is None or state is State.BROKEN:
+        return _not_there(name, state, reason)
+    return _asked(name, str(found.python), state.value, reason)
+
+
+def _asked(name: str, python: str, state: str, reason: str | None) -> Standing:
+    family = _family(name)
+    answers = _ask(family, name, python)
+    if answers.silent is None:
+        device, precisions = _offered(family, answers.refusals)
+        return Standing(
+            framework=name,
+            state=state,
+            installed=True,
+            version=answers.facts.get("framework_version"),
+            python=version_of(python),
+            interpreter=python,
+            device=device,
+            precisions=precisions,
+            reason=reason,
+            fix=environments.fix_of(name, State(state), reason) if state != OWN else None,
+        )
+    if state == OWN and "ModuleNotFoundError" in answers.silent:
+        return _not_there(name, State.ABSENT, f"{python} has no {name}")
+    if state == OWN:
+        fix = environments.fix_of(name, State.ABSENT, None)
+        return Standing(name, State.BROKEN.value, False, interpreter=python, reason=answers.silent, fix=fix)
+    return _not_there(name, State.BROKEN, answers.silent)
+
+
+def _family(framework: str) -> Family | None:
+    """The default workload, or the first other one that this framework has a program for."""
+    known = registry.families()
+    families = (known[registry.DEFAULT], *known.values())
+    return next((family for family in families if framework in family.frameworks), None)
+
+
+def _ask(family: Family | None, name: str, python: str) -> Answers:
+    if family is not None:
+        return ask(Interpreter(python), family, name, [Question(words) for _, _, words in _cases(family)])
+    # Without a workload there is nothing to ask but the version.
+    version, reason = imported_version(python, _module(name))
+    return Answers({"framework_version": version}, (), reason)
+
+
+def _cases(family: Family) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Device, precision and command line of each; a framework may offer a precision in one layout only."""
+    layouts: list[tuple[str, ...]] = [("--layout", each) for each in family.workload.layouts]
+    return [
+        (device, precision, ("--device", device, "--precision", precision, *layout))
+        for device, precision, layout in product(DEVICES, PRECISIONS, layouts or [()])
+    ]
+
+
+def _offered(
+    family: Family | None, refusals: Sequence[str | None]
+) -> tuple[str | None, tuple[str, ...] | None]:
+    """The first device that takes anything, and the precisions that it takes."""
+    asked = _cases(family) if family else []
+    taken = [case for case, refusal in zip(asked, refusals, strict=False) if refusal is None]
+    for device in DEVICES:
+        if offered := [precision for at, precision, _ in taken if at == device]:
+            return device, tuple(dict.fromkeys(offered))
+    return None, () if refusals else None
+
+
+def _not_there(name: str, state: State, reason: str | None) -> Standing:
+    fix = environments.fix_of(name, state, reason)
+    return Standing(name, state.value, False, reason=reason, fix=fix)
+
+
+def interpreter_of(name: str) -> str | None:
+    """The one that a run would use; None where no interpreter has the framework."""
+    return environments.python_of(name) or (sys.executable if _in_our_own(name) else None)
+
+
+def _in_our_own(name: str) -> bool:
+    """Looks for it and does not import it."""
+    try:
+        return importlib.util.find_spec(_module(name)) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _module(name: str) -> str:
+    lock = lock_of(name)
+    return lock.imported if lock else name

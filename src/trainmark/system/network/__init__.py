@@ -1,0 +1,1 @@
+"""What joins this machine to others."""

@@ -1,0 +1,1 @@
+"""Samples of processors and GPUs during a trial."""

@@ -1,0 +1,1 @@
+"""Python, packages, libraries and commits."""

@@ -1,0 +1,1 @@
+"""Clocks of devices that run behind the host."""

@@ -1,0 +1,1 @@
+"""Hyper-parameters, LARS, mixup and loss scaling."""

@@ -1,0 +1,146 @@
+"""What a workload family declares: suite, key, store, report, forecast, fit and conform take it from here.
+
+A family is a folder with a `workload.py` that holds one `WORKLOAD`, and a program for each framework beside
+it. Standard library only: the harness imports the declaration, never a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from trainmark.errors import UserError
+from trainmark.metric import Metric
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "AxisValue",
+    "Comparison",
+    "Conformance",
+    "Layer",
+    "Metric",
+    "RecipeSummary",
+    "Workload",
+]
+
+LARGEST = 10**9
+AxisValue = int | str
+Axes = Mapping[str, AxisValue]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A property of the model or of its input that changes the figure: an option, and part of the case key.
+
+    Takes one of `choices` where there are any, else a whole number or text, as the default is. `slug` names a
+    value in folders, `label` in tables.
+    """
+
+    name: str
+    default: AxisValue
+    title: str
+    slug: str = "{}"
+    label: str = "{}"
+    choices: tuple[AxisValue, ...] = ()
+
+    def parse(self, written: Any) -> AxisValue:
+        """Return the value that text or a number stands for; UserError where it is none."""
+        value = written
+        if isinstance(self.default, int):
+            if not str(written).isdecimal() or not 0 < int(written) <= LARGEST:
+                raise UserError(f"'{self.name}' takes a whole number from 1 up, not {written!r}.")
+            value = int(written)
+        if self.choices and value not in self.choices:
+            known = ", ".join(map(str, self.choices))
+            raise UserError(f"'{self.name}' takes one of {known}, not {written!r}.")
+        return value if isinstance(value, int) else str(value)
+
+    @property
+    def option(self) -> str:
+        """Name it on the command line of a program: `--image-size`."""
+        return f"--{self.name.replace('_', '-')}"
+
+
+class Layer(NamedTuple):
+    """Trainable parameters, and multiply-adds of the forward pass for one sample."""
+
+    parameters: int
+    work: int
+
+
+@dataclass(frozen=True)
+class RecipeSummary:
+    """A recipe for whoever must choose one; `batch` is the global one that its learning rate is given at."""
+
+    name: str
+    about: str
+    source: str
+    optimizer: str
+    epochs: int
+    batch: int
+    target: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The comparison of one short training with a reference, over all ranks.
+
+    `differs` has a sentence for each difference, the gravest first; `observations`, and the `remark` about
+    them, are what frameworks may do in more than one way.
+    """
+
+    differs: tuple[str, ...]
+    largest_loss_error: float | None = None
+    remark: str | None = None
+    observations: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """How a framework is proven to train this model: the arguments of a short training, and its comparison.
+
+    A program that gets `--conform FILE` besides writes what it shows of itself there, as JSON; `compare`
+    takes that of every rank.
+    """
+
+    arguments: Callable[[], tuple[str, ...]]
+    compare: Callable[[Sequence[Mapping[str, Any]]], Comparison]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One family. `unit` is what a sample is called in every table; the first metric ranks trainings.
+
+    `flops` are of one sample's forward and backward pass, `layers` run from input to output. `datasets` are
+    the kinds of stored data that it can train from besides synthetic data, read by one of its `loaders`;
+    `layouts` are those that its tensors can have, `engines` whose kernels train it. Of each the first is the
+    default. What is `learnable` trains to a finish line on synthetic data too. `names_elsewhere` are those of
+    MLPerf (`mlperf`), AI-Rank (`airank`) and DLPerf (`dlperf`), for exports in their formats.
+    """
+
+    name: str
+    title: str
+    unit: str
+    short_unit: str = ""
+    axes: tuple[Axis, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    flops: Callable[[Axes], float] | None = None
+    layers: Callable[[Axes], Iterable[Layer]] | None = None
+    recipes: Callable[[], list[RecipeSummary]] = list
+    standard_recipe: str | None = None
+    conformance: Conformance | None = None
+    datasets: tuple[str, ...] = ()
+    loaders: tuple[str, ...] = ("host",)
+    layouts: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ("stock",)
+    learnable: bool = False
+    names_elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    def axis(self, name: str) -> Axis:
+        return next(axis for axis in self.axes if axis.name == name)
+
+    @property
+    def defaults(self) -> dict[str, AxisValue]:
+        return {axis.name: axis.default for axis in self.axes}

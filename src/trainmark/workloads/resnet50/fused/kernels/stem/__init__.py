@@ -1,0 +1,1 @@
+"""The stem: 7×7 convolution and max-pooling, forward and backward."""

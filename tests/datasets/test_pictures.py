@@ -1,0 +1,111 @@
+"""What a file is, told from its bytes; Pillow writes the files."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pictures_by_hand import animated, deep_png, encoded
+
+from trainmark.datasets.picture import WORDS, look, problems, sentence
+
+KINDS = {
+    "jpeg": encoded("JPEG"),
+    "progressive": encoded("JPEG", progressive=True, quality=95),
+    "png": encoded("PNG"),
+    "gif": encoded("GIF"),
+    "webp": encoded("WEBP"),
+    "lossless": encoded("WEBP", lossless=True),
+    "bmp": encoded("BMP"),
+    "tiff": encoded("TIFF"),
+    "cmyk": encoded("JPEG", "CMYK"),
+    "deep": deep_png(),
+    "gif that moves": animated("GIF"),
+    "webp that moves": animated("WEBP"),
+    "png that moves": animated("PNG"),
+    "tiff with pages": animated("TIFF"),
+}
+
+
+@pytest.mark.parametrize("kind", ["jpeg", "png", "gif", "webp", "bmp", "tiff"])
+def test_format_and_size_are_told(kind):
+    header = look(KINDS[kind])
+    assert (header.format, header.width, header.height, header.whole) == (kind, 24, 16, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "codes"),
+    [
+        ("jpeg", []),
+        ("progressive", []),
+        ("png", ["not-jpeg"]),
+        ("lossless", ["not-jpeg"]),
+        ("cmyk", ["cmyk"]),
+        ("deep", ["deep", "not-jpeg"]),
+        ("gif that moves", ["animated", "not-jpeg"]),
+        ("webp that moves", ["animated", "not-jpeg"]),
+        ("png that moves", ["animated", "not-jpeg"]),
+        ("tiff with pages", ["animated", "not-jpeg"]),
+    ],
+)
+def test_what_is_unusual_is_named(kind, codes):
+    assert problems(KINDS[kind]) == codes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cut_anywhere_is_a_truncation_or_no_picture_at_all(kind):
+    whole = KINDS[kind]
+    for length in range(1, len(whole) - 4):
+        # Some formats end in padding, which nobody misses.
+        assert {"truncated", "not-a-picture"} & set(problems(whole[:length])), length
+
+
+def test_a_file_without_bytes_is_empty():
+    assert problems(b"") == ["empty"]
+
+
+def test_text_is_no_picture_whatever_its_name():
+    assert problems(b"<html>404 not found</html>") == ["not-a-picture"]
+
+
+def test_one_pixel_is_named():
+    assert problems(encoded("JPEG", size=(1, 1))) == ["one-pixel"]
+
+
+def test_a_grey_jpeg_is_a_sound_one():
+    grey = encoded("JPEG", "L")
+    assert (problems(grey), look(grey).components) == ([], 1)
+
+
+def test_bytes_behind_the_end_mark_do_no_harm():
+    assert problems(KINDS["jpeg"] + b"\0" * 100) == []
+
+
+def test_the_end_mark_of_a_thumbnail_is_not_taken_for_the_picture_s():
+    thumbnail = encoded("JPEG", size=(8, 8))
+    application = b"\xff\xe1" + (len(thumbnail) + 2).to_bytes(2, "big") + thumbnail
+    picture = KINDS["jpeg"][:2] + application + KINDS["jpeg"][2:]
+    assert problems(picture) == []
+    assert problems(picture[:-40]) == ["truncated"]
+
+
+def test_every_code_has_words():
+    assert sentence("a.JPEG", list(WORDS)).count(" and ") >= len(WORDS) - 1
+
+
+@given(st.binary(max_size=400), st.sampled_from([b"", *(picture[:12] for picture in KINDS.values())]))
+def test_no_bytes_whatever_raise(noise, start):
+    assert set(problems(start + noise)) <= set(WORDS)
+
+
+@given(
+    st.sampled_from(list(KINDS)), st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=8)
+)
+def test_no_flipped_bytes_raise(kind, flips):
+    picture = bytearray(KINDS[kind])
+    for place, value in flips:
+        picture[place % len(picture)] = value
+    assert set(problems(bytes(picture))) <= set(WORDS)
+
+
+def test_a_crafted_tiff_does_not_keep_us_busy():
+    tag = (273).to_bytes(2, "little") + (1).to_bytes(2, "little") + b"\xff\xff\xff\x7f" + b"\x08\0\0\0"
+    assert "truncated" in problems(b"II*\0\x08\0\0\0\xff\xff" + tag * 65535)

@@ -1,0 +1,58 @@
+"""The page on reading is enough to add a format: its example reads a log that nothing else does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.published.readers.engine import read_runs
+from trainmark.published.readers.format import Format
+from trainmark.published.readers.input.lines import clean_blocks
+from trainmark.published.readers.own_format import own_format
+from trainmark.published.readers.recognise import formats
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reading.md").read_text()
+
+
+def block(language: str, word: str) -> str:
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (found,) = [text for text in blocks if word in text]
+    return found
+
+
+LINE = block("text", "Train Epoch: 0").rstrip("\n")
+LOG = "".join(
+    LINE.replace("0.512, 1000.00/s", f"0.512, {1000 + number % 3}.00/s") + "\n" for number in range(30)
+).encode()
+
+
+def from_yaml(folder: Path) -> Format:
+    path = folder / "open-clip.yaml"
+    path.write_text(block("yaml", "OpenCLIP"))
+    return own_format(path)
+
+
+def from_python(folder: Path) -> Format:
+    names: dict[str, Any] = {}
+    exec(block("python", "open-clip"), names)
+    return names["FORMAT"]
+
+
+@pytest.mark.parametrize("make", [from_yaml, from_python])
+def test_the_format_of_the_page_reads_the_log_of_the_page(tmp_path, make):
+    (run,) = read_runs(make(tmp_path), clean_blocks([b"Running with world size 8.\n" + LOG]), "log")
+    figure = logged_figure(run.columns(), LogFacts(**run.facts()))
+    assert figure.throughput == pytest.approx(1001, rel=0.001)
+    assert (figure.unit, figure.world_size, figure.final_loss) == ("images", 8, 5.125)
+
+
+def test_no_format_of_ours_takes_it_for_its_own():
+    assert not [name for name, format in formats().items() if format.sign.search(LOG)]
+
+
+def test_it_is_a_file_of_about_twenty_lines():
+    assert len(block("python", "open-clip").splitlines()) <= 25

@@ -1,0 +1,82 @@
+"""Telling the format of a log from its content."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trainmark.published.readers import recognise as module
+from trainmark.published.readers.format import Format
+from trainmark.published.readers.input.lines import clean_blocks
+from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise
+
+LINE = b"train: epoch 0, iter %d, loss: 6.5, top_1: 0.1, top_k: 0.2, samples/s: 288.088\n"
+
+
+def lines(count: int) -> bytes:
+    return b"".join(LINE % number for number in range(count))
+
+
+def made_up(name: str, sign: bytes) -> Format:
+    return Format(
+        name=name, title=name, framework=None, sign=re.compile(sign), step=re.compile(b"(?P<step>x)")
+    )
+
+
+@pytest.fixture
+def two_formats(monkeypatch):
+    both = {"apple": made_up("apple", b"apple"), "pear": made_up("pear", b"pear")}
+    monkeypatch.setattr(module, "formats", lambda: both)
+
+
+def test_every_file_of_the_folder_gives_formats_by_their_own_names():
+    assert "oneflow-cnns" in formats() and "trainmark-events" in formats()
+    assert all(name == format.name for name, format in formats().items())
+
+
+def test_a_log_is_recognised_and_its_blocks_are_all_given_back():
+    blocks = [b"starting\n" * 10, lines(20), b"the end\n"]
+    found, again = recognise(iter(blocks), "x.log")
+    assert (found.format.name, found.matches, found.confidence) == ("oneflow-cnns", 20, 1.0)
+    assert list(again) == blocks
+
+
+def test_a_few_lines_are_recognised_with_less_confidence():
+    found, _ = recognise([lines(3)], "x.log")
+    assert found.confidence == pytest.approx(0.3)
+
+
+def test_progress_that_begins_after_megabytes_of_noise_is_still_found():
+    noise = b"Registering operation kernel for device\n" * 100_000
+    found, _ = recognise([noise, noise, lines(20)], "x.log")
+    assert found.format.name == "oneflow-cnns"
+
+
+def test_what_no_format_fits_is_refused_with_the_formats_there_are():
+    with pytest.raises(UnrecognisedError, match=r"x\.log: no known format.*oneflow-cnns"):
+        recognise([b"hello\n"], "x.log")
+
+
+def test_what_two_formats_fit_is_refused_with_both(two_formats):
+    with pytest.raises(UnrecognisedError, match=r"could be any of apple \(3 lines\), pear \(2 lines\)"):
+        recognise([b"apple pear\napple pear\napple\n"], "x.log")
+
+
+def test_a_line_quoted_from_another_format_is_no_second_candidate(two_formats):
+    found, _ = recognise([b"apple\n" * 100 + b"pear\n"], "x.log")
+    assert found.format.name == "apple"
+    assert found.confidence == pytest.approx(100 / 101)
+
+
+def test_a_file_without_lines_is_given_up_and_not_read_to_its_end():
+    taken = []
+
+    def chunks():
+        while True:
+            taken.append(1)
+            yield b"\0" * 4096
+
+    with pytest.raises(UnrecognisedError):
+        recognise(clean_blocks(chunks()), "x.log")
+    assert len(taken) < 100

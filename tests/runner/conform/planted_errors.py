@@ -1,0 +1,131 @@
+"""Errors that people make when they write ResNet-50 again, each as an edit of the PyTorch workload."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.runner.program.code import keep_code
+
+WORKLOAD = Path("trainmark/workloads/resnet50")
+PYTORCH, MODEL = "pytorch.py", "models/pytorch.py"
+RECIPE, STANDARD, OPTIONS = "shared/recipe.py", "shared/recipes/ngc-90.json", "../common/options.py"
+
+# Three blocks in place of sixteen: without a stride, with one, and after small features of the last stage.
+STAGES, LAST_STAGE = ((1, 8), (2, 16)), ("blocks.1.", "blocks.2.")
+SMALL = (
+    (RECIPE, "((3, 64), (4, 128), (6, 256), (3, 512))", str(STAGES)),
+    ("shared/tensors.py", '("blocks.13.", "blocks.14.", "blocks.15.")', str(LAST_STAGE)),
+)
+
+
+@dataclass(frozen=True)
+class Planted:
+    """In `file`, each of the first words becomes the second; `ranks` is how many it takes to show."""
+
+    file: str
+    edits: tuple[tuple[str, str], ...]
+    ranks: int = 1
+
+    def plant(self, folder: Path) -> Path:
+        """A copy of the workloads with this error in it, and with the small network."""
+        shutil.rmtree(folder, ignore_errors=True)
+        keep_code(folder)
+        for file, right, wrong in (*SMALL, *((self.file, *edit) for edit in self.edits)):
+            path = folder / WORKLOAD / file
+            text = path.read_text(encoding="utf-8")
+            assert text.count(right) == 1, f"{file} no longer says {right!r} just once"
+            path.write_text(text.replace(right, wrong), encoding="utf-8")
+        return folder
+
+
+NO_ERROR = Planted(PYTORCH, ())
+PLANTED = {
+    "stride in the 1x1": Planted(
+        MODEL,
+        (
+            (
+                "conv(inputs, width, 1), batch_norm(width)",
+                "conv(inputs, width, 1, stride), batch_norm(width)",
+            ),
+            ("conv(width, width, 3, stride), batch_norm(width)", "conv(width, width, 3), batch_norm(width)"),
+        ),
+    ),
+    "bias in the convolutions": Planted(MODEL, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)),
+    "momentum of 0.125": Planted(STANDARD, (('"momentum": 0.875', '"momentum": 0.125'),)),
+    "weight decay on batch norm": Planted(
+        PYTORCH, (('{"params": norms, "weight_decay": 0.0}', '{"params": norms}'),)
+    ),
+    "no weight decay": Planted(PYTORCH, (("else opt.recipe.weight_decay", "else 0.0"),)),
+    "no label smoothing": Planted(PYTORCH, (("label_smoothing=opt.recipe.label_smoothing", ""),)),
+    "batch norm epsilon of Keras": Planted(
+        RECIPE, (("BATCH_NORM_EPSILON = 1e-5", "BATCH_NORM_EPSILON = 1e-3"),)
+    ),
+    "batch norm momentum of Keras": Planted(
+        RECIPE, (("BATCH_NORM_MOMENTUM = 0.1 ", "BATCH_NORM_MOMENTUM = 0.01 "),)
+    ),
+    "batch norm momentum the other way round": Planted(
+        RECIPE, (("BATCH_NORM_MOMENTUM = 0.1 ", "BATCH_NORM_MOMENTUM = 0.9 "),)
+    ),
+    "Nesterov": Planted(
+        PYTORCH, (("momentum=opt.recipe.momentum,", "momentum=opt.recipe.momentum, nesterov=True,"),)
+    ),
+    "rate folded into the momentum": Planted(
+        PYTORCH,
+        (
+            (
+                "        self.update.rate.fill_(rate)\n",
+                "        for state in self.update.optimizer.state.values():\n"
+                '            state["momentum_buffer"].mul_(self.update.rate / rate)\n'
+                "        self.update.rate.fill_(rate)\n",
+            ),
+        ),
+    ),
+    "the padding of TensorFlow in the stem": Planted(
+        MODEL,
+        (
+            ("            conv(3, 64, 7, 2),", "            nn.ZeroPad2d((2, 3, 2, 3)), conv(3, 64, 7, 2),"),
+            ("padding=kernel // 2,", "padding=kernel // 2 if kernel < 7 else 0,"),
+        ),
+    ),
+    "no ReLU after the sum": Planted(
+        MODEL,
+        (
+            (
+                "return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))",
+                "return self.bn3(self.conv3(y)) + self.shortcut(x)",
+            ),
+        ),
+    ),
+    "rate not scaled by the ranks": Planted(
+        OPTIONS,
+        (
+            (
+                "options.global_batch = options.batch * world_size",
+                "options.global_batch = options.batch",
+            ),
+        ),
+        2,
+    ),
+    "gradients summed over the ranks": Planted(
+        PYTORCH,
+        (
+            (
+                "self.scaler.scale(loss).backward()",
+                "self.scaler.scale(loss * dist.get_world_size()).backward()",
+            ),
+        ),
+        2,
+    ),
+    "gradients not exchanged": Planted(
+        PYTORCH,
+        (
+            (
+                "    if opt.world_size > 1 and opt.engine",
+                "    if opt.world_size > 9 and opt.engine",
+            ),
+        ),
+        2,
+    ),
+}
