@@ -79,8 +79,20 @@ def test_a_flood_of_output_is_kept_and_does_no_harm(trainmark, at_start_of_pytho
 
 @needs_torch
 def test_a_second_rank_that_never_starts_ends_the_trial_and_is_told(trainmark, at_start_of_python):
-    at_start_of_python('if os.environ.get("RANK") == "1": time.sleep(600)')
-    trainmark.suite(framework="pytorch", topology="1n2g", limits={"silence": "15s"}, **TINY_RESNET)
+    """It goes silent once the first one waits for it, however long that one takes to import PyTorch."""
+    at_start_of_python(
+        """
+        if os.environ.get("RANK") == "1":
+            import socket
+            store = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+            with socket.socket() as called:
+                while called.connect_ex(store):
+                    print("nobody listens yet", flush=True)
+                    time.sleep(1)
+            time.sleep(600)
+        """
+    )
+    trainmark.suite(framework="pytorch", topology="1n2g", limits={"silence": "6s"}, **TINY_RESNET)
     assert trainmark.run().code == 1
     trial = trainmark.trial()
     assert trial["outcome"] == "hung"

@@ -95,7 +95,8 @@ def _blocks(trial: Measured) -> Iterator[str]:
         yield _line(wall, START, "block_start", metadata={"samples_count": _count(seen), "step": first})
         for step, row in enumerate(rows[first:stop], first + 1):
             seen += row.samples
-            yield _line(row.wall, POINT, "tracked_stats", _stats(row), {"step": step})
+            counted = {"step": step, "samples_count": _count(seen)}
+            yield _line(row.wall, POINT, "tracked_stats", _stats(row), counted)
         wall = rows[stop - 1].wall
         end = {"samples_count": _count(seen), "step": stop}
         if first == window.first:
