@@ -109,7 +109,9 @@ def _between(
     stretches = [interval for interval in stretches if interval.seconds > 0]
     if not evaluations:
         evaluated = [record.ms for record in records if record.key == "eval_accuracy"]
-        clean = [interval for interval in stretches if not _any_within(evaluated, interval.begin, interval.end - 1)]
+        clean = [
+            interval for interval in stretches if not _any_within(evaluated, interval.begin, interval.end - 1)
+        ]
         # An evaluation whose length is not told lies in some of them; the others are training alone.
         if len(clean) > 1:
             return clean
@@ -226,7 +228,9 @@ def _evaluations(records: Sequence[Record]) -> Stretches:
                 break
     waited_for.sort()
     starts = [record.ms for record in records if record.key in ("block_start", "epoch_start")]
-    beside = sum(_any_within(starts, begin - (end - begin) / 10, (begin + end) / 2) for begin, end in waited_for)
+    beside = sum(
+        _any_within(starts, begin - (end - begin) / 10, (begin + end) / 2) for begin, end in waited_for
+    )
     return [] if 2 * beside > len(waited_for) else waited_for
 
 
