@@ -344,6 +344,22 @@ def hf_trainer(seconds: float) -> Written:
     return Written(head + lines(line, seconds), 64 / seconds)
 
 
+def lightning_csv(seconds: float) -> Written:
+    """As the callback `ThroughputMonitor` and `CSVLogger` write it on four devices, window of 20."""
+    head = (
+        "epoch,step,train/batches,train/device/samples_per_sec,train/samples,train/samples_per_sec,train/time,"
+        "train_loss\n"
+    )
+    times = [0.0]
+
+    def rows(n: int, s: float) -> str:
+        times.append(times[-1] + 5 * s)
+        rates = f"{8 / s:.6f},{40 * n},{32 / s:.6f}" if n > 20 else f",{40 * n},"
+        return f"0,{5 * n - 1},{5 * n},{rates},{times[-1]:.9f},\n0,{5 * n - 1},,,,,,{9 - n / 20:.4f}"
+
+    return Written(head + lines(rows, seconds), 32 / seconds)
+
+
 LOGS: dict[str, Callable[[float], Written]] = {
     "megatron": megatron,
     "deepspeed": deepspeed,
@@ -371,4 +387,5 @@ LOGS: dict[str, Callable[[float], Written]] = {
     "transformer-xl": transformer_xl,
     "mindspore-fps": mindspore_fps,
     "hf-trainer": hf_trainer,
+    "lightning-csv": lightning_csv,
 }
