@@ -11,10 +11,10 @@ def rows(text: str) -> Iterator[tuple[dict[int, str], dict[str, str]]]:
     headings: dict[int, str] = {}
     header: list[str] = []
     for line in text.splitlines():
-        if found := re.match(r"(#+) +(.*)", line):
-            level = len(found[1])
+        if match := re.match(r"(#+) +(.*)", line):
+            level = len(match[1])
             headings = {each: title for each, title in headings.items() if each < level}
-            headings[level] = found[2].strip()
+            headings[level] = match[2].strip()
         if not line.lstrip().startswith("|"):
             header = []
             continue

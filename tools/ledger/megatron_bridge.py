@@ -58,9 +58,9 @@ PARALLEL = ("TP", "PP", "CP", "VP", "EP")
 
 def main(folder: str) -> None:
     repository = Snapshot(Path(folder))
-    found = [row for page in PAGES for row in rows(repository.text(page))]
+    page_rows = [row for page in PAGES for row in rows(repository.text(page))]
     tables = []
-    for container, group in groupby(found, key=lambda row: row[0][2]):
+    for container, group in groupby(page_rows, key=lambda row: row[0][2]):
         tables.append(table(container, [each for row in group for each in _rows(*row)], COLUMNS))
     source = {
         "title": "NeMo Megatron-Bridge: performance summary and archive",

@@ -156,8 +156,8 @@ def main(folder: str, version: str) -> None:
     systems = _systems(repository, paths)
     groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for path in paths:
-        if (found := RESULT.fullmatch(path)) and found[3] in WORKLOADS:
-            groups[found[1], found[2], found[3]].append(path)
+        if (match := RESULT.fullmatch(path)) and match[3] in WORKLOADS:
+            groups[match[1], match[2], match[3]].append(path)
     doubts: Counter[str] = Counter()
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for (submitter, system, benchmark), logs in sorted(groups.items()):
@@ -184,15 +184,15 @@ def main(folder: str, version: str) -> None:
 
 def _systems(repository: Snapshot, paths: Sequence[str]) -> dict[tuple[str, str], dict[str, Any]]:
     """The description of each system by the submitter and the name of its file."""
-    found = {}
+    descriptions = {}
     for path in paths:
         if re.fullmatch(r"[^/]+/systems/[^/]+\.json", path):
             text = re.sub(r",(\s*[}\]])", r"\1", repository.text(path).lstrip("\ufeff"))
             try:
-                found[path.split("/")[0], Path(path).stem] = json.loads(text, strict=False)
+                descriptions[path.split("/")[0], Path(path).stem] = json.loads(text, strict=False)
             except ValueError as error:
                 print(f"{path}: {error}", file=sys.stderr)
-    return found
+    return descriptions
 
 
 def _row(
@@ -251,7 +251,7 @@ def _row(
 
 def _run(log: bytes) -> dict[str, Any]:
     """The seconds of a run that reached the target, otherwise None; and what else its records say."""
-    told: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     times: dict[str, float] = {}
     success = False
     for match in RECORD.finditer(log):
@@ -265,9 +265,9 @@ def _run(log: bytes) -> dict[str, Any]:
                 success = (record.get("metadata") or {}).get("status") == "success"
             times.setdefault(key, ms)
         elif key in ("global_batch_size", "submission_division"):
-            told.setdefault(key, record.get("value"))
+            facts.setdefault(key, record.get("value"))
     whole = success and len(times) == 2 and times["run_stop"] > times["run_start"]
-    return {**told, "seconds": (times["run_stop"] - times["run_start"]) / 1000 if whole else None}
+    return {**facts, "seconds": (times["run_stop"] - times["run_start"]) / 1000 if whole else None}
 
 
 def _olympic(seconds: Sequence[float | None], dropped: int) -> float | None:
@@ -300,8 +300,8 @@ def _throughput(log: bytes, doubts: Counter[str], benchmark: str) -> float | Non
 def _mxnet_settings(repository: Snapshot, submitter: str) -> dict[str, str]:
     """Precision and layout where every start script that the submitter shows for resnet says the same."""
     scripts = [path for path in repository.paths(f"{submitter}/benchmarks/resnet") if "run_and_time" in path]
-    said = [SETTINGS.findall(repository.text(path)) for path in scripts]
-    known = [dict(each) for each in said if each]
+    settings = [SETTINGS.findall(repository.text(path)) for path in scripts]
+    known = [dict(each) for each in settings if each]
     if known and all(each == {"dtype": "float16", "input-layout": "NHWC"} for each in known):
         return {"precision": "fp16", "layout": "NHWC"}
     return {}
@@ -331,19 +331,19 @@ def _hardware(described: dict[str, Any], system: str) -> tuple[str | None, int |
         name = name.removesuffix(cooling[0])
     name = re.sub(r"\(R\)|AI Accelerator|Tensor Core GPU", " ", name)
     name = re.sub(r"Gaudi\s+2", "Gaudi2", name)
-    name = re.sub(r"^TPU$", "TPU v" + found[1] if (found := re.search(r"v(\d)", system)) else "TPU", name)
+    name = re.sub(r"^TPU$", "TPU v" + match[1] if (match := re.search(r"v(\d)", system)) else "TPU", name)
     name = re.sub(r"^TPU[- ]", "Google TPU ", name)
     return " ".join(name.replace(" - ", "-").split()), nodes, per_node, notes
 
 
 def _count(value: Any) -> int | None:
-    found = re.match(r"\s*(\d+)", str(value or ""))
-    return int(found[1]) or None if found else None
+    match = re.match(r"\s*(\d+)", str(value or ""))
+    return int(match[1]) or None if match else None
 
 
-def _framework(said: str, benchmark: str) -> tuple[str, str | None]:
+def _framework(stated: str, benchmark: str) -> tuple[str, str | None]:
     """The framework's name in the ledger and its release as the system file gives it."""
-    text = " ".join(said.split())
+    text = " ".join(stated.split())
     named = list(dict.fromkeys(name for word, name in FRAMEWORKS if word in text.lower()))
     several = len(re.findall(r"[,;/]| or | and ", text)) > 0 and len(named) > 1
     if several:

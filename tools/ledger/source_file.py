@@ -11,22 +11,22 @@ Facts = Mapping[str, Any]
 
 def table(about: str, rows: Iterable[Facts], order: Iterable[str]) -> dict[str, Any]:
     """The rows as columns in this order; what all rows say alike is said once, what none says not at all."""
-    kept = [dict(row) for row in rows]
-    told = [name for name in order if any(row.get(name) is not None for row in kept)]
-    unknown = {name for row in kept for name, value in row.items() if value is not None} - set(told)
+    records = [dict(row) for row in rows]
+    names = [name for name in order if any(row.get(name) is not None for row in records)]
+    unknown = {name for row in records for name, value in row.items() if value is not None} - set(names)
     assert not unknown, f"columns without a place: {unknown}"
     alike = {
-        name: kept[0][name]
-        for name in told
-        if all(row.get(name) == kept[0].get(name) for row in kept) and kept[0].get(name) is not None
+        name: records[0][name]
+        for name in names
+        if all(row.get(name) == records[0].get(name) for row in records) and records[0].get(name) is not None
     }
-    columns = [name for name in told if name not in alike] or [told[-1]]
+    columns = [name for name in names if name not in alike] or [names[-1]]
     alike = {name: value for name, value in alike.items() if name not in columns}
     return {
         "about": about,
         "shared": alike,
         "columns": columns,
-        "rows": [[row.get(name) for name in columns] for row in kept],
+        "rows": [[row.get(name) for name in columns] for row in records],
     }
 
 
@@ -39,8 +39,8 @@ def written(source: Facts, tables: Iterable[Facts], errata: Iterable[Facts] = ()
         head = ", ".join(f"{_json(name)}: {_json(each[name])}" for name in ("about", "shared", "columns"))
         texts.append(f' {{{head}, "rows": [\n{rows}\n ]}}')
     parts.append(",\n".join(texts))
-    told = ",\n".join(" " + _json(erratum) for erratum in errata)
-    parts.append('], "errata": [' + (f"\n{told}\n" if told else "") + "]}")
+    errata_text = ",\n".join(" " + _json(erratum) for erratum in errata)
+    parts.append('], "errata": [' + (f"\n{errata_text}\n" if errata_text else "") + "]}")
     return "\n".join(parts) + "\n"
 
 

@@ -37,14 +37,14 @@ COLUMNS = (
 
 def main(folder: str) -> None:
     repository = Snapshot(Path(folder))
-    files = [found for path in repository.paths("results") if (found := FILE.fullmatch(path))]
+    files = [match for path in repository.paths("results") if (match := FILE.fullmatch(path))]
     tables = [
         table(
-            found[0],
-            [_row(found, repository, line) for line in csv.DictReader(StringIO(repository.text(found[0])))],
+            match[0],
+            [_row(match, repository, line) for line in csv.DictReader(StringIO(repository.text(match[0])))],
             COLUMNS,
         )
-        for found in files
+        for match in files
     ]
     source = {
         "title": "timm (pytorch-image-models) training throughput",

@@ -34,8 +34,8 @@ def audit_report(report: Report, checks: Iterable[Check] = CHECKS) -> list[Findi
     """All findings in a report, in the order of its lines, each cause once."""
     findings = dict.fromkeys(finding for check in checks for finding in check(report))
     places = {(finding.where, finding.code) for finding in findings}
-    kept = [finding for finding in findings if not _follows(finding, places)]
-    return sorted(kept, key=lambda finding: (_line(finding), finding.code))
+    causes = [finding for finding in findings if not _follows(finding, places)]
+    return sorted(causes, key=lambda finding: (_line(finding), finding.code))
 
 
 def _follows(finding: Finding, places: set[tuple[str, str]]) -> bool:

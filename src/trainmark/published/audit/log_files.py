@@ -29,13 +29,13 @@ TABLE_ROW = re.compile(rb"^\s*\|[^\n]*\|\s*$", re.MULTILINE)
 def logs_at(path: Path) -> dict[Path, LogFacts]:
     """Every log of a known format at a path, itself or a folder; whatever is none is passed over."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    found = {}
+    logs = {}
     for file in files:
         # One that cannot be opened is passed over here, and named where it is looked at as a report.
         with suppress(OSError):
             if file.is_file() and _may_be_log(file) and (facts := _facts(file)):
-                found[file] = facts
-    return found
+                logs[file] = facts
+    return logs
 
 
 def _may_be_log(file: Path) -> bool:

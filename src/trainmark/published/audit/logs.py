@@ -43,21 +43,21 @@ class LogFacts:
 
 def stamps_digest(lines: Iterable[str]) -> str | None:
     """One digest over all time stamps of a log in order; None where it has too few to tell."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     count = 0
     for line in lines:
         if stamp := STAMP.search(line[:LONGEST_LINE]):
-            found.update(stamp[1].replace("T", " ").replace(",", ".").encode())
+            digest.update(stamp[1].replace("T", " ").replace(",", ".").encode())
             count += 1
-    return found.hexdigest() if count >= LEAST_STAMPS else None
+    return digest.hexdigest() if count >= LEAST_STAMPS else None
 
 
 def audit_logs(logs: Sequence[LogFacts], iterations_needed: int | None = None) -> list[Finding]:
     """All findings in a set of logs; `iterations_needed` is what the rule asks of each run."""
-    found = [*_copies(logs)]
+    findings = [*_copies(logs)]
     for log in logs:
-        found += [*_against_path(log), *_length(log, iterations_needed)]
-    return sorted(found, key=lambda finding: (finding.where, finding.code))
+        findings += [*_against_path(log), *_length(log, iterations_needed)]
+    return sorted(findings, key=lambda finding: (finding.where, finding.code))
 
 
 def _copies(logs: Sequence[LogFacts]) -> Iterator[Finding]:
@@ -112,8 +112,8 @@ def _plain(precision: str) -> str:
     return SAME_PRECISION.get(precision, precision)
 
 
-def _differs(log: LogFacts, code: str, named: str, said: str) -> Finding:
-    return _error(log, code, named, said, f"the path says {named}, the log {said}.")
+def _differs(log: LogFacts, code: str, named: str, logged: str) -> Finding:
+    return _error(log, code, named, logged, f"the path says {named}, the log {logged}.")
 
 
 def _error(log: LogFacts, code: str, claimed: str, derived: str, message: str) -> Finding:

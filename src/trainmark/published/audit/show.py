@@ -16,12 +16,12 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 def as_text(findings: Sequence[Finding], files: Sequence[str]) -> str:
     """One finding in two lines, under the name of its file; a file without any says so."""
-    by_file = {file: list(found) for file, found in groupby(findings, key=_file)}
+    by_file = {file: list(group) for file, group in groupby(findings, key=_file)}
     lines = []
     for file in files:
-        found = by_file.get(file, [])
-        lines.append(f"{file}: {_counted(found)}")
-        for finding in found:
+        file_findings = by_file.get(file, [])
+        lines.append(f"{file}: {_counted(file_findings)}")
+        for finding in file_findings:
             place = finding.where.rpartition(":")[2]
             lines.append(
                 f"  {finding.severity.value:7} line {place}: {_one_line(finding.message)}  [{finding.code}]"

@@ -30,7 +30,7 @@ FIRST = (
 
 def record(entry: Entry) -> dict[str, Any]:
     """Every field by its name; what the source does not say is None."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "source": entry.source,
         **asdict(entry.row),
         "date": entry.date,
@@ -42,5 +42,5 @@ def record(entry: Entry) -> dict[str, Any]:
         "kind": entry.origin.kind,
         "errata": list(entry.errata),
     }
-    names = (*FIRST, *(name for name in said if name not in FIRST))
-    return {name: said[name] for name in names}
+    names = (*FIRST, *(name for name in fields if name not in FIRST))
+    return {name: fields[name] for name in names}

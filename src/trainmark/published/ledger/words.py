@@ -19,23 +19,24 @@ NAMES = {
 
 def best_published(key: Key, throughput: float, entries: Sequence[Entry]) -> str:
     """`best published: 4,868.3 img/s (milabench-h200); this is 125 % of it; theirs: batch 256 …`."""
-    found = standing(key, throughput, entries)
-    return in_words(found) if found else f"best published: nothing comparable ({_why(key)})"
+    comparison = standing(key, throughput, entries)
+    return in_words(comparison) if comparison else f"best published: nothing comparable ({_why(key)})"
 
 
-def in_words(found: Standing) -> str:
-    parts = [
-        f"best published: {_figure(found.best, found.per_device)}; this is {100 * found.ratio:.0f} % of it"
-    ]
-    if found.differences:
-        told = (f"{_name(each.field)} {each.theirs} (here {each.ours})" for each in found.differences)
-        parts.append(f"theirs: {', '.join(told)}")
-    if found.unsaid:
-        parts.append(f"not said on one side: {', '.join(map(_name, found.unsaid))}")
-    if found.best.errata:
+def in_words(comparison: Standing) -> str:
+    figure = _figure(comparison.best, comparison.per_device)
+    parts = [f"best published: {figure}; this is {100 * comparison.ratio:.0f} % of it"]
+    if comparison.differences:
+        differences = (
+            f"{_name(each.field)} {each.theirs} (here {each.ours})" for each in comparison.differences
+        )
+        parts.append(f"theirs: {', '.join(differences)}")
+    if comparison.unsaid:
+        parts.append(f"not said on one side: {', '.join(map(_name, comparison.unsaid))}")
+    if comparison.best.errata:
         parts.append("the source has errata")
-    if found.ceiling:
-        parts.append(f"most from one device: {_figure(found.ceiling, per_device=True)}")
+    if comparison.ceiling:
+        parts.append(f"most from one device: {_figure(comparison.ceiling, per_device=True)}")
     return "; ".join(parts)
 
 

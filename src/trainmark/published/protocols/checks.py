@@ -51,7 +51,7 @@ def fell_short(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
 
 def shortened(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
     """A mean over fewer lines than the window asks for."""
-    span, lines = sample.span, sum(1 for _ in sample.kept())
+    span, lines = sample.span, sum(1 for _ in sample.counted_lines())
     if span.first < lines < span.last:
         yield ProtocolDoubt(
             "window-shortened",
@@ -73,7 +73,7 @@ def biased_mean(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
 
 def ranks_counted_as_steps(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
     """Several ranks print the same iteration, and each line is counted as one."""
-    used = list(islice(sample.kept(), sample.window.warmup, sample.window.train))
+    used = list(islice(sample.counted_lines(), sample.window.warmup, sample.window.train))
     pattern = sample.rule.step
     assert pattern is not None
     distinct = {sample.text(pattern, line) for line in used}
@@ -87,8 +87,8 @@ def ranks_counted_as_steps(sample: Sample, speed: float | None) -> Iterator[Prot
 
 def tens_digit_lost(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
     """`Time 12.054` reads as 2.054."""
-    used = islice(sample.kept(), sample.window.warmup, sample.window.train)
-    if long := [found[1] for line in used if (found := STEP_TIME.search(line))]:
+    used = islice(sample.counted_lines(), sample.window.warmup, sample.window.train)
+    if long := [match[1] for line in used if (match := STEP_TIME.search(line))]:
         yield ProtocolDoubt(
             "tens-digit-lost",
             f"{sample.run.label}: the rule reads a step of {long[0]} s as {long[0][-5:]} s ({len(long)} such "
@@ -141,7 +141,7 @@ def start_mark_recurs(marks: Callable[..., tuple[str, str]]) -> Check:
     def check(sample: Sample, speed: float | None) -> Iterator[ProtocolDoubt]:
         first, last = marks(sample.window)
         starts = 0
-        for line in sample.kept():
+        for line in sample.counted_lines():
             if first in line:
                 starts += 1
             elif last in line:

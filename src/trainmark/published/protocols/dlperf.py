@@ -38,7 +38,7 @@ def protocol(rule: Rule) -> Protocol:
 
 def read(rule: Rule, folder: Path, window: Window) -> Reading:
     """Log after log, in the order of their names; a later one of the same number takes its place."""
-    kept: list[tuple[Run, float]] = []
+    speeds: list[tuple[Run, float]] = []
     ours: list[tuple[Run, OurFigure]] = []
     doubts: list[ProtocolDoubt] = []
     prints: dict[str, list[str]] = defaultdict(list)
@@ -48,13 +48,13 @@ def read(rule: Rule, folder: Path, window: Window) -> Reading:
         for check in (fell_short, *rule.checks):
             doubts += check(sample, speed)
         if speed is not None:
-            kept.append((run, speed))
+            speeds.append((run, speed))
         if figure := rule.ours(sample):
             ours.append((run, figure))
-        if lines := "".join(sample.kept()):
+        if lines := "".join(sample.counted_lines()):
             prints[hashlib.sha256(lines.encode()).hexdigest()].append(run.label)
-    doubts += _table_doubts([run for run, _ in kept], prints.values())
-    table = their_table(kept, rule.average_digits)
+    doubts += _table_doubts([run for run, _ in speeds], prints.values())
+    table = their_table(speeds, rule.average_digits)
     doubts += _baseline_doubts(table)
     return Reading(table, doubts, our_table(ours))
 
@@ -107,14 +107,14 @@ def our_table(figures: list[tuple[Run, OurFigure]]) -> dict[str, Any]:
     for run, figure in figures:
         grouped[run.model, f"b{run.batch}_{run.precision}", run.case].append(figure)
     table: dict[str, Any] = {}
-    for (model, variant, case), found in sorted(grouped.items()):
-        speed = median(figure.speed for figure in found)
+    for (model, variant, case), group in sorted(grouped.items()):
+        speed = median(figure.speed for figure in group)
         baseline = grouped.get((model, variant, BASELINE))
         speedup = round(speed / median(figure.speed for figure in baseline), 2) if baseline else None
         table.setdefault(model, {}).setdefault(variant, {})[case] = {
             "median_speed": round(speed, 2),
-            "logs": len(found),
-            "steps": min(figure.steps for figure in found),
+            "logs": len(group),
+            "steps": min(figure.steps for figure in group),
             "speedup": speedup,
         }
     return table
@@ -132,12 +132,12 @@ def _table_doubts(runs: list[Run], same_lines: Iterable[list[str]]) -> Iterator[
     variants: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run in runs:
         variants[run.model, run.case].add(f"b{run.batch} {run.precision}")
-    for (model, case), found in variants.items():
-        if len(found) > 1:
+    for (model, case), configurations in variants.items():
+        if len(configurations) > 1:
             yield ProtocolDoubt(
                 "mixed-configurations",
-                f"{model} {case}: {' and '.join(sorted(found))} are averaged into one figure; keep them in "
-                "folders of their own.",
+                f"{model} {case}: {' and '.join(sorted(configurations))} are averaged into one figure; "
+                "keep them in folders of their own.",
             )
     for case in sorted({run.case for run in runs if run.nodes > THEIR_MOST_NODES}):
         yield ProtocolDoubt(

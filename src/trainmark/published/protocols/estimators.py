@@ -23,7 +23,7 @@ STEP = re.compile(r"step:\s(\d+)")
 def between_lines(sample: Sample) -> float:
     """The time from the first to the last line of the span, counted from 1."""
     span, start = sample.span, ""
-    for number, line in enumerate(sample.kept(), 1):
+    for number, line in enumerate(sample.counted_lines(), 1):
         if number == span.first:
             start = sample.text(sample.rule.value, line)
         elif number == span.last:
@@ -37,7 +37,7 @@ def between_marks(marks: Callable[[Window], tuple[str, str]]) -> Callable[[Sampl
     def estimate(sample: Sample) -> float:
         first, last = marks(sample.window)
         start = ""
-        for line in sample.kept():
+        for line in sample.counted_lines():
             if first in line:
                 start = sample.text(sample.rule.value, line)
             elif last in line:
@@ -91,7 +91,7 @@ def _mean(rates: np.ndarray) -> float:
 def mean_of_step_times(sample: Sample) -> float:
     """The printed step times after the first `warmup` lines up to line `train`, whoever printed them."""
     seconds = 0.0
-    for number, line in enumerate(sample.kept(), 1):
+    for number, line in enumerate(sample.counted_lines(), 1):
         if number > sample.window.warmup:
             seconds += sample.number(sample.rule.value, line)
         if number == sample.window.train:

@@ -80,8 +80,8 @@ def files_in(folder: Path) -> list[Path]:
 
 def number_in_name(path: Path, what: str) -> int | None:
     """`devices` or `batch` as a free-form file name tells it; None where it does not."""
-    found = LOOSE[what].search(path.name)
-    return int(found[1]) if found else None
+    match = LOOSE[what].search(path.name)
+    return int(match[1]) if match else None
 
 
 def lines_of(path: Path) -> list[str]:

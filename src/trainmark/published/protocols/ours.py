@@ -32,38 +32,38 @@ def _moments(sample: Sample) -> dict[int, datetime]:
     moments: dict[int, datetime] = {}
     last = datetime.min + HALF_A_DAY
     dated = sample.rule.clock != TIME_OF_DAY
-    for found in _progress(sample):
-        read = moment(found["time"], sample.rule.clock)
+    for match in _progress(sample):
+        read = moment(match["time"], sample.rule.clock)
         if read is None:
             continue
         while not dated and read < last - HALF_A_DAY:
             read += 2 * HALF_A_DAY
         last = max(last, read)
-        moments[_step(found, len(moments) + 1) + sample.rule.step_offset] = last
+        moments[_step(match, len(moments) + 1) + sample.rule.step_offset] = last
     return moments
 
 
 def _progress(sample: Sample) -> list[re.Match[str]]:
-    return [found for line in sample.lines if (found := sample.rule.progress.search(line))]
+    return [match for line in sample.lines if (match := sample.rule.progress.search(line))]
 
 
-def _step(found: re.Match[str], ordinal: int) -> int:
+def _step(match: re.Match[str], ordinal: int) -> int:
     """As printed, or else the how-manieth it is."""
-    return int(found["step"]) if "step" in found.re.groupindex else ordinal
+    return int(match["step"]) if "step" in match.re.groupindex else ordinal
 
 
 def step_times(sample: Sample) -> OurFigure | None:
     """The printed time of each step, the median over the ranks that print it; for logs without a clock."""
     by_step: dict[int, list[float]] = defaultdict(list)
-    for number, found in enumerate(_progress(sample)):
-        step = _step(found, number // sample.run.ranks + 1) + sample.rule.step_offset
-        by_step[step].append(_seconds(found))
+    for number, match in enumerate(_progress(sample)):
+        step = _step(match, number // sample.run.ranks + 1) + sample.rule.step_offset
+        by_step[step].append(_seconds(match))
     inside = [median(by_step[step]) for step in by_step if sample.window.warmup < step <= sample.window.train]
     return _figure(sample, len(inside), sum(inside))
 
 
-def _seconds(found: re.Match[str]) -> float:
-    return float(found["seconds"]) if "seconds" in found.re.groupindex else float(found["ms"]) / 1000
+def _seconds(match: re.Match[str]) -> float:
+    return float(match["seconds"]) if "seconds" in match.re.groupindex else float(match["ms"]) / 1000
 
 
 def harmonic_rates(sample: Sample) -> OurFigure | None:
@@ -78,7 +78,7 @@ def harmonic_steps_a_second(sample: Sample) -> OurFigure | None:
 
 def _harmonic(sample: Sample, samples_a_unit: int) -> OurFigure | None:
     window = islice(_progress(sample), sample.window.warmup, sample.window.train)
-    rates = [float(found["rate"]) for found in window]
+    rates = [float(match["rate"]) for match in window]
     if not rates or min(rates) <= 0:
         return None
     return OurFigure(round(samples_a_unit * harmonic_mean(rates), 2), len(rates))
@@ -86,8 +86,8 @@ def _harmonic(sample: Sample, samples_a_unit: int) -> OurFigure | None:
 
 def sink_epochs(sample: Sample) -> OurFigure | None:
     """Every rank prints the time of each sink epoch: the first N times are the first epoch's, and so on."""
-    times = [float(found[1]) for line in sample.lines if (found := SINK_MS.search(line))]
-    sink = next((int(found[1]) for line in sample.lines if (found := SINK_STEPS.search(line))), 0)
+    times = [float(match[1]) for line in sample.lines if (match := SINK_MS.search(line))]
+    sink = next((int(match[1]) for line in sample.lines if (match := SINK_STEPS.search(line))), 0)
     if sink == 0:
         return None
     ranks = sample.run.ranks

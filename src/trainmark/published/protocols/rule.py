@@ -71,7 +71,7 @@ class Sample:
     def span(self) -> Span:
         return self.rule.span(self.window, self.run.ranks)
 
-    def kept(self) -> Iterator[str]:
+    def counted_lines(self) -> Iterator[str]:
         """The lines that count."""
         for line in self.lines:
             if self.rule.keep.search(line) and not self._skipped(line):
@@ -85,17 +85,19 @@ class Sample:
     def rates(self) -> list[float]:
         """Every printed value as samples per second, as the rule reckons it."""
         try:
-            return [self.rule.rate(self.number(self.rule.value, line), self.run) for line in self.kept()]
+            return [
+                self.rule.rate(self.number(self.rule.value, line), self.run) for line in self.counted_lines()
+            ]
         except ZeroDivisionError:
             raise RuleStopsError(f"{self.run.path}: {self.rule.name} divides by a time of zero.") from None
 
     def text(self, pattern: re.Pattern[str], line: str) -> str:
-        found = pattern.search(line)
-        if found is None:
+        match = pattern.search(line)
+        if match is None:
             raise RuleStopsError(
                 f"{self.run.path}: {self.rule.name} cannot read the line {line.strip()[:80]!r}."
             )
-        return found[1].strip()
+        return match[1].strip()
 
     def number(self, pattern: re.Pattern[str], line: str) -> float:
         """`12`, or the 12 of `12/400`."""

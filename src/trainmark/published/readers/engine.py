@@ -86,23 +86,23 @@ def _conclusions(run: LoggedRun, text: bytes) -> None:
     """What was evaluated, and what the program says of itself at the end."""
     format = run.format
     if format.evaluation is not None:
-        run.evaluations += [_numbers(found) for found in format.evaluation.finditer(text)]
+        run.evaluations += [_numbers(match) for match in format.evaluation.finditer(text)]
     if format.summary is not None:
-        for found in format.summary.finditer(text):
-            run.summary.update(_numbers(found))
+        for match in format.summary.finditer(text):
+            run.summary.update(_numbers(match))
 
 
 def _parts(start: re.Pattern[bytes] | None, block: bytes) -> Iterator[tuple[bool, bytes]]:
     """The block cut where a run begins; True marks the parts that begin one."""
-    cuts = [found.start() for found in start.finditer(block)] if start is not None else []
+    cuts = [match.start() for match in start.finditer(block)] if start is not None else []
     edges = [0, *cuts, len(block)]
     for index, (begin, end) in enumerate(itertools.pairwise(edges)):
         if end > begin:
             yield index > 0, block[begin:end]
 
 
-def _numbers(found: re.Match[bytes]) -> dict[str, float]:
-    named = {name: text for name, text in found.groupdict().items() if text}
+def _numbers(match: re.Match[bytes]) -> dict[str, float]:
+    named = {name: text for name, text in match.groupdict().items() if text}
     numbers = {}
     for name, text in named.items():
         try:

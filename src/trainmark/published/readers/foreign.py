@@ -20,10 +20,10 @@ FINE_TIME = re.compile(rb"[.,]\d{2,}$")
 
 
 def read(format: Format, output: Output) -> Iterator[Event]:
-    found = [list(_reports(format, output, rank)) for rank in range(output.world_size)]
-    if not found[0]:
+    reports = [list(_reports(format, output, rank)) for rank in range(output.world_size)]
+    if not reports[0]:
         raise ReaderError(f"no line of rank 0 is one of {format.title}.")
-    yield from events(found, output)
+    yield from events(reports, output)
 
 
 def _reports(format: Format, output: Output, rank: int) -> Iterator[Ended]:
@@ -31,13 +31,13 @@ def _reports(format: Format, output: Output, rank: int) -> Iterator[Ended]:
     for when, line in arrived_lines(log_of(output, rank)):
         clean = ANSI.sub(b"", line)
         for match in format.step.finditer(clean if format.prepare is None else format.prepare(clean)):
-            said = match.groupdict()
-            wall = said.get("wall")
+            groups = match.groupdict()
+            wall = groups.get("wall")
             # Reports over a range of steps name its last one, and so need none before them.
-            step = _number(said.get("last_step") or said.get("step"))
+            step = _number(groups.get("last_step") or groups.get("step"))
             steps = step - before if step is not None and before is not None and step > before else None
             before = step
-            numbers = {"loss": _number(said.get("loss")), "lr": _number(said.get("lr"))}
+            numbers = {"loss": _number(groups.get("loss")), "lr": _number(groups.get("lr"))}
             numbers["steps"] = steps if steps is not None else float(format.steps_a_line)
             ended = float(times((wall,), format.clock)[0]) if wall and FINE_TIME.search(wall) else when()
             yield ended, {name: value for name, value in numbers.items() if value is not None}

@@ -34,11 +34,11 @@ class LoggedRun:
     @property
     def world_size(self) -> int | None:
         """As the log says, outright or as nodes × devices a node."""
-        said = self.settings
-        if (world := said.get("world_size")) is not None:
+        settings = self.settings
+        if (world := settings.get("world_size")) is not None:
             return int(world)
-        known = "nodes" in said and "devices_per_node" in said
-        return int(said["nodes"] * said["devices_per_node"]) if known else None
+        known = "nodes" in settings and "devices_per_node" in settings
+        return int(settings["nodes"] * settings["devices_per_node"]) if known else None
 
     def columns(self) -> dict[str, Column]:
         """What the progress lines say, one array a name."""
@@ -71,11 +71,11 @@ class LoggedRun:
 
     def _global_batch(self) -> float | None:
         """Samples that all devices together take in a step, where the log says, accumulated ones included."""
-        said = self.settings
-        if "global_batch" in said:
-            return float(said["global_batch"])
-        if "accumulation" in said and "batch_per_device" in said and self.world_size is not None:
-            return float(said["batch_per_device"] * said["accumulation"] * self.world_size)
+        settings = self.settings
+        if "global_batch" in settings:
+            return float(settings["global_batch"])
+        if "accumulation" in settings and "batch_per_device" in settings and self.world_size is not None:
+            return float(settings["batch_per_device"] * settings["accumulation"] * self.world_size)
         return None
 
     @property

@@ -138,18 +138,18 @@ class _Reading:
         return known[keys[name]]
 
     def settings(self, value: Any) -> tuple[Setting, ...]:
-        found = []
+        settings = []
         for name, content in self.mapping(value, "'settings'", SETTINGS).items():
             convert: Callable[[str], Any] = int if name in COUNTS else str
             if isinstance(content, str) and "(?P<value>" in content:
                 pattern = self.pattern({name: content}, name)
                 assert pattern is not None
-                found.append(Setting(name, pattern, convert=convert))
+                settings.append(Setting(name, pattern, convert=convert))
             elif name not in COUNTS or (isinstance(content, int) and content > 0):
                 # A fact that the log does not print, and the file's author knows.
-                found.append(Setting(name, re.compile(b""), means=content))
+                settings.append(Setting(name, re.compile(b""), means=content))
             else:
                 raise OwnFormatError(
                     f"{self._path}: '{name}' must be a whole number, or a pattern with a group (?P<value>…)."
                 )
-        return tuple(found)
+        return tuple(settings)

@@ -40,31 +40,31 @@ class Recognition:
 @cache
 def formats() -> dict[str, Format]:
     """Every format by its name: FORMAT or FORMATS of each file in the folder and those below it."""
-    found: dict[str, Format] = {}
+    by_name: dict[str, Format] = {}
     for path in sorted(FOLDER.rglob("[!_]*.py"), key=lambda path: path.stem):
         place = ".".join(path.relative_to(FOLDER).with_suffix("").parts)
         module = importlib.import_module(f"trainmark.published.readers.formats.{place}")
         several: tuple[Format, ...] = getattr(module, "FORMATS", ()) or (module.FORMAT,)
-        found.update({format.name: format for format in several})
-    return found
+        by_name.update({format.name: format for format in several})
+    return by_name
 
 
 def recognise(blocks: Iterable[bytes], name: str) -> tuple[Recognition, Iterator[bytes]]:
     """The format of a log, and its blocks again, those looked at included."""
-    held: list[bytes] = []
+    head: list[bytes] = []
     rest = iter(blocks)
     counts: dict[str, int] = {}
     for block in rest:
-        held.append(block)
+        head.append(block)
         for piece in _pieces(block):
             for format in formats().values():
                 if matches := sum(1 for _ in format.sign.finditer(piece)):
                     counts[format.name] = counts.get(format.name, 0) + matches
             if sum(counts.values()) >= MATCHES_TO_BE_SURE:
                 break
-        if counts or sum(map(len, held)) >= HELD_BYTES or held.count(b"") >= MOST_EMPTY_BLOCKS:
+        if counts or sum(map(len, head)) >= HELD_BYTES or head.count(b"") >= MOST_EMPTY_BLOCKS:
             break
-    return _decided(counts, name), itertools.chain(held, rest)
+    return _decided(counts, name), itertools.chain(head, rest)
 
 
 def _pieces(block: bytes) -> Iterator[bytes]:

@@ -59,23 +59,23 @@ def dense(format: Format, block: bytes) -> Dense | None:
     starts = np.concatenate([[0], stops[:-1]])
     lengths = stops - starts
     taken = np.zeros(len(starts), dtype=bool)
-    found: list[tuple[Lines, dict[str, Column]]] = []
+    groups: list[tuple[Lines, dict[str, Column]]] = []
     for length in np.flatnonzero(np.bincount(lengths) >= FEWEST_ALIKE):
         lines = np.flatnonzero(lengths == length)
         for alike, columns in _same_length(format, text, starts, lines, int(length)):
             taken[alike] = True
-            found.append((alike, columns))
+            groups.append((alike, columns))
     left = np.flatnonzero(~taken)
-    if not found or len(left) > MOST_LEFT * len(starts):
+    if not groups or len(left) > MOST_LEFT * len(starts):
         return None
     texts = [block[starts[line] : stops[line]] for line in left]
-    found += _rare(format, left, texts)
-    if not _agrees(format, block, stops, [alike for alike, _ in found]):
+    groups += _rare(format, left, texts)
+    if not _agrees(format, block, stops, [alike for alike, _ in groups]):
         return None
-    order = np.argsort(np.concatenate([alike for alike, _ in found]), kind="stable")
-    names = {name for _, columns in found for name in columns}
+    order = np.argsort(np.concatenate([alike for alike, _ in groups]), kind="stable")
+    names = {name for _, columns in groups for name in columns}
     joined = {
-        name: np.concatenate([columns.get(name, np.full(len(alike), np.nan)) for alike, columns in found])[
+        name: np.concatenate([columns.get(name, np.full(len(alike), np.nan)) for alike, columns in groups])[
             order
         ]
         for name in names
@@ -92,21 +92,21 @@ def _rare(format: Format, lines: Lines, texts: list[bytes]) -> list[tuple[Lines,
     ]
     if not matches:
         return []
-    which, said = zip(*matches, strict=True)
-    return [(np.array(which, dtype=np.intp), columns_of(format.step, list(said), format.clock))]
+    which, groups = zip(*matches, strict=True)
+    return [(np.array(which, dtype=np.intp), columns_of(format.step, list(groups), format.clock))]
 
 
-def _agrees(format: Format, block: bytes, stops: Lines, found: list[Lines]) -> bool:
+def _agrees(format: Format, block: bytes, stops: Lines, groups: list[Lines]) -> bool:
     """Whether the pattern itself finds as many at the head: a report over two lines would be lost."""
     lines = int(np.searchsorted(stops, CHECKED_BYTES))
-    counted = sum(int((alike <= lines).sum()) for alike in found)
+    counted = sum(int((alike <= lines).sum()) for alike in groups)
     return len(format.step.findall(block[: stops[lines]])) == counted
 
 
 def _same_length(
     format: Format, text: Bytes, starts: Lines, lines: Lines, length: int
 ) -> list[tuple[Lines, dict[str, Column]]]:
-    found = []
+    groups = []
     windows = np.lib.stride_tricks.sliding_window_view(text, length)
     rows = windows[starts[lines]]
     for _ in range(MOST_SHAPES):
@@ -120,9 +120,9 @@ def _same_length(
         alike = ((rows - least) < many).all(axis=1)
         columns = _columns(format, rows if alike.all() else rows[alike], model.tobytes())
         if columns is not None:
-            found.append((lines[alike], columns))
+            groups.append((lines[alike], columns))
         lines, rows = lines[~alike], rows[~alike]
-    return found
+    return groups
 
 
 def _columns(format: Format, rows: Bytes, model: bytes) -> dict[str, Column] | None:
@@ -169,10 +169,10 @@ def _whole(field: Bytes, model: bytes) -> Column:
 
 
 def _moments(field: Bytes, model: bytes) -> Column | None:
-    found = MOMENT.match(model)
-    if found is None:
+    match = MOMENT.match(model)
+    if match is None:
         return None
-    spans = [found.span(group) for group in range(1, 8) if found[group]]
+    spans = [match.span(group) for group in range(1, 8) if match[group]]
     year, month, day, hour, minute, second, *fraction = (
         _whole(field[:, begin:end], model[begin:end]) for begin, end in spans
     )
@@ -185,7 +185,7 @@ def _moments(field: Bytes, model: bytes) -> Column | None:
     except ValueError:
         return None
     moments = (days[which] - EPOCH) * 86_400.0 + hour * 3600 + minute * 60 + second
-    return moments + fraction[0] / 10.0 ** len(found[7]) if fraction else moments
+    return moments + fraction[0] / 10.0 ** len(match[7]) if fraction else moments
 
 
 def _distinct(values: Column) -> tuple[Column, Lines]:

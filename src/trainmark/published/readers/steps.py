@@ -32,12 +32,12 @@ class Steps:
 
     def __getitem__(self, name: str) -> Column | None:
         """The whole column, or None where no line has it."""
-        found = self.columns.get(name)
-        if not found:
+        parts = self.columns.get(name)
+        if not parts:
             return None
-        if len(found) > 1:
-            found[:] = [np.concatenate(found)]
-        return found[0]
+        if len(parts) > 1:
+            parts[:] = [np.concatenate(parts)]
+        return parts[0]
 
     def __len__(self) -> int:
         return self.lines
@@ -58,16 +58,16 @@ class Steps:
         if rank is not None:
             columns = {**columns, "rank": np.full(lines, float(rank))}
         for name in {*columns, *self.columns}:
-            held = self.columns.setdefault(name, [])
-            missing = self.lines - sum(map(len, held))
+            parts = self.columns.setdefault(name, [])
+            missing = self.lines - sum(map(len, parts))
             if missing:
-                held.append(np.full(missing, np.nan))
+                parts.append(np.full(missing, np.nan))
             if name in columns:
-                held.append(columns[name])
+                parts.append(columns[name])
         self.lines += lines
-        for name, held in self.columns.items():
+        for name, parts in self.columns.items():
             if name not in columns:
-                held.append(np.full(lines, np.nan))
+                parts.append(np.full(lines, np.nan))
         if self.lines > MOST_LINES:
             self._thin()
 
@@ -159,10 +159,10 @@ def times(texts: Sequence[bytes], clock: Clock) -> Column:
 
 def _moment(text: bytes) -> float:
     """Read as if the clock were on universal time: only differences count, and zones are seldom said."""
-    found = MOMENT.match(text)
-    if found is None:
+    match = MOMENT.match(text)
+    if match is None:
         return float("nan")
-    year, month, day, hour, minute, second, fraction = found.groups()
+    year, month, day, hour, minute, second, fraction = match.groups()
     try:
         days = date(int(year), int(month), int(day)).toordinal() - EPOCH
     except ValueError:

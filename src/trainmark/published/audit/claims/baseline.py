@@ -50,11 +50,11 @@ def other_baselines(grid: Grid, row: Row) -> list[Row]:
 
 def exact_baseline(grid: Grid, row: Row) -> Row | None:
     """The one row of the fewest devices that differs from the row in nothing else that is named."""
-    found = baselines(grid, row)
-    if not found or found[0].key != row.key:
+    rows = baselines(grid, row)
+    if not rows or rows[0].key != row.key:
         return None
-    above = [other for other in found if other.line < row.line]
-    return found[0] if len(found) == 1 or above[:1] == found[:1] else None
+    above = [other for other in rows if other.line < row.line]
+    return rows[0] if len(rows) == 1 or above[:1] == rows[:1] else None
 
 
 def full_precision_rows(grid: Grid, row: Row) -> list[Row]:

@@ -47,8 +47,8 @@ def is_per_device(head: str) -> bool:
 
 def seconds_per_unit(head: str) -> float | None:
     """How long the unit of a rate is, `samples/ms` being a thousandth; None where the head names none."""
-    found = PER_SECOND.search(simplified(head))
-    return SECONDS.get(found[1], 3600.0) if found else None
+    match = PER_SECOND.search(simplified(head))
+    return SECONDS.get(match[1], 3600.0) if match else None
 
 
 @cache

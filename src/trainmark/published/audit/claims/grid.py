@@ -99,7 +99,9 @@ class Grid:
 
 
 def all_grids(report: Report) -> list[Grid]:
-    return report.kept("grids", lambda whole: (grid for table in whole.tables if (grid := read_grid(table))))
+    return report.cached(
+        "grids", lambda whole: (grid for table in whole.tables if (grid := read_grid(table)))
+    )
 
 
 def read_grid(table: Table) -> Grid | None:
@@ -134,8 +136,8 @@ def _roles(table: Table) -> list[str | None]:
     if counts and not MEASURED & set(roles) and SPEAKS_OF_RATE.search(normal(around)):
         numeric = [_is_numeric(table, index) for index in range(len(roles))]
         roles = [
-            "throughput" if found and role not in COUNTS else role
-            for role, found in zip(roles, numeric, strict=True)
+            "throughput" if is_numeric and role not in COUNTS else role
+            for role, is_numeric in zip(roles, numeric, strict=True)
         ]
     return _with_devices_per_node(table, _of_bare_precisions(table, roles))
 
@@ -145,13 +147,13 @@ def _of_bare_precisions(table: Table, roles: list[str | None]) -> list[str | Non
     others = {role for cell, role in zip(table.head, roles, strict=True) if only_precision(cell.text)} - {
         None, "precision", "speedup", "accuracy", "batch",
     }  # fmt: skip
-    found = list(roles)
+    resolved = list(roles)
     for index, cell in enumerate(table.head):
         is_bare = only_precision(cell.text) and len(without_precision(cell.text)) <= LONGEST_BARE_REST
         if is_bare and roles[index] in (None, "precision") and _is_numeric(table, index):
             rates = any(RATE_IN_CELL.search(row[index].text) for row in table.rows)
-            found[index] = "throughput" if rates else others.copy().pop() if len(others) == 1 else None
-    return found
+            resolved[index] = "throughput" if rates else others.copy().pop() if len(others) == 1 else None
+    return resolved
 
 
 def _with_devices_per_node(table: Table, roles: list[str | None]) -> list[str | None]:
@@ -238,9 +240,9 @@ def _row(
         if number:
             figure = Figure(number, cell, column.head, column.index)
             figures.setdefault(column.role or "unnamed", []).append(figure)
-    kept = {role: tuple(found) for role, found in figures.items()}
-    devices, nodes = _counts(columns, cells, kept)
-    batch = kept.get("batch")
+    by_role = {role: tuple(group) for role, group in figures.items()}
+    devices, nodes = _counts(columns, cells, by_role)
+    batch = by_role.get("batch")
     return Row(
         line=cells[0].line,
         devices=devices,
@@ -248,7 +250,7 @@ def _row(
         key=tuple(normal(cells[column].text) for column in keys),
         batch=int(batch[0].number.value) if batch and batch[0].number.value < 1e9 else None,
         cells=cells,
-        figures=kept,
+        figures=by_role,
     )
 
 
@@ -256,9 +258,9 @@ def _counts(
     columns: tuple[Column, ...], cells: tuple[Cell, ...], figures: dict[str, tuple[Figure, ...]]
 ) -> tuple[int | None, int | None]:
     def count(role: str) -> int | None:
-        found = figures.get(role)
-        whole = found and found[0].number.decimals == 0 and 0 < found[0].number.value < 1e7
-        return int(found[0].number.value) if found and whole else None
+        matching = figures.get(role)
+        whole = matching and matching[0].number.decimals == 0 and 0 < matching[0].number.value < 1e7
+        return int(matching[0].number.value) if matching and whole else None
 
     named = [cells[column.index].text for column in columns if column.role in ("topology", "devices")]
     nodes = count("nodes") or next(filter(None, map(nodes_in, named)), None)

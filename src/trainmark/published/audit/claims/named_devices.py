@@ -57,12 +57,12 @@ def devices_for(report: Report, words: Sequence[str]) -> tuple[NamedDevice, ...]
     """The devices that a table's own words name, else all that the report does."""
     if any(ACCELERATOR.search(text) for text in words):
         return devices_in_words(words)
-    return tuple(report.kept("devices", lambda whole: devices_in_words(_texts(whole))))
+    return tuple(report.cached("devices", lambda whole: devices_in_words(_texts(whole))))
 
 
 def devices_in_words(texts: Iterable[str]) -> tuple[NamedDevice, ...]:
     """All known devices in some texts; none where one is named that is not known."""
-    found: dict[str, NamedDevice] = {}
+    devices: dict[str, NamedDevice] = {}
     for text in texts:
         if not ACCELERATOR.search(text):
             continue
@@ -72,8 +72,8 @@ def devices_in_words(texts: Iterable[str]) -> tuple[NamedDevice, ...]:
         variants: dict[str, NamedDevice] = {}
         for device in known:
             variants.setdefault(device.family, device)
-        found.update((device.name, device) for device in variants.values())
-    return tuple(found.values())
+        devices.update((device.name, device) for device in variants.values())
+    return tuple(devices.values())
 
 
 def names_accelerator(report: Report) -> bool:

@@ -26,14 +26,14 @@ CLASSES = {"fp32": "full", "tf32": "full", "amp": "reduced", "bf16": "reduced", 
 def precisions_in(text: str) -> tuple[str, ...]:
     """The precisions that a text names, each once, as they come."""
     plain = normal(text).replace("_", " ")
-    places = [(found.start(), name) for name, pattern in COMPILED if (found := pattern.search(plain))]
+    places = [(match.start(), name) for name, pattern in COMPILED if (match := pattern.search(plain))]
     return tuple(name for _, name in sorted(places))
 
 
 def only_precision(text: str) -> str | None:
     """The one precision that a text names, `TF32/FP32` being one; None where it names none or several."""
-    found = precisions_in(text)
-    return found[0] if len({CLASSES[name] for name in found}) == 1 else None
+    precisions = precisions_in(text)
+    return precisions[0] if len({CLASSES[name] for name in precisions}) == 1 else None
 
 
 def same_class(one: str | None, other: str | None) -> bool:

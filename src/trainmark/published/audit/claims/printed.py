@@ -49,8 +49,8 @@ class PrintedCase:
     runs: dict[int, Number] = field(default_factory=dict)
 
     def figure(self, name: str) -> Number | None:
-        found = self.figures.get(name)
-        return found[0] if found else None
+        entry = self.figures.get(name)
+        return entry[0] if entry else None
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PrintedResult:
 
 
 def printed_results(report: Report) -> list[PrintedResult]:
-    return report.kept("printed results", _all)
+    return report.cached("printed results", _all)
 
 
 def _all(report: Report) -> Iterator[PrintedResult]:
@@ -81,11 +81,11 @@ def _all(report: Report) -> Iterator[PrintedResult]:
 
 def _run_lines(block: CodeBlock) -> Iterator[RunLine]:
     for number, line in block.numbered():
-        if len(line) > LONGEST_LINE or "{" not in line or not (found := FILE_LINE.match(line)):
+        if len(line) > LONGEST_LINE or "{" not in line or not (match := FILE_LINE.match(line)):
             continue
-        runs = {int(key): _number(value) for key, value in RUN.findall(found[4])}
+        runs = {int(key): _number(value) for key, value in RUN.findall(match[4])}
         if runs:
-            yield RunLine(number, found[1], found[2], found[3], runs)
+            yield RunLine(number, match[1], match[2], match[3], runs)
 
 
 def _cases(block: CodeBlock) -> Iterator[PrintedCase]:

@@ -108,13 +108,13 @@ def _over_rows(source: Column, starts: Callable[[Row], list[Row]]) -> Rule:
     inverse = source.role in TIMES
 
     def ratios(row: Row) -> list[tuple[Ratio, Row]]:
-        found = []
+        quotients = []
         for start in starts(row):
             pair = (_value(start, source), _value(row, source))
             ratio = ratio_of(pair[0], pair[1]) if inverse else ratio_of(pair[1], pair[0])
             if ratio:
-                found.append((ratio, start))
-        return found
+                quotients.append((ratio, start))
+        return quotients
 
     return ratios
 
@@ -182,8 +182,8 @@ def _crossing_rule(full: Column, reduced: Column) -> Rule:
 
 def _over_named_row(grid: Grid, column: Column) -> Iterator[Comparison]:
     """`Speedup over BF16`: over the one row of that name."""
-    found = OVER.search(simplified(column.head))
-    aliases = ALIASES.get(found[1], (found[1],)) if found else ()
+    match = OVER.search(simplified(column.head))
+    aliases = ALIASES.get(match[1], (match[1],)) if match else ()
     starts = [
         row
         for row in grid.rows
@@ -199,10 +199,10 @@ def _over_named_row(grid: Grid, column: Column) -> Iterator[Comparison]:
 
 def _named_columns(grid: Grid, column: Column) -> Iterator[Comparison]:
     """`TensorRT/PyTorch speedup`: two columns by their names."""
-    found = TWO_NAMES.search(simplified(column.head))
-    for roles in (RATES, TIMES) if found else ():
+    match = TWO_NAMES.search(simplified(column.head))
+    for roles in (RATES, TIMES) if match else ():
         sources = grid.with_role(*roles)
-        named = [[c for c in sources if _is_named(c, name)] for name in found.groups()] if found else []
+        named = [[c for c in sources if _is_named(c, name)] for name in match.groups()] if match else []
         if [len(columns) for columns in named] == [1, 1] and named[0] != named[1]:
             above, below = named[0][0], named[1][0]
             pair = (above, below) if roles == TIMES else (below, above)

@@ -34,17 +34,17 @@ class Rule:
 
     line: int
     total: int | None
-    kept: int | None
+    measured: int | None
 
 
 def stated_rules(report: Report) -> Iterator[Rule]:
     """What sentences say: `排除前100个iter取后100个iter`, `of the first 150 iterations the last 100`."""
     for passage in report.prose:
         text = passage.text[:LONGEST_LINE]
-        skipped, in_all, kept = SKIPPED.search(text), IN_ALL.search(text), KEPT.search(text)
-        measured = int(kept[1]) if kept else None
-        if skipped and kept:
-            yield Rule(passage.line, int(skipped[1]) + int(kept[1]), measured)
+        skipped, in_all, tail = SKIPPED.search(text), IN_ALL.search(text), KEPT.search(text)
+        measured = int(tail[1]) if tail else None
+        if skipped and tail:
+            yield Rule(passage.line, int(skipped[1]) + int(tail[1]), measured)
         elif in_all and not skipped:
             yield Rule(passage.line, int(in_all[1]), measured)
 
@@ -53,12 +53,12 @@ def used_rules(report: Report) -> Iterator[Rule]:
     """What the commands of the extraction say."""
     for block in report.code:
         for number, line in block.numbered():
-            if found := USED.search(line[: 2 * LONGEST_LINE]):
-                yield Rule(number, int(found[2]), int(found[2]) - int(found[1]))
+            if match := USED.search(line[: 2 * LONGEST_LINE]):
+                yield Rule(number, int(match[2]), int(match[2]) - int(match[1]))
 
 
 def stated_repeats(report: Report) -> Iterator[tuple[int, int]]:
     """Line and number of runs, wherever the text gives one."""
     for passage in report.prose:
-        for found in REPEATS.finditer(passage.text[:LONGEST_LINE]):
-            yield passage.line, int(next(filter(None, found.groups())))
+        for match in REPEATS.finditer(passage.text[:LONGEST_LINE]):
+            yield passage.line, int(next(filter(None, match.groups())))

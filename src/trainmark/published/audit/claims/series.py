@@ -20,7 +20,7 @@ class Series:
 
 
 def all_series(report: Report) -> list[Series]:
-    return report.kept("series", lambda whole: (one for grid in all_grids(whole) for one in _series(grid)))
+    return report.cached("series", lambda whole: (one for grid in all_grids(whole) for one in _series(grid)))
 
 
 def series_of(table: Table) -> list[Series]:

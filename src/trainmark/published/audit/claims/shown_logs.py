@@ -59,8 +59,8 @@ class ShownLog:
     stamps: tuple[str, ...]
 
     def first(self, name: str) -> ShownSetting | None:
-        found = self.settings.get(name)
-        return found[0] if found else None
+        settings = self.settings.get(name)
+        return settings[0] if settings else None
 
     @property
     def devices(self) -> int | None:
@@ -68,7 +68,7 @@ class ShownLog:
 
 
 def shown_logs(report: Report) -> list[ShownLog]:
-    return report.kept("shown logs", _all)
+    return report.cached("shown logs", _all)
 
 
 def _all(report: Report) -> Iterator[ShownLog]:
@@ -117,7 +117,7 @@ def _read(block: CodeBlock) -> ShownLog:
     return ShownLog(
         block,
         topologies.pop() if len(topologies) == 1 else None,
-        {name: tuple(found) for name, found in settings.items()},
+        {name: tuple(values) for name, values in settings.items()},
         tuple(steps),
         tuple(stamps),
     )

@@ -42,7 +42,7 @@ class Statement:
 
 
 def statements(report: Report) -> list[Statement]:
-    return report.kept("statements", _all)
+    return report.cached("statements", _all)
 
 
 def _all(report: Report) -> Iterator[Statement]:
@@ -50,9 +50,9 @@ def _all(report: Report) -> Iterator[Statement]:
         if len(passage.text) > LONGEST_LINE:
             continue
         for sentence in SENTENCE.split(passage.text):
-            said = _statement(passage.line, sentence) if HAS_DIGIT.search(sentence) else None
-            if said and said.says_something and not NOT_MEASURED.search(sentence):
-                yield said
+            statement = _statement(passage.line, sentence) if HAS_DIGIT.search(sentence) else None
+            if statement and statement.says_something and not NOT_MEASURED.search(sentence):
+                yield statement
 
 
 def _statement(line: int, sentence: str) -> Statement:
@@ -69,5 +69,5 @@ def _statement(line: int, sentence: str) -> Statement:
     )
 
 
-def _only(found: list[str]) -> str | None:
-    return found[0] if len(set(found)) == 1 else None
+def _only(texts: list[str]) -> str | None:
+    return texts[0] if len(set(texts)) == 1 else None

@@ -35,5 +35,5 @@ def nodes_in(text: str) -> int | None:
     if len(text) > LONGEST_CELL:
         return None
     plain = normal(text)
-    found = SHORT.search(plain) or MACHINES.search(plain)
-    return int(found[1]) if found else None
+    match = SHORT.search(plain) or MACHINES.search(plain)
+    return int(match[1]) if match else None

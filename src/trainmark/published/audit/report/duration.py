@@ -40,8 +40,8 @@ def parse_duration(text: str) -> Number | None:
 
 def seconds_in_head(head: str) -> float | None:
     """How many seconds the unit at the end of a head is: `Time to train (hours)`."""
-    found = IN_HEAD.search(normal(head).strip("*_` ").lower())
-    return UNITS[_singular(found[1])] if found else None
+    match = IN_HEAD.search(normal(head).strip("*_` ").lower())
+    return UNITS[_singular(match[1])] if match else None
 
 
 def _singular(unit: str) -> str:

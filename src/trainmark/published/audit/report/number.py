@@ -80,13 +80,13 @@ def parse_number(text: str, decimal_comma: bool = False) -> Number | None:
     plain = normal(text)
     lead = LEAD.match(plain)
     start = lead.end() if lead else 0
-    found = DIGITS.match(plain, start)
-    if not found:
+    match = DIGITS.match(plain, start)
+    if not match:
         return None
-    rest = plain[found.end() :]
+    rest = plain[match.end() :]
     if any(character.isdigit() for character in rest) and not SPREAD.match(rest):
         return None
-    digits = found[0]
+    digits = match[0]
     sign = -1.0 if digits.startswith("-") else 1.0
     read = _value(digits.lstrip("+-"), decimal_comma)
     if read is None:

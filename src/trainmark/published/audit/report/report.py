@@ -65,14 +65,14 @@ class Report:
     code: tuple[CodeBlock, ...] = ()
     tables: tuple[Table, ...] = ()
     headings: tuple[Passage, ...] = ()
-    _kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    _cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def kept(self, name: str, build: Callable[[Report], Iterable[T]]) -> list[T]:
+    def cached(self, name: str, build: Callable[[Report], Iterable[T]]) -> list[T]:
         """What several checks derive from the report, derived once."""
-        if name not in self._kept:
-            self._kept[name] = list(build(self))
-        found: list[T] = self._kept[name]
-        return found
+        if name not in self._cache:
+            self._cache[name] = list(build(self))
+        values: list[T] = self._cache[name]
+        return values
 
     def where(self, line: int) -> str:
         return f"{self.path}:{line}"
@@ -162,14 +162,14 @@ def _from_markdown(text: str) -> _Parts:
             _add_line(parts, number, line)
     if block is not None:
         parts.code.append(CodeBlock(first, tuple(block), parts.under()))
-    found = list(pipe_tables(bars))
+    tables = list(pipe_tables(bars))
     for code in parts.code:
-        found += pipe_tables(
+        tables += pipe_tables(
             (number, line) for number, line in code.numbered() if line.lstrip().startswith("|")
         )
     if "<table" in text:
-        found += read_page("\n".join(outside)).tables
-    parts.tables = [_placed(table, parts) for table in found]
+        tables += read_page("\n".join(outside)).tables
+    parts.tables = [_placed(table, parts) for table in tables]
     return parts
 
 

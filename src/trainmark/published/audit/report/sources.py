@@ -16,13 +16,13 @@ def reports_at(path: Path, logs: Collection[Path] = ()) -> list[Report]:
         raise UnreadableReportError(f"{path}: no such file or folder.")
     if not path.is_dir():
         return [] if path in logs else [read_report(path)]
-    found = []
+    reports = []
     for file in sorted(path.rglob("*")):
         if file.suffix.lower() in ENDINGS and file.is_file() and file not in logs:
             try:
-                found.append(read_report(file))
+                reports.append(read_report(file))
             except UnreadableReportError:
                 continue
-    if not found and not logs:
+    if not reports and not logs:
         raise UnreadableReportError(f"{path}: holds no report and no log to audit.")
-    return found
+    return reports

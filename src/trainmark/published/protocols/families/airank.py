@@ -49,7 +49,7 @@ class Told(NamedTuple):
 
 
 def told_by(lines: list[str]) -> Told | None:
-    events = [(float(found[1]), found[2]) for line in lines if (found := SPEC.search(line))]
+    events = [(float(match[1]), match[2]) for line in lines if (match := SPEC.search(line))]
     return _spec(events) if events else _dllogger(lines)
 
 
@@ -59,7 +59,7 @@ def _spec(events: list[tuple[float, str]]) -> Told:
     text = "\n".join(text for _, text in events)
     target, rate = TARGET_TIME.search(text), RATE.search(text)
     evaluations = [
-        (moment - begin, float(found[1])) for moment, text in events if (found := ACCURACY.search(text))
+        (moment - begin, float(match[1])) for moment, text in events if (match := ACCURACY.search(text))
     ]
     # The rules' example prints fractions, some logs percent.
     scale = 100 if evaluations and max(value for _, value in evaluations) <= 1 else 1
@@ -73,9 +73,9 @@ def _spec(events: list[tuple[float, str]]) -> Told:
 
 
 def _dllogger(lines: list[str]) -> Told | None:
-    steps = [found[1] for line in lines if (found := DLL_STEP.search(line))]
-    epochs = [(found[1], float(found[2])) for line in lines if (found := DLL_EPOCH.search(line))]
-    summaries = [found for line in lines if (found := DLL_SUMMARY.search(line))]
+    steps = [match[1] for line in lines if (match := DLL_STEP.search(line))]
+    epochs = [(match[1], float(match[2])) for line in lines if (match := DLL_EPOCH.search(line))]
+    summaries = [match for line in lines if (match := DLL_SUMMARY.search(line))]
     if not steps or not epochs:
         return None
     evaluations = [(_seconds(steps[0], moment), value) for moment, value in epochs]
@@ -95,19 +95,19 @@ def read(folder: Path, window: Window) -> Reading:
     table: dict[str, Any] = {}
     doubts: list[ProtocolDoubt] = []
     for path in files_in(folder):
-        told, devices = told_by(lines_of(path)), number_in_name(path, "devices")
-        if told is None or devices is None:
+        facts, devices = told_by(lines_of(path)), number_in_name(path, "devices")
+        if facts is None or devices is None:
             doubts.append(
                 ProtocolDoubt("not-read", f"{path.name}: no AI-Rank line, or no GPUxN in its name: left out.")
             )
             continue
-        doubts += _doubts(path, told)
-        reached = told.target_time if told.target_time is not None else _reached(told, _target(path))
+        doubts += _doubts(path, facts)
+        reached = facts.target_time if facts.target_time is not None else _reached(facts, _target(path))
         table.setdefault(model_of(path), {})[str(devices)] = {
             "time2train": reached and round(reached, 3),
-            "total_use_time": told.total and round(told.total, 3),
-            "throughput": told.throughput,
-            "accuracy": round(max((value for _, value in told.evaluations), default=0.0), 4) or None,
+            "total_use_time": facts.total and round(facts.total, 3),
+            "throughput": facts.throughput,
+            "accuracy": round(max((value for _, value in facts.evaluations), default=0.0), 4) or None,
         }
     if not table:
         raise UserError(f"{folder}: no log that AI-Rank's rules can be applied to.")
@@ -135,33 +135,33 @@ def _target(path: Path) -> float | None:
     return next((target for model, target in TARGETS.items() if model in model_of(path).lower()), None)
 
 
-def _reached(told: Told, target: float | None) -> float | None:
+def _reached(facts: Told, target: float | None) -> float | None:
     if target is None:
         return None
-    return next((moment for moment, value in told.evaluations if value >= target), None)
+    return next((moment for moment, value in facts.evaluations if value >= target), None)
 
 
-def _doubts(path: Path, told: Told) -> list[ProtocolDoubt]:
+def _doubts(path: Path, facts: Told) -> list[ProtocolDoubt]:
     doubts = []
-    if not told.conforming:
+    if not facts.conforming:
         doubts.append(
             ProtocolDoubt(
                 "not-conforming", f"{path.name}: lacks lines that AI-Rank's rules ask for; read as it is."
             )
         )
     target = _target(path)
-    own = _reached(told, target)
-    if told.target_time is None and own is None:
+    own = _reached(facts, target)
+    if facts.target_time is None and own is None:
         doubts.append(
             ProtocolDoubt(
                 "target-not-reached", f"{path.name}: no evaluation reaches a target that is known here."
             )
         )
-    elif own and told.total and told.total > own:
+    elif own and facts.total and facts.total > own:
         doubts.append(
             ProtocolDoubt(
                 "whole-run-is-longer",
-                f"{path.name}: the target of {target} % is reached after {own:.0f} s of {told.total:.0f} s; "
+                f"{path.name}: the target of {target} % is reached after {own:.0f} s of {facts.total:.0f} s; "
                 "a published time to train may be that of the whole run.",
             )
         )

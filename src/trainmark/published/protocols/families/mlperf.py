@@ -39,17 +39,17 @@ def result_of(path: Path) -> Result | None:
     """None where the file has no MLLOG line at all; Google's lines have no event_type, SIAT's another one."""
     seen: dict[str, dict[str, Any]] = {}
     for line in lines_of(path):
-        if found := LINE.search(line):
+        if match := LINE.search(line):
             try:
-                event = json.loads(found[1])
+                event = json.loads(match[1])
             except json.JSONDecodeError:
                 continue
             seen[event.get("key", "")] = event
     if not seen:
         return None
     benchmark = str(seen.get("submission_benchmark", {}).get("value") or path.parent.name)
-    told = (seen.get(key, {}).get("value") for key in ("submission_org", "submission_platform"))
-    system = ", ".join(str(value) for value in told if value)
+    names = (seen.get(key, {}).get("value") for key in ("submission_org", "submission_platform"))
+    system = ", ".join(str(value) for value in names if value)
     start, stop = seen.get("run_start"), seen.get("run_stop")
     if start is None or stop is None or '"success"' not in json.dumps(stop.get("metadata")):
         return Result(benchmark, system, math.inf)

@@ -40,7 +40,7 @@ def read_mxnet(folder: Path, window: Window) -> Reading:
 
 
 def _last(pattern: re.Pattern[str], lines: list[str], prefix: str) -> Conclusion:
-    return {prefix + found[1]: float(found[2]) for line in lines if (found := pattern.search(line))}
+    return {prefix + match[1]: float(match[2]) for line in lines if (match := pattern.search(line))}
 
 
 def _mxnet_table(lines: list[str]) -> Conclusion:
@@ -67,22 +67,22 @@ def _read(
     doubts: list[ProtocolDoubt] = []
     for path in files_in(folder):
         lines = lines_of(path)
-        table[path.stem] = said = conclude(lines)
-        if not said:
+        table[path.stem] = conclusion = conclude(lines)
+        if not conclusion:
             doubts.append(
                 ProtocolDoubt("no-summary", f"{path.name}: the log ends before the program's summary.")
             )
         clock = step and wall_clock(path, lines, step)
         if clock:
             ours[path.stem] = {"median_speed": clock}
-            doubts += _against_clock(path.name, said, rate, clock)
+            doubts += _against_clock(path.name, conclusion, rate, clock)
     return Reading(table, doubts, ours)
 
 
 def wall_clock(path: Path, lines: list[str], pattern: re.Pattern[str]) -> float | None:
     """Samples over time after the warm-up; None where the file's name does not tell devices and batch."""
     devices, batch = number_in_name(path, "devices"), number_in_name(path, "batch")
-    steps = {int(found[2]): found[1] for line in lines if (found := pattern.search(line))}
+    steps = {int(match[2]): match[1] for line in lines if (match := pattern.search(line))}
     inside = sorted(step for step in steps if step >= WARMUP_STEPS)
     if not devices or not batch or len(inside) < 2:
         return None
@@ -92,8 +92,8 @@ def wall_clock(path: Path, lines: list[str], pattern: re.Pattern[str]) -> float 
     return round(devices * batch * (inside[-1] - inside[0]) / seconds, 2)
 
 
-def _against_clock(name: str, said: Conclusion, rate: str, clock: float) -> list[ProtocolDoubt]:
-    value = said.get(rate) or said.get(f"train.{rate}")
+def _against_clock(name: str, conclusion: Conclusion, rate: str, clock: float) -> list[ProtocolDoubt]:
+    value = conclusion.get(rate) or conclusion.get(f"train.{rate}")
     if not value or abs(value / clock - 1) <= MEANINGFUL:
         return []
     return [

@@ -47,14 +47,14 @@ def shape_of(path: Path, text: str) -> Shape:
 def last_tokens(text: str) -> dict[int, float]:
     """The last token of each step's line; a later line of the same step takes its place."""
     return {
-        int(found["iter"] or found["step"]): float(found["rest"].split(" ")[-1].strip())
-        for found in STEP.finditer(text)
-        if re.fullmatch(r"\d+(?:\.\d+)?", found["rest"].split(" ")[-1].strip())
+        int(match["iter"] or match["step"]): float(match["rest"].split(" ")[-1].strip())
+        for match in STEP.finditer(text)
+        if re.fullmatch(r"\d+(?:\.\d+)?", match["rest"].split(" ")[-1].strip())
     }
 
 
 def rates(text: str) -> list[float]:
-    return [float(rate[1]) for found in STEP.finditer(text) if (rate := RATE.search(found["rest"]))]
+    return [float(rate[1]) for match in STEP.finditer(text) if (rate := RATE.search(match["rest"]))]
 
 
 def read_dlperf(folder: Path, window: Window) -> Reading:
@@ -88,7 +88,7 @@ def read_dlperf(folder: Path, window: Window) -> Reading:
 
 def _rows(speeds: dict[Shape, list[float]]) -> Iterator[dict[str, Any]]:
     """Their table: the largest batch first; a speed-up of 0.0 without a 1n1g of the same batch."""
-    single = {shape.batch: median(found) for shape, found in speeds.items() if shape.ranks == 1 and found}
+    single = {shape.batch: median(values) for shape, values in speeds.items() if shape.ranks == 1 and values}
     for shape in sorted(
         speeds, key=lambda shape: (-(shape.batch or 0), shape.nodes or 0, shape.devices or 0)
     ):
@@ -120,19 +120,19 @@ def _no_baseline(rows: list[dict[str, Any]]) -> Iterator[ProtocolDoubt]:
 
 def read_report(folder: Path, window: Window) -> Reading:
     """Drop the first `samples/s`, average the others; the speed-up against one device of the same batch."""
-    found: list[tuple[Path, Shape, list[float]]] = []
+    logs: list[tuple[Path, Shape, list[float]]] = []
     for path in files_in(folder):
         text = "".join(lines_of(path))
-        found.append((path, shape_of(path, text), rates(text)))
+        logs.append((path, shape_of(path, text), rates(text)))
     doubts = [
         ProtocolDoubt(
             "window-empty", f"{path.name}: fewer than two `samples/s` lines, so nothing to average."
         )
-        for path, _, values in found
+        for path, _, values in logs
         if len(values) < 2
     ]
-    table = _report_rows(found, fmean)
-    right = _report_rows(found, harmonic_mean)
+    table = _report_rows(logs, fmean)
+    right = _report_rows(logs, harmonic_mean)
     for theirs, ours in zip(table, right, strict=True):
         if ours["Throughput"] and abs(theirs["Throughput"] / ours["Throughput"] - 1) > 0.001:
             doubts.append(
@@ -145,8 +145,8 @@ def read_report(folder: Path, window: Window) -> Reading:
     return Reading({"rows": table}, doubts, {"rows": right})
 
 
-def _report_rows(found: list[tuple[Path, Shape, list[float]]], mean: Any) -> list[dict[str, Any]]:
-    figures = [(shape, mean(values[1:])) for _, shape, values in found if len(values) > 1]
+def _report_rows(logs: list[tuple[Path, Shape, list[float]]], mean: Any) -> list[dict[str, Any]]:
+    figures = [(shape, mean(values[1:])) for _, shape, values in logs if len(values) > 1]
     single = {shape.batch: figure for shape, figure in figures if shape.ranks == 1}
     return [
         {

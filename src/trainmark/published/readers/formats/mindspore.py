@@ -42,11 +42,11 @@ def pair(blocks: Iterable[bytes]) -> Iterator[bytes]:
     waiting: deque[Loss] = deque()
     highest = 0
 
-    def rewritten(found: re.Match[bytes]) -> bytes:
+    def rewritten(match: re.Match[bytes]) -> bytes:
         nonlocal highest
-        if found["loss"] is None:
-            return _line(waiting.popleft() if waiting else NO_LOSS, found)
-        loss = Loss(int(found["epoch"]), int(found["step"] or 0), found["loss"], found["wall"] or b"")
+        if match["loss"] is None:
+            return _line(waiting.popleft() if waiting else NO_LOSS, match)
+        loss = Loss(int(match["epoch"]), int(match["step"] or 0), match["loss"], match["wall"] or b"")
         # A rank that lags is one epoch behind; two can only be another run.
         if loss.epoch + 1 < highest:
             ended = b"".join(map(_line, waiting)) + BEGIN
@@ -67,9 +67,9 @@ def _untimed(waiting: deque[Loss], loss: Loss) -> list[Loss]:
     if waiting and waiting[-1][:2] != loss[:2]:
         passed = [old for old in waiting if old.epoch + 1 < loss.epoch or _before(old, loss)]
         late = any(_before(loss, other) for other in waiting)
-        kept = [old for old in waiting if old not in passed] + ([] if late else [loss])
+        remaining = [old for old in waiting if old not in passed] + ([] if late else [loss])
         waiting.clear()
-        waiting.extend(kept)
+        waiting.extend(remaining)
         return passed + ([loss] if late else [])
     waiting.append(loss)
     return [waiting.popleft()] if len(waiting) > MOST_WAITING else []

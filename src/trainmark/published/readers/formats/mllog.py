@@ -79,7 +79,7 @@ def _rows(rows: Sequence[Interval], facts: dict[str, Any], records: Sequence[Rec
     batch = facts.get("global_batch_size")
     losses = [(record.ms, loss) for record in records if is_number(loss := _loss(record))]
     for number, row in enumerate(rows):
-        place = bisect_right(losses, row.end, key=lambda told: told[0])
+        place = bisect_right(losses, row.end, key=lambda entry: entry[0])
         figures = {
             "wall": row.end,
             "epoch": row.epoch if row.epoch is not None else number,

@@ -52,8 +52,8 @@ def by_rank(block: bytes) -> list[tuple[int | None, bytes]]:
         return [(None, block)]
     parts: dict[int | None, list[bytes]] = {}
     for line in block.splitlines(keepends=True):
-        found = HEAD_TAG.match(line)
-        rank, text = (int(found[1]), found[2]) if found else (None, line)
+        match = HEAD_TAG.match(line)
+        rank, text = (int(match[1]), match[2]) if match else (None, line)
         parts.setdefault(rank, []).append(text)
     return [(rank, b"".join(lines)) for rank, lines in parts.items()]
 

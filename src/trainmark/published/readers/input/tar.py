@@ -131,9 +131,9 @@ def _long_header(stream: Stream, header: tarfile.TarInfo, name: str) -> bytes:
 def _records(text: bytes) -> Iterator[tuple[str, str]]:
     """The records `LENGTH KEY=VALUE\\n` of a PAX header, up to the first that is none."""
     at = 0
-    while (found := RECORD.match(text, at)) and found.end() <= at + int(found[1]) <= len(text):
-        end = at + int(found[1])
-        yield found[2].decode(*ENCODING), text[found.end() : end - 1].decode(*ENCODING)
+    while (match := RECORD.match(text, at)) and match.end() <= at + int(match[1]) <= len(text):
+        end = at + int(match[1])
+        yield match[2].decode(*ENCODING), text[match.end() : end - 1].decode(*ENCODING)
         at = end
 
 

@@ -92,12 +92,12 @@ def _directory(file: IO[bytes]) -> tuple[int, int, int]:
     tail_at = max(0, total - END.size - LONGEST_COMMENT)
     file.seek(tail_at)
     tail = file.read()
-    found = tail.rfind(b"PK\x05\x06")
-    if found < 0 or len(tail) - found < END.size:
+    end_at = tail.rfind(b"PK\x05\x06")
+    if end_at < 0 or len(tail) - end_at < END.size:
         raise OSError("the end of the zip archive is missing")
-    size, offset = END.unpack_from(tail, found)[5:7]
-    before = tail_at + found
-    if found >= LOCATOR.size and tail.startswith(b"PK\x06\x07", found - LOCATOR.size):
+    size, offset = END.unpack_from(tail, end_at)[5:7]
+    before = tail_at + end_at
+    if end_at >= LOCATOR.size and tail.startswith(b"PK\x06\x07", end_at - LOCATOR.size):
         before -= LOCATOR.size + END64.size
         file.seek(max(0, before))
         head = file.read(END64.size)

@@ -28,18 +28,18 @@ def read(output: Output) -> Iterator[Event]:
     if output.pattern is None:
         raise ReaderError("the reader 'pattern' needs a 'pattern', a regular expression that matches a step.")
     pattern = re.compile(output.pattern.encode())
-    found = [list(_steps(log_of(output, rank), pattern)) for rank in range(output.world_size)]
-    if not found[0]:
+    steps = [list(_steps(log_of(output, rank), pattern)) for rank in range(output.world_size)]
+    if not steps[0]:
         raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
-    yield from events(found, output)
+    yield from events(steps, output)
 
 
-def events(found: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
+def events(steps: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
     """The steps of each rank, in order, as events; the first one only starts the clock."""
     # Where rank 0 alone prints, it speaks for all of them.
-    alone = output.world_size > 1 and not any(found[1:])
+    alone = output.world_size > 1 and not any(steps[1:])
     per_line = output.batch_per_device * (output.world_size if alone else 1)
-    for rank, ended in enumerate(found[:1] if alone else found):
+    for rank, ended in enumerate(steps[:1] if alone else steps):
         began = ended[0][0] if ended else None
         yield RunStart(
             rank=rank,

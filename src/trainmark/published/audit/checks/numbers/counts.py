@@ -21,7 +21,7 @@ LARGEST_BATCH = re.compile(
 
 
 def check(report: Report) -> Iterator[Finding]:
-    limits = [(p, int(found[1])) for p in report.prose if (found := LARGEST_BATCH.search(p.text[:2000]))]
+    limits = [(p, int(match[1])) for p in report.prose if (match := LARGEST_BATCH.search(p.text[:2000]))]
     for series in all_series(report):
         for row in series.rows:
             yield from _devices(report, row)
@@ -56,15 +56,15 @@ def _batch(report: Report, series: Series, row: Row, limits: list[tuple[Passage,
                 derived=f"at most {limit[1]}",
                 message=f"line {limit[0].line} gives {limit[1]} as the largest batch that fits.",
             )
-    told = BATCH.search(normal(series.table.headings[-1])) if series.table.headings else None
-    if told and int(told[1]) != row.batch:
+    match = BATCH.search(normal(series.table.headings[-1])) if series.table.headings else None
+    if match and int(match[1]) != row.batch:
         yield Finding(
             "batch-mismatch",
             Severity.ERROR,
             report.where(row.line),
             claimed=f"batch {row.batch}",
-            derived=f"batch {told[1]}",
-            message=f"the heading above the table says {told[1]}.",
+            derived=f"batch {match[1]}",
+            message=f"the heading above the table says {match[1]}.",
         )
 
 

@@ -25,9 +25,9 @@ def check(report: Report) -> Iterator[Finding]:
     for grid in all_grids(report):
         if INFERENCE.search(" ".join((*grid.table.headings[-2:], grid.table.caption))):
             continue
-        told: set[tuple[int, str, Severity]] = set()
+        reported: set[tuple[int, str, Severity]] = set()
         for column in grid.with_role("throughput"):
-            yield from _rates(report, grid, column, told)
+            yield from _rates(report, grid, column, reported)
         for column in grid.with_role("efficiency"):
             yield from _printed_efficiency(report, grid, column)
         if not grid.with_role("throughput"):
@@ -35,7 +35,7 @@ def check(report: Report) -> Iterator[Finding]:
 
 
 def _rates(
-    report: Report, grid: Grid, column: Column, told: set[tuple[int, str, Severity]]
+    report: Report, grid: Grid, column: Column, reported: set[tuple[int, str, Severity]]
 ) -> Iterator[Finding]:
     for row in grid.rows:
         start, figure = exact_baseline(grid, row), row.in_column(column.index)
@@ -56,9 +56,9 @@ def _rates(
         ratio = ratio_of(figure.number, base.number)
         for finding in _share(report, row, start, figure, ratio) if ratio else ():
             # Rows that scale from one wrong figure are past linear, or below half of it, together.
-            if (start.line, finding.code, finding.severity) not in told:
+            if (start.line, finding.code, finding.severity) not in reported:
                 yield finding
-            told.add((start.line, finding.code, finding.severity))
+            reported.add((start.line, finding.code, finding.severity))
 
 
 def _row_before(grid: Grid, row: Row, column: Column) -> tuple[Row, Figure] | None:

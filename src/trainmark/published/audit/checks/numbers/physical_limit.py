@@ -85,5 +85,5 @@ def _memory(report: Report, row: Row, figure: Figure, devices: tuple[NamedDevice
 
 def _other_size(report: Report) -> bool:
     """Smaller images need fewer operations: the count above does not hold."""
-    sizes = {found[1] for passage in report.prose for found in SIZE.finditer(passage.text[:2000])}
+    sizes = {match[1] for passage in report.prose for match in SIZE.finditer(passage.text[:2000])}
     return bool(sizes - {USUAL_SIZE, "256", "1", "10", "11"})

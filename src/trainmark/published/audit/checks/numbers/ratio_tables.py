@@ -112,12 +112,12 @@ def _ways(tables: list[list[Measured]]) -> Iterator[dict[Attributes, tuple[Ratio
 def _ratios(
     above: dict[Attributes, Measured], below: dict[Attributes, Measured]
 ) -> dict[Attributes, tuple[Ratio, int]]:
-    found = {}
+    ratios = {}
     for key, one in above.items():
         ratio = ratio_of(one.number, below[key].number) if key in below else None
         if ratio:
-            found[key] = (ratio, one.line)
-    return found
+            ratios[key] = (ratio, one.line)
+    return ratios
 
 
 def _of_value(table: list[Measured], name: str, value: str) -> dict[Attributes, Measured]:
@@ -130,12 +130,12 @@ def _by_attributes(table: list[Measured]) -> dict[Attributes, Measured]:
 
 
 def _measured(grid: Grid) -> list[Measured]:
-    found = []
+    measurements = []
     for row in grid.rows:
         for figure in row.of("throughput"):
             attributes = _attributes(grid, row, grid.columns[figure.column].precision)
-            found.append(Measured(attributes, figure.number, figure.cell.line))
-    return found
+            measurements.append(Measured(attributes, figure.number, figure.cell.line))
+    return measurements
 
 
 def _attributes(grid: Grid, row: Row, precision: str | None = None) -> Attributes:

@@ -58,8 +58,8 @@ def _wrong(grid: Grid, column: Column) -> list[Claim]:
         is_certain = False
     if not is_certain and len(wrong) * AGREEING_FOR_EACH_WRONG > len(claims) - len(wrong):
         return []
-    if found := _upside_down(wrong, claims, way):
-        return found
+    if inverted := _upside_down(wrong, claims, way):
+        return inverted
     # A ratio that no row of several follows is not what the column holds.
     if way.kind == "precision" and len(wrong) == len(claims) >= MOST_ALL_WRONG:
         return []

@@ -21,7 +21,11 @@ ROUNDING = 0.995
 
 
 def check(report: Report) -> Iterator[Finding]:
-    told = {said.seconds.value: said.epochs for said in statements(report) if said.seconds and said.epochs}
+    epochs_by_seconds = {
+        statement.seconds.value: statement.epochs
+        for statement in statements(report)
+        if statement.seconds and statement.epochs
+    }
     options = {int(a or b) for block in report.code for a, b in OPTION.findall(" ".join(block.lines))}
     only_option = min(options) if len(options) == 1 else None
     for grid in all_grids(report):
@@ -30,7 +34,7 @@ def check(report: Report) -> Iterator[Finding]:
             if len(times) != 1 or len(rates) != 1 or not counts_whole_job(rates[0]):
                 continue
             seconds = times[0].number.value
-            epochs = _epochs_of(row) or told.get(seconds) or only_option
+            epochs = _epochs_of(row) or epochs_by_seconds.get(seconds) or only_option
             if epochs and seconds > 0:
                 yield from _compare(report, times[0], rates[0].number, seconds, epochs)
 
@@ -61,5 +65,5 @@ def _compare(report: Report, time: Figure, rate: Number, seconds: float, epochs:
 
 
 def _epochs_of(row: Row) -> int | None:
-    found = row.of("epochs")
-    return int(found[0].number.value) if len(found) == 1 and found[0].number.value < 1e6 else None
+    figures = row.of("epochs")
+    return int(figures[0].number.value) if len(figures) == 1 and figures[0].number.value < 1e6 else None

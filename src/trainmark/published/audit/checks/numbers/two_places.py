@@ -90,8 +90,8 @@ def _table_curves(report: Report) -> Iterator[Curve]:
 def _families(grid: Grid) -> frozenset[str]:
     """The devices that the words nearest to a table name."""
     for text in (grid.table.caption, *reversed(grid.table.headings)):
-        if found := devices_in_words((text,)):
-            return frozenset(device.name for device in found)
+        if devices := devices_in_words((text,)):
+            return frozenset(device.name for device in devices)
     return frozenset()
 
 

@@ -16,7 +16,11 @@ TOLERANCE = 0.1
 
 
 def check(report: Report) -> Iterator[Finding]:
-    told = {said.rate.value: said for said in statements(report) if said.rate and said.rate_unit}
+    by_rate = {
+        statement.rate.value: statement
+        for statement in statements(report)
+        if statement.rate and statement.rate_unit
+    }
     for series in all_series(report):
         unit_told = seconds_per_unit(series.table.caption)
         heads = {f.column: f for row in series.rows for f in row.of("throughput")}
@@ -26,11 +30,11 @@ def check(report: Report) -> Iterator[Finding]:
                 yield _finding(report, series.table.line, figure.head, series.table.caption, "the caption")
         for row in series.rows:
             for figure in row.of("throughput"):
-                said = told.get(figure.number.value)
+                statement = by_rate.get(figure.number.value)
                 unit = seconds_per_unit(figure.head)
-                if said and unit and unit != seconds_per_unit(f"samples/{said.rate_unit}"):
-                    where = f"the text on line {said.line}"
-                    yield _finding(report, figure.cell.line, figure.head, f"per {said.rate_unit}", where)
+                if statement and unit and unit != seconds_per_unit(f"samples/{statement.rate_unit}"):
+                    where = f"the text on line {statement.line}"
+                    yield _finding(report, figure.cell.line, figure.head, f"per {statement.rate_unit}", where)
             yield from _step_time(report, row)
 
 

@@ -22,15 +22,15 @@ def check(report: Report) -> Iterator[Finding]:
     yield from _line_numbers(report)
     title = report.title.lower() if MODEL.search(report.title) else ""
     for passage in report.prose:
-        found = SCRIPT.search(passage.text[:2000])
-        if found and title and found[1].lower() not in title:
+        match = SCRIPT.search(passage.text[:2000])
+        if match and title and match[1].lower() not in title:
             yield Finding(
                 "script-of-another-model",
                 Severity.WARNING,
                 report.where(passage.line),
-                claimed=found[0],
+                claimed=match[0],
                 derived=f"a script for {report.title}",
-                message=f"{found[2]} of {found[1]} is named for the figures of another model.",
+                message=f"{match[2]} of {match[1]} is named for the figures of another model.",
             )
 
 
@@ -39,17 +39,17 @@ def _misspelt(report: Report) -> Iterator[Finding]:
     first: dict[str, tuple[str, int]] = {}
     for block in report.code:
         for number, line in block.numbered():
-            found = ASSIGNMENT.match(line) if len(line) < 300 else None
-            if not found:
+            match = ASSIGNMENT.match(line) if len(line) < 300 else None
+            if not match:
                 continue
-            earlier, place = first.setdefault(found[1], (found[2], number))
-            if _slip(earlier, found[2]):
+            earlier, place = first.setdefault(match[1], (match[2], number))
+            if _slip(earlier, match[2]):
                 yield Finding(
                     "misspelt-in-code",
                     Severity.WARNING,
                     report.where(number),
-                    claimed=f"{found[1]} = {found[2]}",
-                    derived=f"{found[1]} = {earlier}",
+                    claimed=f"{match[1]} = {match[2]}",
+                    derived=f"{match[1]} = {earlier}",
                     message=f"line {place} has {earlier}; the code as shown does not run.",
                 )
 
@@ -70,10 +70,10 @@ def _slip(right: str, shown: str) -> bool:
 
 def _line_numbers(report: Report) -> Iterator[Finding]:
     """`file.py 46 行：` before a block that begins with `# line 197`."""
-    told = {passage.line: passage.text for passage in report.prose}
+    prose = {passage.line: passage.text for passage in report.prose}
     for block in report.code:
         comment = LINE_IN_CODE.match(block.lines[0]) if block.lines else None
-        before = next((told[n] for n in range(block.line - 1, block.line - 1 - NEAR, -1) if n in told), "")
+        before = next((prose[n] for n in range(block.line - 1, block.line - 1 - NEAR, -1) if n in prose), "")
         named = [int(a or b) for a, b in LINE_IN_TEXT.findall(before[:500])]
         if comment and named and int(comment[1]) not in named:
             yield Finding(

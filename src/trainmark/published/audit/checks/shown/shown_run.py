@@ -35,9 +35,9 @@ def check(report: Report) -> Iterator[Finding]:
 
 def _dataset(report: Report, block: CodeBlock) -> Iterator[Finding]:
     read = [
-        (number, int(found[1]), int(found[2]))
+        (number, int(match[1]), int(match[2]))
         for number, line in block.numbered()
-        if (found := FILES_READ.search(line[:500]))
+        if (match := FILES_READ.search(line[:500]))
     ]
     # The training files come first, those of validation after them.
     if (
@@ -90,9 +90,9 @@ def _names(report: Report) -> Iterator[Finding]:
         named: dict[str, list[str]] = {}
         lines: dict[str, int] = {}
         for line in result.lines:
-            if found := PRECISION_IN_NAME.search(line.file):
-                named.setdefault(found[1], []).append(line.topology)
-                lines.setdefault(found[1], line.line)
+            if match := PRECISION_IN_NAME.search(line.file):
+                named.setdefault(match[1], []).append(line.topology)
+                lines.setdefault(match[1], line.line)
         if len(named) > 1:
             second = max(lines, key=lambda name: lines[name])
             words = "; ".join(

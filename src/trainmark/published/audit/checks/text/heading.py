@@ -63,13 +63,13 @@ def _first_sentence(report: Report, heading: Passage) -> Passage | None:
 
 
 def _mentions(text: str) -> list[Mention]:
-    found: dict[tuple[str, str | None], Mention] = {}
+    mentions: dict[tuple[str, str | None], Mention] = {}
     for match in MENTION.finditer(normal(text)):
         memory = int(match[2]) if match[2] else None
-        found.setdefault((match[1], match[2]), Mention(match[1], memory, match[0].strip(" -(")))
+        mentions.setdefault((match[1], match[2]), Mention(match[1], memory, match[0].strip(" -(")))
     # `DGX A100 (8x A100 80GB)` names one device, once without its memory.
-    with_memory = {mention.family for mention in found.values() if mention.gigabytes}
-    return [m for m in found.values() if m.gigabytes or m.family not in with_memory]
+    with_memory = {mention.family for mention in mentions.values() if mention.gigabytes}
+    return [m for m in mentions.values() if m.gigabytes or m.family not in with_memory]
 
 
 def _contradict(one: Mention, other: Mention) -> bool:

@@ -20,28 +20,28 @@ def check(report: Report) -> Iterator[Finding]:
     yield from _steps_of_runs(report, stated, used)
     yield from _repeats(report)
     for rule in (*stated, *used):
-        if rule.kept is not None and rule.kept < FEWEST_ITERATIONS:
+        if rule.measured is not None and rule.measured < FEWEST_ITERATIONS:
             yield Finding(
                 "window-too-short",
                 Severity.WARNING,
                 report.where(rule.line),
-                claimed=f"{rule.kept} iterations measured",
+                claimed=f"{rule.measured} iterations measured",
                 derived=f"at least {FEWEST_ITERATIONS}",
-                message=f"a window of {rule.kept} iterations says little about steady training.",
+                message=f"a window of {rule.measured} iterations says little about steady training.",
             )
 
 
 def _stated_against_used(report: Report, stated: list[Rule], used: list[Rule]) -> Iterator[Finding]:
-    if len({rule.total for rule in stated}) != 1 or len({(rule.total, rule.kept) for rule in used}) != 1:
+    if len({rule.total for rule in stated}) != 1 or len({(rule.total, rule.measured) for rule in used}) != 1:
         return
-    said, did = stated[0], used[0]
-    differs = said.total != did.total or (said.kept is not None and said.kept != did.kept)
+    claim, did = stated[0], used[0]
+    differs = claim.total != did.total or (claim.measured is not None and claim.measured != did.measured)
     if differs:
         yield Finding(
             "rule-mismatch",
             Severity.ERROR,
-            report.where(said.line),
-            claimed=_words(said),
+            report.where(claim.line),
+            claimed=_words(claim),
             derived=_words(did),
             message=f"the command on line {did.line} measures {_words(did)}.",
         )
@@ -67,10 +67,10 @@ def _steps_of_runs(report: Report, stated: list[Rule], used: list[Rule]) -> Iter
 
 
 def _repeats(report: Report) -> Iterator[Finding]:
-    told = {count: line for line, count in stated_repeats(report)}
-    if len(told) != 1:
+    repeats = {count: line for line, count in stated_repeats(report)}
+    if len(repeats) != 1:
         return
-    (count, line) = next(iter(told.items()))
+    (count, line) = next(iter(repeats.items()))
     for result in printed_results(report):
         by_count: dict[int, list[PrintedCase]] = {}
         for case in result.cases:
@@ -88,4 +88,4 @@ def _repeats(report: Report) -> Iterator[Finding]:
 
 
 def _words(rule: Rule) -> str:
-    return f"{rule.total} iterations" + (f", the last {rule.kept}" if rule.kept is not None else "")
+    return f"{rule.total} iterations" + (f", the last {rule.measured}" if rule.measured is not None else "")

@@ -22,8 +22,8 @@ LINES_OF_A_REPORT = 40
 def check(report: Report) -> Iterator[Finding]:
     for passage in report.prose:
         text = passage.text[:2000]
-        if found := PLACEHOLDER.search(text) or EMPTY_LINK.search(text):
-            yield _finding(report, "placeholder", passage.line, found[0], "a place left to fill in.")
+        if match := PLACEHOLDER.search(text) or EMPTY_LINK.search(text):
+            yield _finding(report, "placeholder", passage.line, match[0], "a place left to fill in.")
     for block in report.code:
         if not any(line.strip() for line in block.lines):
             yield _finding(report, "empty-block", block.line - 1, "a script or output", "the block is empty.")

@@ -57,14 +57,14 @@ class Term:
 def check(report: Report) -> Iterator[Finding]:
     lines = sorted(_lines(report))
     step_times = [
-        (number, _term(found[1], found[2], found[0]))
+        (number, _term(match[1], match[2], match[0]))
         for number, text in lines
-        for found in STEP_TIME.finditer(text)
+        for match in STEP_TIME.finditer(text)
     ]
     for number, text in lines:
-        for found in PRODUCT.finditer(text):
-            if not PART_OF_MORE.search(text[: found.start()]):
-                yield from _product(report, number, found[0], step_times)
+        for match in PRODUCT.finditer(text):
+            if not PART_OF_MORE.search(text[: match.start()]):
+                yield from _product(report, number, match[0], step_times)
 
 
 def _lines(report: Report) -> Iterator[tuple[int, str]]:
@@ -79,8 +79,8 @@ def _lines(report: Report) -> Iterator[tuple[int, str]]:
 
 def _product(report: Report, line: int, text: str, step_times: list[tuple[int, Term]]) -> Iterator[Finding]:
     left, right = EQUALS.split(text)
-    factors = [_term(found[1], found[2], found[0]) for found in TERM.finditer(left)]
-    (claimed,) = [_term(found[1], found[2], found[0]) for found in TERM.finditer(right)][:1]
+    factors = [_term(match[1], match[2], match[0]) for match in TERM.finditer(left)]
+    (claimed,) = [_term(match[1], match[2], match[0]) for match in TERM.finditer(right)][:1]
     times = [factor for factor in factors if factor.seconds]
     if len(times) > 1 or bool(times) != claimed.seconds:
         return

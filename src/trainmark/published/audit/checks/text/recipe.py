@@ -18,12 +18,12 @@ MOMENTUM_IN_PROSE = re.compile(r"(?:momentum|动量)[^\d.]{0,12}(\d?\.\d{1,9})(?
 
 
 def check(report: Report) -> Iterator[Finding]:
-    told = {
-        float(found[1]): passage.line
+    momenta = {
+        float(match[1]): passage.line
         for passage in report.prose
-        if (found := MOMENTUM_IN_PROSE.search(passage.text[:2000]))
+        if (match := MOMENTUM_IN_PROSE.search(passage.text[:2000]))
     }
-    stated = next(iter(told.items())) if len(told) == 1 else None
+    stated = next(iter(momenta.items())) if len(momenta) == 1 else None
     for log in shown_logs(report):
         momentum = log.first("momentum")
         expected, source = _expected(log, stated)

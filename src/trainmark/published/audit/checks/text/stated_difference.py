@@ -19,26 +19,26 @@ def check(report: Report) -> Iterator[Finding]:
     series = list(all_series(report))
     for passage in report.prose:
         text = passage.text[:2000]
-        found = RANGE.search(text)
-        if found and SPEAKS_OF_DIFFERENCE.search(text) and SPEAKS_OF_BOTH.search(text):
+        match = RANGE.search(text)
+        if match and SPEAKS_OF_DIFFERENCE.search(text) and SPEAKS_OF_BOTH.search(text):
             after = [one for one in series if one.table.line > passage.line][:2]
             if len(after) == 2:
-                yield from _compare(report, passage, found, after)
+                yield from _compare(report, passage, match, after)
 
 
-def _compare(report: Report, passage: Passage, found: re.Match[str], pair: list[Series]) -> Iterator[Finding]:
+def _compare(report: Report, passage: Passage, match: re.Match[str], pair: list[Series]) -> Iterator[Finding]:
     one, other = (_by_devices(series) for series in pair)
     shares = [abs(other[n] / one[n] - 1) * 100 for n in one.keys() & other.keys() if one[n] > 0]
     if len(shares) < LEAST_SHARED:
         return
     low, high = min(shares), max(shares)
-    slack = 0.5 * 10.0 ** -len(found[1].partition(".")[2]) + 0.15
-    if abs(low - float(found[1])) > slack or abs(high - float(found[2])) > slack:
+    slack = 0.5 * 10.0 ** -len(match[1].partition(".")[2]) + 0.15
+    if abs(low - float(match[1])) > slack or abs(high - float(match[2])) > slack:
         yield Finding(
             "stated-difference",
             Severity.WARNING,
             report.where(passage.line),
-            claimed=found[0],
+            claimed=match[0],
             derived=f"{low:.1f} % to {high:.1f} %",
             message=(
                 f"the tables on lines {pair[0].table.line} and {pair[1].table.line} differ by "

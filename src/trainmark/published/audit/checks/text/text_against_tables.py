@@ -22,42 +22,42 @@ ACCURACY_PER_ROUNDING = 1e-9
 
 
 def check(report: Report) -> Iterator[Finding]:
-    said = list(statements(report))
+    claims = list(statements(report))
     rows = [row for series in all_series(report) for row in series.rows]
-    yield from _single(report, rows, said)
+    yield from _single(report, rows, claims)
     for row in rows:
-        yield from _accuracy(report, row, said)
-    yield from _longer_but_worse(report, said)
+        yield from _accuracy(report, row, claims)
+    yield from _longer_but_worse(report, claims)
     yield from _missing_rows(report, rows)
 
 
-def _single(report: Report, rows: list[Row], said: list[Statement]) -> Iterator[Finding]:
+def _single(report: Report, rows: list[Row], claims: list[Statement]) -> Iterator[Finding]:
     """Where the tables hold one figure of a kind and the text gives one, they are the same."""
-    for role, what, told in (
-        ("throughput", "throughput", [(s.rate, s.line) for s in said if s.rate]),
-        ("time_to_train", "time", [(s.seconds, s.line) for s in said if s.seconds and s.epochs]),
+    for role, what, mentions in (
+        ("throughput", "throughput", [(s.rate, s.line) for s in claims if s.rate]),
+        ("time_to_train", "time", [(s.seconds, s.line) for s in claims if s.seconds and s.epochs]),
     ):
         shown = [figure for row in rows for figure in row.of(role)]
-        if len(shown) != 1 or len(told) != 1:
+        if len(shown) != 1 or len(mentions) != 1:
             continue
-        number, (stated, line) = shown[0].number, told[0]
+        number, (stated, line) = shown[0].number, mentions[0]
         in_seconds = role != "time_to_train" or "sec" in shown[0].head.lower() or "秒" in shown[0].head
         if in_seconds and abs(number.value - stated.value) > number.half_unit + stated.half_unit:
             yield _differs(report, shown[0], f"{stated.value:,g}", line, what)
 
 
-def _accuracy(report: Report, row: Row, said: list[Statement]) -> Iterator[Finding]:
+def _accuracy(report: Report, row: Row, claims: list[Statement]) -> Iterator[Finding]:
     """The accuracy of a row against the sentence that gives the same time to train."""
     times, accuracies = row.of("time_to_train"), row.of("accuracy")
     if len(times) != 1 or len(accuracies) != 1:
         return
     shown = accuracies[0]
-    for statement in said:
+    for statement in claims:
         if not (statement.seconds and statement.accuracy) or statement.seconds.value != times[0].number.value:
             continue
         if _same(statement.accuracy, shown.number):
             continue
-        other = next((s for s in said if s.accuracy and s.epochs and _same(s.accuracy, shown.number)), None)
+        other = next((s for s in claims if s.accuracy and s.epochs and _same(s.accuracy, shown.number)), None)
         if other is None:
             yield _differs(report, shown, f"{statement.accuracy.value:g}", statement.line, "accuracy")
             continue
@@ -74,10 +74,10 @@ def _accuracy(report: Report, row: Row, said: list[Statement]) -> Iterator[Findi
         )
 
 
-def _longer_but_worse(report: Report, said: list[Statement]) -> Iterator[Finding]:
+def _longer_but_worse(report: Report, claims: list[Statement]) -> Iterator[Finding]:
     runs = sorted(
         (s.epochs, s.accuracy.value, s.line)
-        for s in said
+        for s in claims
         if s.epochs and s.accuracy and s.accuracy.value > 50
     )
     for (epochs, accuracy, line), (more, later, place) in pairwise(runs):
@@ -97,11 +97,11 @@ def _missing_rows(report: Report, rows: list[Row]) -> Iterator[Finding]:
     shown = {row.devices for row in rows if row.devices}
     if len(shown) < 2:
         return
-    told: dict[int, int] = {}
+    lines: dict[int, int] = {}
     for passage in report.prose:
         for devices in _listed(passage.text[:2000]):
-            told.setdefault(devices, passage.line)
-    for devices, line in sorted(told.items()):
+            lines.setdefault(devices, passage.line)
+    for devices, line in sorted(lines.items()):
         if devices not in shown:
             yield Finding(
                 "missing-rows",
@@ -114,20 +114,20 @@ def _missing_rows(report: Report, rows: list[Row]) -> Iterator[Finding]:
 
 
 def _listed(text: str) -> set[int]:
-    chinese = " ".join(found[0] for found in LIST_OF_CARDS.finditer(text))
-    english = " ".join(found[1] for found in LIST_OF_DEVICES.finditer(text))
+    chinese = " ".join(match[0] for match in LIST_OF_CARDS.finditer(text))
+    english = " ".join(match[1] for match in LIST_OF_DEVICES.finditer(text))
     counts = {int(count) for count in re.findall(r"\d+", f"{chinese} {english}")}
     return counts | ({1} if "单卡" in chinese else set())
 
 
-def _differs(report: Report, shown: Figure, told: str, line: int, what: str) -> Finding:
+def _differs(report: Report, shown: Figure, stated: str, line: int, what: str) -> Finding:
     return Finding(
         "text-against-table",
         Severity.ERROR,
         report.where(shown.cell.line),
         claimed=f"{what} {shown.cell.text}",
-        derived=f"{what} {told}",
-        message=f"the text on line {line} gives {told}.",
+        derived=f"{what} {stated}",
+        message=f"the text on line {line} gives {stated}.",
     )
 
 

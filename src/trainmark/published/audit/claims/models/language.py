@@ -49,15 +49,15 @@ def sequences_per_second(row: Row, per_device: bool = False) -> Quantity | None:
 
 def _rate(row: Row, unit: re.Pattern[str], per_device: bool) -> Quantity | None:
     """The one rate of a row in some unit, of all devices or of each."""
-    found = [
+    figures = [
         figure
         for figure in row.of("throughput")
         if unit.search(simplified(figure.head)) and is_per_device(figure.head) is per_device
     ]
-    if len(found) != 1:
+    if len(figures) != 1:
         return None
-    number = plain(found[0].number).scaled(1 / (seconds_per_unit(found[0].head) or 1.0))
-    return Quantity(number, found[0])
+    number = plain(figures[0].number).scaled(1 / (seconds_per_unit(figures[0].head) or 1.0))
+    return Quantity(number, figures[0])
 
 
 def plain(number: Number) -> Number:
@@ -67,19 +67,19 @@ def plain(number: Number) -> Number:
 
 
 def count(row: Row, role: str) -> Quantity | None:
-    found = row.of(role)
-    if len(found) != 1 or found[0].number.value <= 0:
+    figures = row.of(role)
+    if len(figures) != 1 or figures[0].number.value <= 0:
         return None
-    return Quantity(plain(found[0].number), found[0])
+    return Quantity(plain(figures[0].number), figures[0])
 
 
 def sequence_length(row: Row) -> Quantity | None:
     """The length of a sequence; `8k` is 8192."""
-    found = row.of("sequence_length")
-    if len(found) != 1 or found[0].number.value <= 0:
+    figures = row.of("sequence_length")
+    if len(figures) != 1 or figures[0].number.value <= 0:
         return None
-    number = found[0].number
-    return Quantity(number.scaled(1024) if number.rest.lower() == "k" else number, found[0])
+    number = figures[0].number
+    return Quantity(number.scaled(1024) if number.rest.lower() == "k" else number, figures[0])
 
 
 def operations(row: Row, column: Column) -> Quantity | None:
@@ -118,7 +118,7 @@ def parameters(grid: Grid, row: Row) -> Number | None:
         [grid.table.caption],
         list(reversed(grid.table.headings)),
     ):
-        sizes = {found.group(0): found for text in texts for found in SIZE_IN_WORDS.finditer(text[:300])}
+        sizes = {match.group(0): match for text in texts for match in SIZE_IN_WORDS.finditer(text[:300])}
         if len(sizes) == 1:
             return _size(next(iter(sizes.values())))
         if sizes:
@@ -131,9 +131,9 @@ def is_known_dense(grid: Grid, row: Row) -> bool:
     return bool(DENSE_MODEL.search(f"{' '.join(cell.text for cell in row.cells)} {grid.words}"))
 
 
-def _size(found: re.Match[str]) -> Number:
-    decimals = len(found[1].partition(".")[2])
-    return Number(float(found[1]), decimals).scaled(SUFFIXES[found[2][0].lower()])
+def _size(match: re.Match[str]) -> Number:
+    decimals = len(match[1].partition(".")[2])
+    return Number(float(match[1]), decimals).scaled(SUFFIXES[match[2][0].lower()])
 
 
 def paired(grid: Grid, column: Column, role: str) -> Column | None:

@@ -25,29 +25,29 @@ def with_progress(blocks: Iterable[bytes]) -> Iterator[bytes]:
     It is as long as the steps that were announced, or else the longest so far. Every rank may draw it, and
     one after the other write it: a step counts once.
     """
-    total = highest = told = 0
+    total = highest = announced = 0
     state, shown = b"hf: step= elapsed= ", b""
 
-    def rewritten(found: re.Match[bytes]) -> bytes:
-        nonlocal total, highest, told, state, shown
-        if found["told"] is not None:
-            told = int(found["told"].replace(b",", b"") or 0)
-            return found[0]
-        if found["step"] is None:
-            if found[0].startswith(b"*"):
+    def rewritten(match: re.Match[bytes]) -> bytes:
+        nonlocal total, highest, announced, state, shown
+        if match["told"] is not None:
+            announced = int(match["told"].replace(b",", b"") or 0)
+            return match[0]
+        if match["step"] is None:
+            if match[0].startswith(b"*"):
                 total = highest = 0
-                return found[0]
-            return state + found[0]
-        step = int(found["step"])
-        if int(found["total"]) < max(total, told) or step <= highest:
-            return found[0]
-        total, highest = int(found["total"]), step
-        elapsed = b"0:" * (2 - found["elapsed"].count(b":")) + found["elapsed"]
+                return match[0]
+            return state + match[0]
+        step = int(match["step"])
+        if int(match["total"]) < max(total, announced) or step <= highest:
+            return match[0]
+        total, highest = int(match["total"]), step
+        elapsed = b"0:" * (2 - match["elapsed"].count(b":")) + match["elapsed"]
         state = b"hf: step=%d elapsed=%b " % (step, elapsed)
         if elapsed == shown:
-            return found[0]
+            return match[0]
         shown = elapsed
-        return b"\n" + state + b"\n" + found[0]
+        return b"\n" + state + b"\n" + match[0]
 
     for block in blocks:
         yield LINE.sub(rewritten, block)

@@ -21,18 +21,18 @@ LOSS = re.compile(rb"\b(?:train_)?loss(?:_step)?[=:] ?([\d.e+-]+|nan|inf)")
 
 
 def last_states(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    held = shown = b""
+    pending = shown = b""
 
-    def rewritten(found: re.Match[bytes]) -> bytes:
-        nonlocal held, shown
-        bar = b"lightning: epoch=%b step=%b " % (found["epoch"], found["step"] or found["rich_step"])
-        done = b"" if bar == shown else held
-        held, shown = bar + _figures(found), bar
+    def rewritten(match: re.Match[bytes]) -> bytes:
+        nonlocal pending, shown
+        bar = b"lightning: epoch=%b step=%b " % (match["epoch"], match["step"] or match["rich_step"])
+        done = b"" if bar == shown else pending
+        pending, shown = bar + _figures(match), bar
         return done
 
     for block in blocks:
         yield BAR.sub(rewritten, block)
-    yield held
+    yield pending
 
 
 def _figures(bar: re.Match[bytes]) -> bytes:

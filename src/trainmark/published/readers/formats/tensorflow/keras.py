@@ -27,21 +27,21 @@ MS = {b"us": 0.001, b"ms": 1.0, b"s": 1000.0}
 
 def last_states(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Every bar as one line of ours with its epoch; of a bar that was drawn again, the last state."""
-    epoch = held = shown = b""
+    epoch = pending = shown = b""
 
-    def rewritten(found: re.Match[bytes]) -> bytes:
-        nonlocal epoch, held, shown
-        if found["epoch"] is not None:
-            done, held, shown, epoch = held, b"", b"", found["epoch"]
-            return done + found[0]
-        bar = b"keras: epoch=%b step=%b " % (epoch, found["step"])
-        done = b"" if bar == shown else held
-        held, shown = bar + _figures(found["figures"], int(found["step"])), bar
+    def rewritten(match: re.Match[bytes]) -> bytes:
+        nonlocal epoch, pending, shown
+        if match["epoch"] is not None:
+            done, pending, shown, epoch = pending, b"", b"", match["epoch"]
+            return done + match[0]
+        bar = b"keras: epoch=%b step=%b " % (epoch, match["step"])
+        done = b"" if bar == shown else pending
+        pending, shown = bar + _figures(match["figures"], int(match["step"])), bar
         return done
 
     for block in blocks:
         yield LINE.sub(rewritten, block)
-    yield held
+    yield pending
 
 
 def _figures(text: bytes, steps: int) -> bytes:

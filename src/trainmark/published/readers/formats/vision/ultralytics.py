@@ -20,16 +20,16 @@ def last_states(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Each bar as one line of ours, where its clock has gone on since the one before."""
     shown = b""
 
-    def rewritten(found: re.Match[bytes]) -> bytes:
+    def rewritten(match: re.Match[bytes]) -> bytes:
         nonlocal shown
-        elapsed = (found["elapsed"] or found["tqdm_elapsed"]).split(b".")[0]
-        state = found["epoch"] + b" " + elapsed
-        if state == shown or found["step"] == b"0":
+        elapsed = (match["elapsed"] or match["tqdm_elapsed"]).split(b".")[0]
+        state = match["epoch"] + b" " + elapsed
+        if state == shown or match["step"] == b"0":
             return b""
         shown = state
         clock = b"0:" * (2 - elapsed.count(b":")) + elapsed
-        step = found["step"] or found["tqdm_step"]
-        return b"ultralytics: epoch=%b step=%b elapsed=%b \n" % (found["epoch"], step, clock)
+        step = match["step"] or match["tqdm_step"]
+        return b"ultralytics: epoch=%b step=%b elapsed=%b \n" % (match["epoch"], step, clock)
 
     for block in blocks:
         yield BAR.sub(rewritten, block)
