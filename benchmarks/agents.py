@@ -20,14 +20,16 @@ RANK = 'echo "{}" > "$TRAINMARK_EVENTS/rank$RANK.jsonl"; exec sleep %g'
 def measure(sizes: Sequence[int] = (100, 400, 1000), seconds: float = 10.0) -> list[Row]:
     rows = []
     for nodes in sizes:
-        found = child.run("benchmarks.agents", str(nodes), str(seconds))
+        figures = child.run("benchmarks.agents", str(nodes), str(seconds))
         what = f"agents: {nodes:,} nodes,"
         rows += [
-            Row(f"{what} from the first connection to the last rank", found["start"], "s"),
-            Row(f"{what} share of a core while they train", 100 * found["watch_cpu"] / found["watch"], "%"),
-            Row(f"{what} from the last rank's end to the last agent's", found["end"], "s"),
-            Row(f"{what} processor time of a trial, for each", 1000 * found["cpu"] / nodes, "ms"),
-            Row(f"{what} memory at most", found["memory_mb"], "MB"),
+            Row(f"{what} from the first connection to the last rank", figures["start"], "s"),
+            Row(
+                f"{what} share of a core while they train", 100 * figures["watch_cpu"] / figures["watch"], "%"
+            ),
+            Row(f"{what} from the last rank's end to the last agent's", figures["end"], "s"),
+            Row(f"{what} processor time of a trial, for each", 1000 * figures["cpu"] / nodes, "ms"),
+            Row(f"{what} memory at most", figures["memory_mb"], "MB"),
         ]
     return rows
 

@@ -62,10 +62,10 @@ def _speeds(path: Path, lines: int) -> list[Row]:
     for _ in range(REPEATS):
         for way, run in ways.items():
             began = time.perf_counter()
-            found = run(path)
+            count = run(path)
             seconds[way].append(time.perf_counter() - began)
-            if found != lines:
-                raise AssertionError(f"{way} found {found} of {lines} lines")
+            if count != lines:
+                raise AssertionError(f"{way} found {count} of {lines} lines")
     megabytes = path.stat().st_size / 1e6
     rows = [
         from_repeats(

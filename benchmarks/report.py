@@ -39,9 +39,9 @@ def _report(runs: Path) -> None:
 
     def timed(part: str, work: Callable[[], Any]) -> Any:
         began = time.perf_counter()
-        found = work()
+        value = work()
         seconds[part] = time.perf_counter() - began
-        return found
+        return value
 
     def imports() -> None:
         import trainmark.cli.results.report

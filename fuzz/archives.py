@@ -61,8 +61,8 @@ def check(data: bytes, good: set[str]) -> str | None:
     read = {log.name for log in logs}
     wanted = {str(paths[0]), str(paths[2]), *(f"{paths[1]}!{name}" for name in good)}
     missing = sorted(wanted - read)
-    said = [answer.sentence for answer in answers if isinstance(answer, Refusal)]
-    return f"lost {missing[:3]}; said {said[:3]}" if missing else None
+    sentences = [answer.sentence for answer in answers if isinstance(answer, Refusal)]
+    return f"lost {missing[:3]}; said {sentences[:3]}" if missing else None
 
 
 def zip_archive(rng: random.Random) -> Packed:

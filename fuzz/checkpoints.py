@@ -176,8 +176,8 @@ def restored(folder: Path, ranks: int) -> tuple[int | None, str]:
         os.write(writer, f"restored {answers.pop()}\n".encode())
 
     status, text = in_child(work)
-    found = numbers(text, "restored")
-    return (found[0] if status == 0 and found else None), text.strip()
+    place_numbers = numbers(text, "restored")
+    return (place_numbers[0] if status == 0 and place_numbers else None), text.strip()
 
 
 class Attack:
@@ -190,18 +190,18 @@ class Attack:
         shutil.rmtree(self.folder, ignore_errors=True)
         return self.folder / "checkpoints"
 
-    def judge(self, what: str, found: int | None, text: str, saved: int, begun: int) -> None:
+    def judge(self, what: str, number: int | None, text: str, saved: int, begun: int) -> None:
         self.kills += 1
-        if found is None or not saved <= found <= begun:
+        if number is None or not saved <= number <= begun:
             self.finds += 1
-            print(f"FIND {what}: saved {saved}, began {begun}, restored {found} {text}", flush=True)
+            print(f"FIND {what}: saved {saved}, began {begun}, restored {number} {text}", flush=True)
 
     def after(self, what: str, folder: Path, ranks: int, text: str, before: int = -1) -> int:
         """Restore after a kill and judge; return the place that the next process goes on from."""
         saved, begun = max([before, *numbers(text, "saved")]), max([before, *numbers(text, "begin")])
-        found, said = restored(folder, ranks)
-        self.judge(what, found, said, saved, begun)
-        return saved if found is None else found
+        number, restore_text = restored(folder, ranks)
+        self.judge(what, number, restore_text, saved, begun)
+        return saved if number is None else number
 
 
 def calls(attack: Attack, ranks: int = 1) -> None:
@@ -296,7 +296,9 @@ def at_random(attack: Attack, count: int, chance: random.Random) -> None:
 
             def work(writer: int, at: int = at, first: int = went_on_from + 1, **fixed: Any) -> None:
                 CallCounter(at, killed).install()
-                tiny_training.on_ranks(fixed["folder"], fixed["ranks"], lambda found: found.restore())
+                tiny_training.on_ranks(
+                    fixed["folder"], fixed["ranks"], lambda checkpoints: checkpoints.restore()
+                )
                 save_from(fixed["folder"], fixed["ranks"], writer, first)
 
             _, text = in_child(
@@ -330,9 +332,9 @@ def damage(attack: Attack, count: int, chance: random.Random) -> None:
         else:
             shutil.rmtree(newest)
             newest.mkdir()
-        found, text = restored(folder, ranks)
+        number, text = restored(folder, ranks)
         # Kept are the later checkpoint of the last step, and the one of the step before.
-        attack.judge(f"{how} {file.name}", found, text, len(PLACES) - 3, len(PLACES) - 1)
+        attack.judge(f"{how} {file.name}", number, text, len(PLACES) - 3, len(PLACES) - 1)
 
 
 def parts(asked: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Attack]]:

@@ -105,9 +105,9 @@ def commands(group: click.Command, path: Words = ()) -> Iterator[tuple[Words, cl
     context = click.Context(group)
     if isinstance(group, click.Group):
         for name in group.list_commands(context):
-            found = group.get_command(context, name)
-            assert found is not None
-            yield from commands(found, (*path, name))
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from commands(command, (*path, name))
     if not isinstance(group, click.Group) or group.invoke_without_command:
         yield path, group
 
@@ -115,7 +115,7 @@ def commands(group: click.Command, path: Words = ()) -> Iterator[tuple[Words, cl
 @functools.cache
 def lines() -> list[tuple[str, Words]]:
     """Every command line, with what is hostile in it."""
-    found = []
+    command_lines = []
     for path, command in commands(entry.trainmark):
         for under_test in command.params:
             if not isinstance(under_test.type, click.Path | click.types.StringParamType):
@@ -123,11 +123,11 @@ def lines() -> list[tuple[str, Words]]:
             if path == ("frameworks", "install") and under_test.name != "names":
                 continue
             for label, value in hostile(under_test.type).items():
-                said = f"{' '.join(path)} {under_test.name}: {label}"
-                found.append((said, words(path, command, under_test, value)))
+                description = f"{' '.join(path)} {under_test.name}: {label}"
+                command_lines.append((description, words(path, command, under_test, value)))
     # In an order of chance, so that the first hundred already touch every command.
-    random.Random(0).shuffle(found)
-    return found
+    random.Random(0).shuffle(command_lines)
+    return command_lines
 
 
 def words(path: Words, command: click.Command, under_test: click.Parameter, value: str) -> Words:
@@ -175,19 +175,19 @@ def check(given: Words) -> str | None:
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        said = [Path(f"{here}.{n}").read_bytes() for n in (1, 2)]
+        contents = [Path(f"{here}.{n}").read_bytes() for n in (1, 2)]
         for n in (1, 2):
             Path(f"{here}.{n}").unlink()
         os.chdir("/")
         shutil.rmtree(here, ignore_errors=True)
-    ends = b" ... ".join(said)[-800:].decode("utf-8", "replace")
+    ends = b" ... ".join(contents)[-800:].decode("utf-8", "replace")
     if code not in (*DONE, None, INTERRUPTED):
         return f"exit code {code}: {ends!r}"
-    if b"Traceback" in said[1]:
+    if b"Traceback" in contents[1]:
         return f"a traceback: {ends}"
-    if b"\x1b" in b"".join(said):
+    if b"\x1b" in b"".join(contents):
         return f"a raw escape: {ends!r}"
-    if code == DONE[2] and not said[1].strip():
+    if code == DONE[2] and not contents[1].strip():
         return "exit code 2 without a sentence"
     return None
 

@@ -59,8 +59,8 @@ def attempt(check: Callable[[], str | None]) -> str | None:
         os.close(read_end)
         _checked_here(check, write_end)
     os.close(write_end)
-    with os.fdopen(read_end, "rb") as said:
-        problem = said.read().decode("utf-8", "replace")
+    with os.fdopen(read_end, "rb") as pipe:
+        problem = pipe.read().decode("utf-8", "replace")
     _, status, usage = os.wait4(child, 0)
     with contextlib.suppress(ProcessLookupError):  # what the input started, where it is still there
         os.killpg(child, signal.SIGKILL)

@@ -60,21 +60,21 @@ def good_rank(draw: st.DrawFn, rank: int, ranks: int) -> list[dict[str, Any]]:
     """What a rank of a real training writes, sometimes by epochs, sometimes resumed."""
     now, steps = draw(st.floats(0, 1e6)), draw(st.integers(0, 40))
     pace = draw(st.sampled_from([0.01, 0.5, 1e-9, 0.0]))
-    told = {"epochs": 2, "steps_per_epoch": 10, "target": {"top1": 0.5}} if draw(st.booleans()) else {}
+    run_facts = {"epochs": 2, "steps_per_epoch": 10, "target": {"top1": 0.5}} if draw(st.booleans()) else {}
     start = {"event": "run_start", "rank": rank, "world_size": ranks, "mono": now, "wall": now + 1e9}
-    rows: list[dict[str, Any]] = [{**start, "unit": "rows", "facts": told}]
+    rows: list[dict[str, Any]] = [{**start, "unit": "rows", "facts": run_facts}]
     for step in range(steps):
         now += pace
         row = {"event": "step", "rank": rank, "step": step, "mono": now, "wall": now + 1e9, "samples": 8}
         if draw(st.booleans()):
             row |= {"loss": 6.9, "data_wait": pace / 9, "compute": pace / 2, "communication": pace / 4}
         rows.append(row)
-        if told and step % 10 == 9:
+        if run_facts and step % 10 == 9:
             for kind in ("epoch", "eval", "checkpoint"):
                 mark = {"epoch": step // 10, "state": draw(STATES), "seconds": 0.1, "top1": step / 40}
                 rows.append({"event": kind, "rank": rank, "mono": now, "wall": now + 1e9, "facts": mark})
         if draw(st.integers(0, 30)) == 0:
-            resumed = {"resumed_step": draw(st.integers(0, step + 1)), **told}
+            resumed = {"resumed_step": draw(st.integers(0, step + 1)), **run_facts}
             rows.append({**start, "mono": now, "facts": resumed})
     if draw(st.booleans()):
         rows.append({"event": "run_end", "rank": rank, "mono": now, "facts": {"peak_flops": 1e12}})
@@ -183,8 +183,8 @@ def main() -> int:
             seen += chunk_seen
             finds += bool(find)
             print(find or f"{seen.total()} inputs …", flush=True)
-    told = f"{seen['figure']} figures, {seen['refused']} refused, {time.monotonic() - began:.0f} s"
-    print(f"{seen.total()} inputs, {finds} finds ({told})")
+    summary = f"{seen['figure']} figures, {seen['refused']} refused, {time.monotonic() - began:.0f} s"
+    print(f"{seen.total()} inputs, {finds} finds ({summary})")
     return 1 if finds else 0
 
 

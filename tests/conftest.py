@@ -43,25 +43,25 @@ def installed_environments(no_environments, compiled_once):
 
 
 @dataclass(frozen=True)
-class Said:
+class CommandResult:
     code: int
     out: str
     err: str
 
 
 @pytest.fixture
-def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., Said]:
+def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., CommandResult]:
     """Calls the command in an empty folder, through the entry point that the script has."""
     from trainmark.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
 
-    def call(*words: str) -> Said:
+    def call(*words: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["trainmark", *words])
         with pytest.raises(SystemExit) as left:
             main()
-        said = capsys.readouterr()
-        return Said(left.value.code, said.out, said.err)
+        captured = capsys.readouterr()
+        return CommandResult(left.value.code, captured.out, captured.err)
 
     return call

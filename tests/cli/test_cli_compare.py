@@ -25,10 +25,10 @@ def against(trainmark, tmp_path):
 
 
 def test_a_case_that_is_surely_slower_is_marked(against):
-    said = against(SLOWER)
-    assert said.code == 0
-    assert said.out.splitlines()[1].startswith("-")
-    assert "×0.900" in said.out
+    result = against(SLOWER)
+    assert result.code == 0
+    assert result.out.splitlines()[1].startswith("-")
+    assert "×0.900" in result.out
 
 
 def test_the_same_again_is_no_certain_change(against):
@@ -47,46 +47,46 @@ def test_markdown_is_a_table(against):
 
 
 def test_fail_below_fails_what_is_surely_slower(against):
-    said = against(SLOWER, "--fail-below", "0.97")
-    assert said.code == 1
-    assert said.err.startswith("trainmark: pytorch")
-    assert said.err.endswith("is at ×0.900, below 0.97.\n")
+    result = against(SLOWER, "--fail-below", "0.97")
+    assert result.code == 1
+    assert result.err.startswith("trainmark: pytorch")
+    assert result.err.endswith("is at ×0.900, below 0.97.\n")
 
 
 def test_fail_below_passes_what_is_above_it(against):
-    said = against(SLOWER, "--fail-below", "0.85")
-    assert (said.code, said.err) == (0, "")
+    result = against(SLOWER, "--fail-below", "0.85")
+    assert (result.code, result.err) == (0, "")
 
 
 def test_fail_below_passes_what_chance_explains(against):
-    said = against(NOISY, "--fail-below", "0.97")
-    assert "×0.8" in said.out
-    assert (said.code, said.err) == (0, "")
+    result = against(NOISY, "--fail-below", "0.97")
+    assert "×0.8" in result.out
+    assert (result.code, result.err) == (0, "")
 
 
 def test_fail_below_fails_what_too_few_trials_leave_open(against):
-    said = against([90.0, 90.5], "--fail-below", "0.97")
-    assert said.out.splitlines()[1].startswith("?")
-    assert said.code == 1
+    result = against([90.0, 90.5], "--fail-below", "0.97")
+    assert result.out.splitlines()[1].startswith("?")
+    assert result.code == 1
 
 
 def test_cases_that_only_one_side_has_are_named(trainmark, runs):
-    said = trainmark("compare", "before", "after")
-    assert said.code == 0
-    assert "only in before: " in said.out
-    assert "1n2g" in said.out
+    result = trainmark("compare", "before", "after")
+    assert result.code == 0
+    assert "only in before: " in result.out
+    assert "1n2g" in result.out
 
 
 def test_runs_without_a_case_in_common_are_refused(trainmark, runs):
-    said = trainmark("compare", "before", "failed")
-    assert said.code == 2
-    assert "before and failed have no case in common" in said.err
+    result = trainmark("compare", "before", "failed")
+    assert result.code == 2
+    assert "before and failed have no case in common" in result.err
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "nan", "much"])
 def test_a_limit_that_is_none_is_refused(trainmark, runs, limit):
-    said = trainmark("compare", "before", "after", "--fail-below", limit)
-    assert (said.code, said.out) == (2, "")
+    result = trainmark("compare", "before", "after", "--fail-below", limit)
+    assert (result.code, result.out) == (2, "")
 
 
 @pytest.fixture
@@ -103,11 +103,11 @@ def two_frameworks(trainmark, tmp_path):
 
 
 def test_runs_of_two_frameworks_are_compared_though_they_share_no_case(two_frameworks):
-    said = two_frameworks()
-    assert said.code == 0
-    rows = [line.split() for line in said.out.splitlines() if line.startswith("1n1g")]
+    result = two_frameworks()
+    assert result.code == 0
+    rows = [line.split() for line in result.out.splitlines() if line.startswith("1n1g")]
     assert [row[1] for row in rows] == ["pytorch", "jax"]
-    assert "90.0 %" in said.out
+    assert "90.0 %" in result.out
 
 
 def test_the_marks_of_both_runs_are_in_the_json_of_their_comparison(two_frameworks):

@@ -43,10 +43,10 @@ def endless():
 
 def test_one_sentence_names_the_file_that_has_the_trace(trainmark, broken, home):
     broken(ValueError("two\nlines \x1b[31m"))
-    said = trainmark("list")
+    result = trainmark("list")
     (file,) = home.iterdir()
-    assert said.code == 70
-    assert said.err == (
+    assert result.code == 70
+    assert result.err == (
         f"trainmark: internal error (ValueError: two lines \\x1b[31m); the trace is in {file}, "
         "please report it with that file.\n"
     )
@@ -62,16 +62,16 @@ def test_one_sentence_names_the_file_that_has_the_trace(trainmark, broken, home)
 )
 def test_no_kind_of_exception_gets_through(trainmark, broken, home, error):
     broken(error)
-    said = trainmark("list")
-    assert said.code == 70
-    assert said.err.startswith(f"trainmark: internal error ({type(error).__name__}")
-    assert "Traceback" not in said.err
+    result = trainmark("list")
+    assert result.code == 70
+    assert result.err.startswith(f"trainmark: internal error ({type(error).__name__}")
+    assert "Traceback" not in result.err
 
 
 def test_an_endless_recursion_is_said_in_a_sentence_too(trainmark, monkeypatch, home):
     monkeypatch.setattr("trainmark.store.overview.overview", lambda runs: endless())
-    said = trainmark("list")
-    assert (said.code, said.err.count("\n")) == (70, 1)
+    result = trainmark("list")
+    assert (result.code, result.err.count("\n")) == (70, 1)
 
 
 def test_the_trace_is_printed_as_well_where_it_is_asked_for(trainmark, broken, monkeypatch):
@@ -83,10 +83,10 @@ def test_the_trace_is_printed_as_well_where_it_is_asked_for(trainmark, broken, m
 def test_secrets_are_in_neither_the_sentence_nor_the_file(trainmark, broken, home, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hunter22-environment")
     broken(ValueError("hunter22-environment and https://me:hunter22-url@host/"))
-    said = trainmark("list", "--runs", "DB_PASSWORD=hunter22 argument")
+    result = trainmark("list", "--runs", "DB_PASSWORD=hunter22 argument")
     (file,) = home.iterdir()
-    assert said.code == 70
-    assert "hunter22" not in said.err + file.read_text()
+    assert result.code == 70
+    assert "hunter22" not in result.err + file.read_text()
 
 
 def test_a_command_line_keeps_all_but_its_secrets():
@@ -110,9 +110,9 @@ def test_where_the_folder_cannot_be_written_the_file_is_a_temporary_one(
     home.parent.write_text("a file where the folder should be")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     broken(ValueError("kept"))
-    said = trainmark("list")
+    result = trainmark("list")
     (file,) = tmp_path.glob("trainmark-crash-*.txt")
-    assert f"the trace is in {file}, " in said.err
+    assert f"the trace is in {file}, " in result.err
     assert "ValueError: kept" in file.read_text()
 
 
@@ -121,9 +121,9 @@ def test_a_thread_s_end_is_a_sentence_too(capsys, home):
         thread = threading.Thread(target=endless, name="sampler")
         thread.start()
         thread.join()
-    said = capsys.readouterr().err
-    assert said.startswith("trainmark: internal error in thread sampler (RecursionError: ")
-    assert said.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("trainmark: internal error in thread sampler (RecursionError: ")
+    assert stderr.count("\n") == 1
 
 
 def started(tmp_path, *words: str, **more):
@@ -152,15 +152,15 @@ def test_ctrl_c_while_it_is_imported_leaves_no_traceback(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "said"),
+    ("redirection", "code", "message"),
     [
         ("| head -c1", 0, ""),
         ("> /dev/full", 2, "trainmark: No space left on device.\n"),
         (">&-", 0, ""),
     ],
 )
-def test_an_output_that_goes_nowhere_is_no_traceback(tmp_path, redirection, code, said):
+def test_an_output_that_goes_nowhere_is_no_traceback(tmp_path, redirection, code, message):
     command = f"set -o pipefail; {sys.executable} -m trainmark suites show quick {redirection}"
     process = started(tmp_path, "bash", "-c", command)
     _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (code, said)
+    assert (process.returncode, errors) == (code, message)

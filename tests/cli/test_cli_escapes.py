@@ -114,20 +114,20 @@ COMMANDS = [
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words).partition("\x1b")[0])
 @pytest.mark.usefixtures("evil")
 def test_no_control_character_is_printed(trainmark, words):
-    said = trainmark(*words)
-    assert said.code in (0, 1, 2), said.err
-    assert said.out + said.err
-    assert HIDDEN.findall(said.out + said.err) == []
-    if "--json" in words and said.out:
-        json.loads(said.out)
+    result = trainmark(*words)
+    assert result.code in (0, 1, 2), result.err
+    assert result.out + result.err
+    assert HIDDEN.findall(result.out + result.err) == []
+    if "--json" in words and result.out:
+        json.loads(result.out)
 
 
 @pytest.mark.parametrize("words", [("list",), ("show",), ("show", "after", TRIAL), ("report", "after")])
 def test_half_a_surrogate_pair_in_a_record_is_shown(trainmark, runs, words):
     for file in (runs / "after").rglob("*.json"):
         file.write_text(json.dumps(poisoned(json.loads(file.read_text()), poison="\ud800")))
-    said = trainmark(*words, *(("--format", "text") if "report" in words else ()))
-    assert (said.code, HIDDEN.findall(said.out + said.err)) == (0, [])
+    result = trainmark(*words, *(("--format", "text") if "report" in words else ()))
+    assert (result.code, HIDDEN.findall(result.out + result.err)) == (0, [])
 
 
 def test_json_still_means_the_characters(trainmark, runs):
@@ -147,9 +147,9 @@ def test_a_name_of_two_lines_takes_one_line_of_the_list(trainmark, runs):
 def test_notes_of_a_run_pass_the_same_output(capsys):
     with terminal.visible_output():
         Screen().note(f"crashed: {EVIL}")
-    said = capsys.readouterr().err
-    assert said.startswith("crashed: ")
-    assert HIDDEN.findall(said) == []
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("crashed: ")
+    assert HIDDEN.findall(stderr) == []
 
 
 def test_a_console_escapes_the_text_and_keeps_its_own_colours(monkeypatch):

@@ -80,12 +80,12 @@ def test_each_epoch_is_told_once_and_in_order(follower, tmp_path, capsys):
     for event in events:
         grow(follower, tmp_path, [event])
         lines.progress(follower.steps, follower.rate, follower.training)
-    told = capsys.readouterr().err.splitlines()
-    assert told[1] == (
+    stderr_lines = capsys.readouterr().err.splitlines()
+    assert stderr_lines[1] == (
         "[  1/2] epoch 2/3  step 20  loss 2.414  top-1 40.00 %  top-5 70.00 %  128.0/s  0:21 elapsed"
         "  at most 0:08 left"
     )
-    assert len(told) == 3
+    assert len(stderr_lines) == 3
 
 
 def test_an_epoch_that_is_not_evaluated_is_told_when_the_next_begins(follower, tmp_path, capsys):
@@ -94,9 +94,9 @@ def test_an_epoch_that_is_not_evaluated_is_told_when_the_next_begins(follower, t
     events = [event for event in training(target=None) if getattr(event, "kind", "") != "eval"]
     grow(follower, tmp_path, events)
     lines.progress(follower.steps, follower.rate, follower.training)
-    told = capsys.readouterr().err.splitlines()
-    assert [re.search(r"epoch (\d)", line)[1] for line in told] == ["1", "2", "3"]
-    assert "top-1" not in told[0]
+    stderr_lines = capsys.readouterr().err.splitlines()
+    assert [re.search(r"epoch (\d)", line)[1] for line in stderr_lines] == ["1", "2", "3"]
+    assert "top-1" not in stderr_lines[0]
 
 
 def test_a_resumed_training_goes_on_counting_where_it_was_taken_up(follower, tmp_path):

@@ -15,10 +15,10 @@ FORMATS = ("json", "csv", "md", "html", "text")
 
 
 def test_list_names_the_runs_oldest_first_with_how_far_they_got(trainmark, runs):
-    said = trainmark("list")
-    assert said.code == 0
-    assert [line.split()[0] for line in said.out.splitlines()] == ["failed", "before", "after"]
-    assert "7/8 trials, 1 failed" in said.out
+    result = trainmark("list")
+    assert result.code == 0
+    assert [line.split()[0] for line in result.out.splitlines()] == ["failed", "before", "after"]
+    assert "7/8 trials, 1 failed" in result.out
 
 
 def test_list_json_has_what_scripts_rely_on(trainmark, runs):
@@ -29,9 +29,9 @@ def test_list_json_has_what_scripts_rely_on(trainmark, runs):
 
 def test_list_says_damaged_where_a_trial_cannot_be_read(trainmark, runs):
     (runs / "before" / "trials" / CASE / "01" / "figure.json").write_text("{")
-    said = trainmark("list")
-    assert said.code == 0
-    assert "damaged" in said.out.splitlines()[1]
+    result = trainmark("list")
+    assert result.code == 0
+    assert "damaged" in result.out.splitlines()[1]
 
 
 def test_list_where_there_is_nothing_says_how_to_begin(trainmark):
@@ -47,51 +47,51 @@ def test_the_folder_of_runs_may_be_told_by_option_or_environment(trainmark, runs
 
 
 def test_show_tells_results_trials_and_what_was_skipped(trainmark, runs):
-    said = trainmark("show")
-    assert said.code == 0
-    assert "after: Fabricated." in said.out
-    assert "110.8 img/s" in said.out
-    assert f"{CASE}/06  ok          111.50 images/s" in said.out
-    assert "pytorch-fp32-b32-1n8g  skipped     needs 8 CUDA devices a node" in said.out
+    result = trainmark("show")
+    assert result.code == 0
+    assert "after: Fabricated." in result.out
+    assert "110.8 img/s" in result.out
+    assert f"{CASE}/06  ok          111.50 images/s" in result.out
+    assert "pytorch-fp32-b32-1n8g  skipped     needs 8 CUDA devices a node" in result.out
 
 
 def test_show_json_has_the_run_its_trials_and_what_was_skipped(trainmark, runs):
-    told = json.loads(trainmark("show", "before", "--json").out)
-    assert (told["name"], told["ok"], told["failed"]) == ("before", 7, 1)
-    assert [trial["outcome"] for trial in told["trials"]] == ["ok"] * 7 + ["crashed"]
+    document = json.loads(trainmark("show", "before", "--json").out)
+    assert (document["name"], document["ok"], document["failed"]) == ("before", 7, 1)
+    assert [trial["outcome"] for trial in document["trials"]] == ["ok"] * 7 + ["crashed"]
 
 
 def test_show_of_one_trial_tells_its_figure_doubts_command_and_last_lines(trainmark, runs):
-    said = trainmark("show", "before", f"{CASE}/02")
-    assert said.code == 0
+    result = trainmark("show", "before", f"{CASE}/02")
+    assert result.code == 0
     for part in (
         "throughput           101\n",
         "! data-bound",
         "OMP_NUM_THREADS=1 python -m train",
         "this is trial 2",
     ):
-        assert part in said.out
+        assert part in result.out
 
 
 def test_show_of_a_failed_trial_tells_why_and_after_which_retries(trainmark, runs):
-    said = trainmark("show", "failed", f"{CASE}/01")
-    assert said.code == 0
+    result = trainmark("show", "failed", f"{CASE}/01")
+    assert result.code == 0
     for part in ("crashed", "ValueError: no luck", "crashed: port taken", "this is trial 1"):
-        assert part in said.out
+        assert part in result.out
     assert json.loads(trainmark("show", "failed", f"{CASE}/01", "--json").out)["throughput"] is None
 
 
 @pytest.mark.parametrize("trial", [f"{CASE}/99", f"../../before/trials/{CASE}/01", "", "/etc", CASE])
 def test_show_of_a_trial_that_is_not_there_says_so(trainmark, runs, trial):
-    said = trainmark("show", "after", trial or " ")
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("trainmark: there is no finished trial")
+    result = trainmark("show", "after", trial or " ")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("trainmark: there is no finished trial")
 
 
 def test_report_writes_all_formats_into_the_run_and_says_where(trainmark, runs):
-    said = trainmark("report", "before")
-    assert said.code == 0
-    for line in said.out.splitlines():
+    result = trainmark("report", "before")
+    assert result.code == 0
+    for line in result.out.splitlines():
         assert (runs.parent / line.split()[1]).stat().st_size > 0
     assert {path.name for path in (runs / "before").glob("report*")} == {
         "report.html",
@@ -108,8 +108,8 @@ def test_report_in_chinese_stands_beside_the_english_one(trainmark, runs):
 
 
 def test_report_json_keeps_its_contract(trainmark, runs):
-    told = json.loads(trainmark("report", "before", "--format", "json").out)
-    one, two = told["results"]
+    document = json.loads(trainmark("report", "before", "--format", "json").out)
+    one, two = document["results"]
     assert (one["workload"], one["framework"], one["precision"]) == ("resnet50", "pytorch", "fp32")
     assert (one["batch_per_device"], one["nodes"], one["devices_per_node"]) == (32, 1, 1)
     assert one["throughput"].keys() >= {"median", "low", "high", "n", "unit"}
@@ -120,7 +120,7 @@ def test_report_json_keeps_its_contract(trainmark, runs):
     assert one["memory_bytes"] == 3 << 30
     assert [doubt["code"] for doubt in one["doubts"]] == ["data-bound"]
     assert one["doubts"][0]["message"].endswith("the step waits for data: add loader workers.")
-    assert told["environment"]["host"]["hostname"] == "bench-1"
+    assert document["environment"]["host"]["hostname"] == "bench-1"
 
 
 def test_report_csv_has_a_row_a_result(trainmark, runs):
@@ -141,16 +141,16 @@ def test_one_format_is_printed_or_written_to_the_file_asked_for(trainmark, runs,
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_run_with_no_finished_trial_can_be_reported(trainmark, runs, kind, lang):
     fabricate(runs, "empty", {})
-    said = trainmark("report", "empty", "--format", kind, "--lang", lang)
-    assert (said.code, said.err) == (0, "")
+    result = trainmark("report", "empty", "--format", kind, "--lang", lang)
+    assert (result.code, result.err) == (0, "")
 
 
 @pytest.mark.parametrize("kind", ["json", "md", "html"])
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_run_whose_trials_all_failed_shows_the_failures(trainmark, runs, kind, lang):
-    said = trainmark("report", "failed", "--format", kind, "--lang", lang)
-    assert (said.code, said.err) == (0, "")
-    assert "no luck" in said.out
+    result = trainmark("report", "failed", "--format", kind, "--lang", lang)
+    assert (result.code, result.err) == (0, "")
+    assert "no luck" in result.out
 
 
 @pytest.mark.parametrize(
@@ -158,23 +158,23 @@ def test_a_run_whose_trials_all_failed_shows_the_failures(trainmark, runs, kind,
 )
 def test_a_damaged_trial_is_named_once_and_the_rest_is_shown(trainmark, runs, command):
     (runs / "before" / "trials" / CASE / "01" / "figure.json").write_text("{")
-    said = trainmark(*command)
-    assert said.code == 0 and said.out
-    assert "01/figure.json is damaged" in said.err
-    assert said.err.count("\n") == 1
+    result = trainmark(*command)
+    assert result.code == 0 and result.out
+    assert "01/figure.json is damaged" in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_a_report_that_cannot_be_written_says_where(trainmark, runs):
     for out in ("/dev/null/x", "gone/x.md", "."):
-        said = trainmark("report", "before", "--format", "md", "--out", out)
-        assert said.code == 2
-        assert said.err.startswith("trainmark: the report cannot be written to ")
+        result = trainmark("report", "before", "--format", "md", "--out", out)
+        assert result.code == 2
+        assert result.err.startswith("trainmark: the report cannot be written to ")
 
 
 def test_query_counts_the_trials_by_run_and_outcome(trainmark, runs):
-    said = trainmark("query")
-    assert said.code == 0
-    assert [line.split() for line in said.out.splitlines()] == [
+    result = trainmark("query")
+    assert result.code == 0
+    assert [line.split() for line in result.out.splitlines()] == [
         ["run", "outcome", "trials"],
         ["after", "ok", "6"],
         ["before", "crashed", "1"],
@@ -184,10 +184,10 @@ def test_query_counts_the_trials_by_run_and_outcome(trainmark, runs):
 
 
 def test_query_json_answers_with_objects_and_rebuilds_when_told(trainmark, runs):
-    said = trainmark(
+    result = trainmark(
         "query", "SELECT run, max(throughput) AS best FROM trials GROUP BY run ORDER BY run", "--json"
     )
-    assert json.loads(said.out) == [
+    assert json.loads(result.out) == [
         {"run": "after", "best": 112.0},
         {"run": "before", "best": 190.0},
         {"run": "failed", "best": None},
@@ -196,14 +196,14 @@ def test_query_json_answers_with_objects_and_rebuilds_when_told(trainmark, runs)
 
 
 def test_suites_lists_and_shows_what_is_built_in(trainmark):
-    said = trainmark("suites")
-    assert said.code == 0
-    assert said.out.startswith("quick  ")
+    result = trainmark("suites")
+    assert result.code == 0
+    assert result.out.startswith("quick  ")
     assert {row["name"]: row["cases"] for row in json.loads(trainmark("suites", "--json").out)}["quick"] == 4
     assert trainmark("suites", "show", "quick").out.startswith("name: quick\n")
 
 
 def test_env_json_is_one_object(trainmark):
-    said = trainmark("env", "--json")
-    assert said.code == 0
-    assert json.loads(said.out).keys() >= {"host", "devices", "software"}
+    result = trainmark("env", "--json")
+    assert result.code == 0
+    assert json.loads(result.out).keys() >= {"host", "devices", "software"}

@@ -16,36 +16,36 @@ COMMAND_SUITE = "workload: {command: 'true'}\nrepeats: 1\n"
 
 
 def every_command() -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = [()]
+    commands: list[tuple[str, ...]] = [()]
     context = click.Context(group)
     for name in group.list_commands(context):
-        found.append((name,))
+        commands.append((name,))
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            found += [(name, inner) for inner in command.list_commands(context)]
-    return found
+            commands += [(name, inner) for inner in command.list_commands(context)]
+    return commands
 
 
 @pytest.mark.parametrize("command", every_command(), ids=" ".join)
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_the_help_of_every_command_shows_an_example_of_it(trainmark, command, option):
-    said = trainmark(*command, option)
-    assert (said.code, said.err) == (0, "")
-    _, marked, examples = said.out.partition("Example")
+    result = trainmark(*command, option)
+    assert (result.code, result.err) == (0, "")
+    _, marked, examples = result.out.partition("Example")
     assert marked
     assert " ".join(["  trainmark", *command]) in examples
 
 
 def test_without_a_command_it_shows_its_help(trainmark):
-    said = trainmark()
-    assert said.code == 0
-    assert all(name in said.out for name in COMMANDS)
+    result = trainmark()
+    assert result.code == 0
+    assert all(name in result.out for name in COMMANDS)
 
 
 def test_the_version_is_told(trainmark):
-    said = trainmark("--version")
-    assert said.code == 0
-    assert said.out.startswith("trainmark, version ")
+    result = trainmark("--version")
+    assert result.code == 0
+    assert result.out.startswith("trainmark, version ")
 
 
 @pytest.mark.parametrize(
@@ -82,18 +82,18 @@ def test_the_version_is_told(trainmark):
 )
 def test_bad_input_gets_one_sentence_and_exit_code_2(trainmark, runs, words, sentence):
     (runs.parent / "a-file").write_text("")
-    said = trainmark(*words)
-    assert (said.code, said.out) == (2, "")
-    assert said.err.startswith("trainmark: ")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    result = trainmark(*words)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("trainmark: ")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
 
 
 def test_a_suite_that_is_no_text_cannot_be_shown_or_run(trainmark, tmp_path):
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     for words in (["suites", "show", "binary.yaml"], ["run", "binary.yaml"]):
-        said = trainmark(*words)
-        assert (said.code, said.err) == (
+        result = trainmark(*words)
+        assert (result.code, result.err) == (
             2,
             "trainmark: binary.yaml is not UTF-8 text and cannot be a suite.\n",
         )
@@ -102,18 +102,18 @@ def test_a_suite_that_is_no_text_cannot_be_shown_or_run(trainmark, tmp_path):
 @pytest.mark.parametrize("runs_folder", ["/dev/null/runs", "/proc/runs"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(trainmark, tmp_path, runs_folder):
     (tmp_path / "mine.yaml").write_text(COMMAND_SUITE)
-    said = trainmark("run", "mine.yaml", "--runs", runs_folder)
-    assert (said.code, said.out) == (2, "")
-    assert "cannot be written" in said.err
-    assert said.err.endswith("choose another --runs.\n")
+    result = trainmark("run", "mine.yaml", "--runs", runs_folder)
+    assert (result.code, result.out) == (2, "")
+    assert "cannot be written" in result.err
+    assert result.err.endswith("choose another --runs.\n")
 
 
 def test_a_run_of_the_same_name_is_left_as_it_is(trainmark, runs, tmp_path):
     (tmp_path / "mine.yaml").write_text(COMMAND_SUITE)
     before = {path: path.stat().st_mtime_ns for path in (runs / "before").rglob("*")}
-    said = trainmark("run", "mine.yaml", "--name", "before")
-    assert said.code == 2
-    assert "add --resume to go on with it, or choose another --name" in said.err
+    result = trainmark("run", "mine.yaml", "--name", "before")
+    assert result.code == 2
+    assert "add --resume to go on with it, or choose another --name" in result.err
     assert {path: path.stat().st_mtime_ns for path in (runs / "before").rglob("*")} == before
 
 

@@ -38,16 +38,16 @@ def suite(tmp_path):
 
 
 def test_a_run_whose_trials_went_well_ends_with_0_and_a_report(trainmark, suite, tmp_path):
-    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
-    assert said.code == 0
-    assert json.loads(said.out)["results"][0]["throughput"]["n"] == 2
+    result = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    assert result.code == 0
+    assert json.loads(result.out)["results"][0]["throughput"]["n"] == 2
     assert (tmp_path / "runs" / "a" / "report.md").is_file()
 
 
 def test_a_run_with_failed_trials_ends_with_1_and_says_why(trainmark, suite):
-    said = trainmark("run", suite("echo no luck; exit 3", "retries: 0\n"), "--name", "a")
-    assert said.code == 1
-    assert "no luck" in said.err
+    result = trainmark("run", suite("echo no luck; exit 3", "retries: 0\n"), "--name", "a")
+    assert result.code == 1
+    assert "no luck" in result.err
     assert "no luck" in trainmark("report", "a", "--format", "md").out
 
 
@@ -61,18 +61,18 @@ def test_a_finished_run_resumed_runs_nothing_again(trainmark, suite, tmp_path):
 
 
 def test_a_dry_run_shows_every_trial_with_its_command_and_makes_nothing(trainmark, suite, tmp_path):
-    said = trainmark("run", suite("{python} train.py --batch {batch_per_device}"), "--dry-run", "--json")
-    told = json.loads(said.out)
-    assert said.code == 0
-    assert [trial["id"] for trial in told["trials"]] == ["mine-b32-1n1g/01", "mine-b32-1n1g/02"]
-    assert f"{shlex.quote(sys.executable)} train.py --batch 32" in told["trials"][0]["command"]
+    result = trainmark("run", suite("{python} train.py --batch {batch_per_device}"), "--dry-run", "--json")
+    plan = json.loads(result.out)
+    assert result.code == 0
+    assert [trial["id"] for trial in plan["trials"]] == ["mine-b32-1n1g/01", "mine-b32-1n1g/02"]
+    assert f"{shlex.quote(sys.executable)} train.py --batch 32" in plan["trials"][0]["command"]
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
-    said = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
-    assert said.code == 0
-    assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1 (--hosts names more)" in said.out
+    result = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
+    assert result.code == 0
+    assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1 (--hosts names more)" in result.out
 
 
 @pytest.mark.parametrize(
@@ -96,24 +96,24 @@ def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
 def test_what_cannot_be_measured_is_refused_before_anything_is_made(
     trainmark, suite, tmp_path, command, overrides, sentence
 ):
-    said = trainmark("run", suite(command), *(word for change in overrides for word in ("--set", change)))
-    assert (said.code, said.out) == (2, "")
-    assert sentence in said.err
-    assert said.err.count("\n") == 1
+    result = trainmark("run", suite(command), *(word for change in overrides for word in ("--set", change)))
+    assert (result.code, result.out) == (2, "")
+    assert sentence in result.err
+    assert result.err.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
 
 def test_of_a_users_program_nothing_is_assumed_that_its_suite_does_not_say(trainmark, suite):
-    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
-    (result,) = json.loads(said.out)["results"]
+    reply = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    (result,) = json.loads(reply.out)["results"]
     unsaid = ("precision", "layout", "data", "image_size", "loss_scale")
     assert [result[name] for name in unsaid] == [None] * len(unsaid)
 
 
 def test_a_command_that_asks_for_what_its_suite_does_not_say_is_refused(trainmark, suite, tmp_path):
-    said = trainmark("run", suite("{python} train.py --precision {precision}"))
-    assert said.code == 2
-    assert "give the suite a value for 'precision'" in said.err
+    result = trainmark("run", suite("{python} train.py --precision {precision}"))
+    assert result.code == 2
+    assert "give the suite a value for 'precision'" in result.err
     assert not (tmp_path / "runs").exists()
 
 
@@ -127,8 +127,8 @@ def test_what_a_pattern_found_is_kept_as_events_and_drawn(trainmark, tmp_path):
 
 
 def test_a_result_says_where_it_stands_among_published_ones(trainmark, suite):
-    said = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
-    assert json.loads(said.out)["results"][0]["published"].startswith("best published: nothing comparable")
+    result = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
+    assert json.loads(result.out)["results"][0]["published"].startswith("best published: nothing comparable")
     assert "best published" in trainmark("report", "a", "--format", "md").out
     assert "best published" in trainmark("compare", "a", "a").out
 

@@ -18,13 +18,13 @@ DIGITS = "9" * 5000
     ids=lambda words: " ".join(words)[:30],
 )
 def test_a_hostile_option_is_one_sentence(trainmark, words):
-    said = trainmark(*words)
-    assert (said.code, said.err.count("\n")) == (2, 1)
+    result = trainmark(*words)
+    assert (result.code, result.err.count("\n")) == (2, 1)
 
 
 def test_one_unreadable_path_of_an_audit_does_not_cost_the_others(trainmark, tmp_path):
     (tmp_path / "report.md").write_text("# Report\n\nFast.\n")
-    said = trainmark("audit", "report.md", "none.md")
-    assert said.code == 1
-    assert "report.md" in said.out
-    assert said.err == "trainmark: none.md: no such file or folder.\n"
+    result = trainmark("audit", "report.md", "none.md")
+    assert result.code == 1
+    assert "report.md" in result.out
+    assert result.err == "trainmark: none.md: no such file or folder.\n"

@@ -228,15 +228,17 @@ def parts(devices: int, nodes: int, efficiency: float, slow: int | None = None) 
     own = 0.99 * efficiency + 0.02
     straggling = 0.112 if slow is not None else 0.0
     communication = 1 - own - straggling
-    told = []
+    rank_times = []
     for rank in range(devices):
         node = rank * nodes // devices
         working = own + straggling if node == slow else own
         shares = TimeShares(working - 0.02, 1 - working, 0.015, 0.005)
-        told.append(RankTimes(rank, f"node{node}", shares, 0.12 * working))
-    waiting = sum(rank.shares.communication for rank in told) / devices
+        rank_times.append(RankTimes(rank, f"node{node}", shares, 0.12 * working))
+    waiting = sum(rank.shares.communication for rank in rank_times) / devices
     shares = TimeShares(0.98 - waiting, waiting, 0.015, 0.005)
-    return Breakdown(shares, StepParts(own - 0.02, 0.015, 0.005, straggling, communication), tuple(told))
+    return Breakdown(
+        shares, StepParts(own - 0.02, 0.015, 0.005, straggling, communication), tuple(rank_times)
+    )
 
 
 def cluster() -> Document:
@@ -247,10 +249,10 @@ def cluster() -> Document:
     figures = [result(key, 2904.4, 2904.4, breakdown=alone)]
     for nodes, devices, share in ((1, 8, 0.93), (2, 8, 0.89), (4, 8, 0.804)):
         placed = replace(key, nodes=nodes, devices_per_node=devices)
-        held = 2 if nodes == 4 else None
-        told: dict[str, Any] = {"breakdown": parts(nodes * devices, nodes, share, held)}
-        told |= {"stragglers": (slow,)} if held else {}
-        figures.append(result(placed, 2904.4 * nodes * devices * share, 2904.4, **told))
+        slow_node = 2 if nodes == 4 else None
+        fields: dict[str, Any] = {"breakdown": parts(nodes * devices, nodes, share, slow_node)}
+        fields |= {"stragglers": (slow,)} if slow_node else {}
+        figures.append(result(placed, 2904.4 * nodes * devices * share, 2904.4, **fields))
     for devices, share in ((2, 0.94), (4, 0.85), (8, 0.66)):
         placed = replace(key, devices_per_node=devices, batch_per_device=256 // devices)
         figures.append(result(placed, 2904.4 * devices * share, breakdown=parts(devices, 1, share)))

@@ -14,16 +14,16 @@ def rows(document):
 
 def test_each_result_is_one_row_with_flat_names():
     document = h200()
-    got = rows(document)
-    assert len(got) == len(document.results)
-    assert float(got[0]["throughput_median"]) == document.results[0].throughput
-    assert got[7]["devices_per_node"] == "8"
-    assert got[3]["doubts"] == "data-bound straggler"
+    csv_rows = rows(document)
+    assert len(csv_rows) == len(document.results)
+    assert float(csv_rows[0]["throughput_median"]) == document.results[0].throughput
+    assert csv_rows[7]["devices_per_node"] == "8"
+    assert csv_rows[3]["doubts"] == "data-bound straggler"
 
 
 def test_what_is_missing_is_an_empty_cell():
-    got = rows(cpu())[0]
-    assert got["throughput_low"] == got["mfu_value"] == got["samples_per_joule"] == ""
+    row = rows(cpu())[0]
+    assert row["throughput_low"] == row["mfu_value"] == row["samples_per_joule"] == ""
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", " =", "\t="])

@@ -90,8 +90,8 @@ def test_a_training_that_misses_its_target_shows_no_time():
 
 def test_json_and_csv_carry_the_same_time_and_speedup():
     document = trained()
-    told = json.loads(json_report.render(document))["results"][1]["finish"]
+    finish = json.loads(json_report.render(document))["results"][1]["finish"]
     row = list(csv.DictReader(io.StringIO(csv_report.render(document))))[1]
-    assert float(row["finish_time2train"]) == told["time2train"]
-    assert float(row["finish_speedup_value"]) == told["speedup"]["value"]
-    assert told["low"] <= told["time2train"] <= told["high"]
+    assert float(row["finish_time2train"]) == finish["time2train"]
+    assert float(row["finish_speedup_value"]) == finish["speedup"]["value"]
+    assert finish["low"] <= finish["time2train"] <= finish["high"]

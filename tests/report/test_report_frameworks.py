@@ -43,10 +43,12 @@ def published():
     )
     entries = load()
     placed = {
-        r.key: found
+        r.key: comparison
         for r in results
         if (
-            found := standing(r.key, r.throughput, [e for e in entries if e.row.framework == r.key.framework])
+            comparison := standing(
+                r.key, r.throughput, [e for e in entries if e.row.framework == r.key.framework]
+            )
         )
     }
     return replace(h200(), results=results, standings=placed)
@@ -72,8 +74,8 @@ def test_a_row_says_all_that_the_table_promises():
     [("en", {"conformant", "not conformant", "not checked"}), ("zh", {"一致", "不一致", "未检查"})],
 )
 def test_every_mark_of_conformance_is_on_the_page_in_its_language(page, lang, marks):
-    found = re.findall(r'class="mark \w+">([^<]+)<', page(six(), lang))
-    assert set(found) == marks
+    labels = re.findall(r'class="mark \w+">([^<]+)<', page(six(), lang))
+    assert set(labels) == marks
 
 
 def test_what_differs_is_said_once_for_a_framework_that_is_not_conformant(page):

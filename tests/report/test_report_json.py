@@ -33,22 +33,22 @@ def test_the_names_of_the_contract_are_all_there_and_no_others():
 
 def test_figures_pass_through_unrounded():
     document = h200()
-    got = json.loads(json_report.render(document))["results"][0]
-    assert got["throughput"]["median"] == document.results[0].throughput
-    assert got["throughput"]["unit"] == "images/s"
-    assert got["trials"] == list(document.results[0].trials)
+    entry = json.loads(json_report.render(document))["results"][0]
+    assert entry["throughput"]["median"] == document.results[0].throughput
+    assert entry["throughput"]["unit"] == "images/s"
+    assert entry["trials"] == list(document.results[0].trials)
 
 
 def test_a_missing_baseline_is_null_and_not_one():
     document = replace(h200(), results=(result(GPU, 100.0),))
-    got = json.loads(json_report.render(document))["results"][0]
-    assert got["speedup"] is None
-    assert got["efficiency"] is None
+    entry = json.loads(json_report.render(document))["results"][0]
+    assert entry["speedup"] is None
+    assert entry["efficiency"] is None
 
 
 def test_a_result_of_two_trials_has_null_bounds():
-    got = json.loads(json_report.render(cpu()))["results"][0]["throughput"]
-    assert (got["low"], got["high"], got["confidence"]) == (None, None, None)
+    throughput = json.loads(json_report.render(cpu()))["results"][0]["throughput"]
+    assert (throughput["low"], throughput["high"], throughput["confidence"]) == (None, None, None)
 
 
 def test_numbers_that_are_not_finite_become_null():

@@ -62,8 +62,8 @@ def test_the_pages_have_the_share_beside_both_other_reference_rates(lang):
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_pages_say_what_the_reference_is(lang):
     for page in pages(lit(), lang):
-        for said in ("12,000", "512", "amp", "NVIDIA H200", "0.1.0", "2025-11-13"):
-            assert said in page.partition(words(lang)["light"])[2].partition("</section>")[0]
+        for phrase in ("12,000", "512", "amp", "NVIDIA H200", "0.1.0", "2025-11-13"):
+            assert phrase in page.partition(words(lang)["light"])[2].partition("</section>")[0]
 
 
 def test_a_reference_that_no_result_is_held_against_is_not_named():
@@ -87,11 +87,11 @@ def test_the_terminal_has_a_line_for_each_share_and_one_for_the_reference():
 
 def test_json_and_csv_carry_the_share_and_nothing_where_there_is_none():
     document = lit()
-    told = [result["light_share"] for result in json.loads(json_report.render(document))["results"]]
+    shares = [result["light_share"] for result in json.loads(json_report.render(document))["results"]]
     rows = [row["light_share"] for row in csv.DictReader(io.StringIO(csv_report.render(document)))]
-    assert told[3] == document.results[3].throughput / (8 * HALF.rate)
-    assert told[4:] == [None] * 4
-    assert rows == [repr(share) if share is not None else "" for share in told]
+    assert shares[3] == document.results[3].throughput / (8 * HALF.rate)
+    assert shares[4:] == [None] * 4
+    assert rows == [repr(share) if share is not None else "" for share in shares]
 
 
 def test_a_device_with_a_hostile_name_writes_no_markup():

@@ -10,14 +10,14 @@ from trainmark.report.render import markdown
 
 def tables(text):
     """Runs of table lines outside code blocks, as lists of cells."""
-    found, current = [], []
+    all_tables, current = [], []
     for line in re.sub(r"(?ms)^(`{3,}).*?^\1$", "", text).splitlines():
         if line.startswith("|"):
             current.append(re.split(r"(?<!\\)\|", line)[1:-1])
         elif current:
-            found.append(current)
+            all_tables.append(current)
             current = []
-    return [*found, current] if current else found
+    return [*all_tables, current] if current else all_tables
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
@@ -25,9 +25,9 @@ def tables(text):
     "document", [h200(), cpu(), empty(), hostile()], ids=["h200", "cpu", "empty", "hostile"]
 )
 def test_every_row_of_every_table_has_as_many_cells_as_its_header(document, lang):
-    found = tables(markdown.render(document, lang))
-    assert found
-    for table in found:
+    rendered_tables = tables(markdown.render(document, lang))
+    assert rendered_tables
+    for table in rendered_tables:
         assert {len(row) for row in table} == {len(table[0])}
 
 

@@ -4,7 +4,7 @@ from trainmark.report.sections.environment import sections
 from trainmark.report.sections.nodes import nodes_of
 
 
-def told(node: str, **changes):
+def answer(node: str, **changes):
     host = {"cpus": 64, "memory_total": 1 << 40, "kernel": "6.1", "python": "3.11", "processor": "EPYC"}
     gpu = {"name": "H200", "driver": "580"}
     facts = {
@@ -17,7 +17,7 @@ def told(node: str, **changes):
 
 
 def test_what_the_nodes_share_is_said_once_and_what_differs_in_a_table():
-    (section,) = sections(nodes_of({"nodes": [told("node1"), told("node2", kernel="6.8")]}))
+    (section,) = sections(nodes_of({"nodes": [answer("node1"), answer("node2", kernel="6.8")]}))
     facts = dict(section.facts)
     assert section.name == "cluster" and (facts["gpus"], facts["gpu"], facts["count"]) == (8, "H200", 2)
     (table,) = section.tables
@@ -30,5 +30,5 @@ def test_a_run_on_one_machine_has_no_such_section():
 
 
 def test_a_node_that_never_answered_is_left_out():
-    kept = {"nodes": [told("node1"), {"node": "node2", "facts": None}]}
-    assert [row["node"] for row in nodes_of(kept)["cluster"]] == ["node1"]
+    environment = {"nodes": [answer("node1"), {"node": "node2", "facts": None}]}
+    assert [row["node"] for row in nodes_of(environment)["cluster"]] == ["node1"]

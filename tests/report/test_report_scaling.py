@@ -21,10 +21,10 @@ def hostile_nodes():
     document = cluster()
     results = []
     for result in document.results:
-        told = result.breakdown
-        ranks = tuple(replace(rank, node=f"{HOSTILE}{rank.node}") for rank in told.ranks)
+        breakdown = result.breakdown
+        ranks = tuple(replace(rank, node=f"{HOSTILE}{rank.node}") for rank in breakdown.ranks)
         slow = tuple(replace(straggler, node=HOSTILE) for straggler in result.stragglers)
-        results.append(replace(result, breakdown=replace(told, ranks=ranks), stragglers=slow))
+        results.append(replace(result, breakdown=replace(breakdown, ranks=ranks), stragglers=slow))
     return replace(document, results=tuple(results))
 
 
@@ -52,11 +52,12 @@ def test_every_node_has_its_own_row_where_there_are_several():
 
 def test_of_very_many_nodes_the_slowest_are_shown():
     document = cluster()
-    told = document.results[3].breakdown
+    breakdown = document.results[3].breakdown
     ranks = tuple(
-        replace(told.ranks[0], rank=i, node=f"n{i}", own_seconds=1 + i / 100) for i in range(MOST_NODES + 20)
+        replace(breakdown.ranks[0], rank=i, node=f"n{i}", own_seconds=1 + i / 100)
+        for i in range(MOST_NODES + 20)
     )
-    (case,) = case_times([replace(document.results[3], breakdown=replace(told, ranks=ranks))])
+    (case,) = case_times([replace(document.results[3], breakdown=replace(breakdown, ranks=ranks))])
     assert case.nodes_left_out == 20
     assert {row.name for row in case.rows[1:]} == {f"n{i}" for i in range(20, MOST_NODES + 20)}
 
@@ -75,17 +76,17 @@ def test_where_the_ranks_do_not_tell_the_losses_are_not_available():
     row = next(line for line in text.splitlines() if line.startswith("| 1n8g |"))
     assert row.count("n/a") == 5
     assert EN["time"] not in text
-    said = EN["time_not_told"].format(frameworks="pytorch")
-    assert said in text
-    assert said in html.render(h200())
+    sentence = EN["time_not_told"].format(frameworks="pytorch")
+    assert sentence in text
+    assert sentence in html.render(h200())
 
 
 def test_frameworks_that_do_not_tell_are_said_beside_those_that_do():
-    told, others = cluster(), six()
-    both = replace(told, results=(*told.results, *others.results))
-    said = EN["time_not_told"].format(frameworks="pytorch, jax, tensorflow, paddle, oneflow, mindspore")
-    assert said in markdown.render(both)
-    assert said in html.render(both)
+    timed, others = cluster(), six()
+    both = replace(timed, results=(*timed.results, *others.results))
+    sentence = EN["time_not_told"].format(frameworks="pytorch, jax, tensorflow, paddle, oneflow, mindspore")
+    assert sentence in markdown.render(both)
+    assert sentence in html.render(both)
 
 
 def test_a_single_result_does_not_scale():

@@ -60,8 +60,8 @@ def test_one_wrong_speedup_is_the_one_finding(rate, shares, decimals, data):
     index = data.draw(st.integers(1, len(rows) - 1))
     # More than the digits of the throughputs leave open.
     rows[index][2] += data.draw(st.sampled_from([-1, 1])) * max(0.05, 0.02 * rows[index][2])
-    (found,) = findings(as_markdown(ENGLISH_HEAD, rows, decimals))
-    assert (found.code, found.where) == ("speedup-mismatch", f"report.md:{index + 3}")
+    (finding,) = findings(as_markdown(ENGLISH_HEAD, rows, decimals))
+    assert (finding.code, finding.where) == ("speedup-mismatch", f"report.md:{index + 3}")
 
 
 @given(st.lists(st.floats(min_value=100, max_value=9999), min_size=2, max_size=9), st.floats(0.05, 5))

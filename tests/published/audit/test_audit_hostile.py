@@ -95,5 +95,5 @@ def test_long_monotony_ends(text):
 def test_a_file_of_twenty_megabytes_is_read_to_its_end():
     filler = ("A sentence about nothing in particular, with the number 12.5 in it. " * 300 + "\n\n") * 1_000
     assert len(filler) > 20_000_000
-    (found,) = findings(filler + LOGGED.replace("--mom 0.875", "--mom 0.125"))
-    assert found.code == "recipe-contradicted"
+    (finding,) = findings(filler + LOGGED.replace("--mom 0.875", "--mom 0.125"))
+    assert finding.code == "recipe-contradicted"

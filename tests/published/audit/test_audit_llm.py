@@ -61,14 +61,14 @@ def test_a_consistent_report_is_silent(text):
     ],
 )
 def test_a_figure_that_fits_no_convention_is_named(text, right, wrong, code, derived):
-    found = findings(planted(text, right, wrong))
-    assert {finding.code for finding in found} == {code}
-    assert derived in (None, found[0].derived)
+    report_findings = findings(planted(text, right, wrong))
+    assert {finding.code for finding in report_findings} == {code}
+    assert derived in (None, report_findings[0].derived)
 
 
 def test_tokens_of_all_devices_over_the_peak_of_one_are_recognised():
-    (found,) = findings(planted(SHORT, "| 6667 | 39%", "| 833 | 39%"))
-    assert "all 8 devices" in found.message
+    (finding,) = findings(planted(SHORT, "| 6667 | 39%", "| 833 | 39%"))
+    assert "all 8 devices" in finding.message
 
 
 def test_operations_that_hold_only_with_recomputation_say_so():

@@ -22,8 +22,8 @@ def log(world_size: int, batch: int, minute: int, steps: int = 40) -> str:
 
 
 def findings(*words: str) -> tuple[int, list[str]]:
-    said = CliRunner().invoke(trainmark, ["audit", *words, "--json"], standalone_mode=False)
-    return said.return_value, [finding["code"] for finding in json.loads(said.output)["findings"]]
+    result = CliRunner().invoke(trainmark, ["audit", *words, "--json"], standalone_mode=False)
+    return result.return_value, [finding["code"] for finding in json.loads(result.output)["findings"]]
 
 
 def place(folder, name: str, text: str) -> None:

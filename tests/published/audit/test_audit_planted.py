@@ -36,9 +36,9 @@ def test_a_consistent_report_is_silent(name):
     ],
 )
 def test_one_planted_error_is_found_in_its_place_and_nothing_else_is(text, right, wrong, code, line):
-    found = findings(planted(text, right, wrong))
-    assert {finding.code for finding in found} == {code}
-    assert found[0].where == f"report.md:{line}"
+    report_findings = findings(planted(text, right, wrong))
+    assert {finding.code for finding in report_findings} == {code}
+    assert report_findings[0].where == f"report.md:{line}"
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_figure_that_needs_explaining_is_named(rows, code):
 
 def test_a_row_that_takes_its_accuracy_from_another_run_is_named_with_both_runs():
     text = planted(TIMED, "76.51 |", "76.80 |") + "\n经过250个epoch的训练，最终精度达到76.80%。\n"
-    found = [finding for finding in findings(text) if finding.code == "row-of-two-runs"]
-    assert [(finding.claimed, finding.derived) for finding in found] == [
+    mixed_rows = [finding for finding in findings(text) if finding.code == "row-of-two-runs"]
+    assert [(finding.claimed, finding.derived) for finding in mixed_rows] == [
         ("accuracy 76.80 in 145,000 s", "accuracy 76.51 in 145,000 s")
     ]
 
@@ -89,22 +89,22 @@ def test_a_world_size_edited_everywhere_is_still_given_away_by_the_rates():
     text = (
         LOGGED.replace("2n8g", "4n8g").replace("--nnodes 2", "--nnodes 4").replace("size : 16", "size : 32")
     )
-    (found,) = findings(text)
-    assert (found.code, found.derived) == ("rate-contradicts-world-size", "world size 16")
+    (finding,) = findings(text)
+    assert (finding.code, finding.derived) == ("rate-contradicts-world-size", "world size 16")
 
 
 def test_a_table_and_the_printed_result_that_differ_in_one_value_are_both_named():
     text = planted(CHINESE, "|32 | 11,510.00 | 30.21 |", "|32 | 11,150.00 | 29.27 |")
-    (found,) = findings(text)
-    assert (found.code, found.claimed, found.derived) == ("two-values", "11150.00", "11510.00")
+    (finding,) = findings(text)
+    assert (finding.code, finding.claimed, finding.derived) == ("two-values", "11150.00", "11510.00")
 
 
 def test_a_number_that_stands_in_two_tables_has_to_be_the_same():
     again = (
         "\n## All\n\n| gpus | samples/s |\n|---|---|\n| 1 | 380.00 |\n| 8 | 2964.00 |\n| 32 | 11746.00 |\n"
     )
-    (found,) = findings(ENGLISH + again)
-    assert (found.code, found.claimed, found.derived) == ("two-values", "11746.00", "11476.00")
+    (finding,) = findings(ENGLISH + again)
+    assert (finding.code, finding.claimed, finding.derived) == ("two-values", "11746.00", "11476.00")
 
 
 def test_nodes_times_devices_a_node_are_the_devices():

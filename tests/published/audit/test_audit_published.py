@@ -31,5 +31,5 @@ EXPECTED = {
 @pytest.mark.parametrize("number", EXPECTED)
 def test_the_findings_in_a_published_report_are_those_checked_by_hand(number):
     (path,) = SEEDS.glob(f"{number}_*.txt")
-    found = audit_report(read_report(path))
-    assert [f"{finding.code}:{finding.where.rpartition(':')[2]}" for finding in found] == EXPECTED[number]
+    findings = audit_report(read_report(path))
+    assert [f"{finding.code}:{finding.where.rpartition(':')[2]}" for finding in findings] == EXPECTED[number]

@@ -179,8 +179,12 @@ def test_a_consistent_table_is_silent(text):
     ],
 )
 def test_a_ratio_that_does_not_follow_from_its_table_is_named(text, right, wrong, derived, line):
-    (found,) = findings(planted(text, right, wrong))
-    assert (found.code, found.derived, found.where) == ("speedup-mismatch", derived, f"report.md:{line}")
+    (finding,) = findings(planted(text, right, wrong))
+    assert (finding.code, finding.derived, finding.where) == (
+        "speedup-mismatch",
+        derived,
+        f"report.md:{line}",
+    )
 
 
 def test_a_difference_below_a_quarter_of_a_percent_is_left_alone():
@@ -193,22 +197,22 @@ def test_a_difference_below_a_quarter_of_a_percent_is_left_alone():
 
 def test_two_columns_in_each_others_place_are_one_finding_a_row():
     text = planted(PRECISIONS, "| 7.60 | 7.40 |", "| 7.40 | 7.60 |")
-    (found,) = findings(text)
-    assert (found.claimed, found.derived) == ("7.40 and 7.60", "7.60 and 7.40")
-    assert "exchanged" in found.message
+    (finding,) = findings(text)
+    assert (finding.claimed, finding.derived) == ("7.40 and 7.60", "7.60 and 7.40")
+    assert "exchanged" in finding.message
 
 
 def test_a_column_the_wrong_way_round_is_one_finding():
     head = "| GPUs | Throughput - FP32 | Throughput - AMP | Speedup (FP32 to AMP) |\n|---|---|---|---|\n"
-    (found,) = findings(head + "| 1 | 10.42M | 21.84M | 0.48 |\n| 8 | 60.03M | 95.95M | 0.63 |\n")
-    assert (found.claimed, found.derived, "wrong way round" in found.message) == ("0.48", "2.10", True)
+    (finding,) = findings(head + "| 1 | 10.42M | 21.84M | 0.48 |\n| 8 | 60.03M | 95.95M | 0.63 |\n")
+    assert (finding.claimed, finding.derived, "wrong way round" in finding.message) == ("0.48", "2.10", True)
 
 
 def test_speedups_that_all_start_from_another_figure_are_one_finding():
     head = "| GPUs | images/s | speedup |\n|---|---|---|\n| 1 | 400.0 | 1.00 |\n"
     text = head + "| 2 | 780.0 | 2.05 |\n| 4 | 1540.0 | 4.05 |\n| 8 | 3040.0 | 8.00 |\n"
-    (found,) = findings(text)
-    assert (found.code, found.where) == ("speedup-mismatch", "report.md:4")
+    (finding,) = findings(text)
+    assert (finding.code, finding.where) == ("speedup-mismatch", "report.md:4")
 
 
 def test_a_speedup_of_precision_option_or_generation_is_never_scaling():
@@ -296,8 +300,8 @@ def test_a_heading_and_the_sentence_below_name_one_device():
 def test_a_product_in_the_text_has_to_multiply():
     assert codes("6 * 124e6 * 10e9 = 7.44e18 operations\n18,865 * 300ms = 94.3 min\n4 × 8 = 32 GPUs\n") == []
     assert codes("about (1 + 2) * 3 = 7 and a2 * 3 = 9\n") == []
-    (found,) = findings("# Model\n\n6 * 1558e6 * 32e9 = 6.966e20 operations\n")
-    assert (found.code, found.claimed, found.derived) == ("product-mismatch", "6.966e20", "2.991e+20")
+    (finding,) = findings("# Model\n\n6 * 1558e6 * 32e9 = 6.966e20 operations\n")
+    assert (finding.code, finding.claimed, finding.derived) == ("product-mismatch", "6.966e20", "2.991e+20")
 
 
 def test_the_time_of_a_step_is_the_one_that_the_sum_takes():

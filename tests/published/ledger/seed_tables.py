@@ -17,12 +17,12 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 def reports():
     """The text of each report by its name in the ledger."""
-    found = {}
+    texts = {}
     for path in sorted(SEEDS.glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         title = text.partition("\n")[0]
-        found.update({name: text for phrase, name in REPORTS.items() if phrase in title})
-    return found
+        texts.update({name: text for phrase, name in REPORTS.items() if phrase in title})
+    return texts
 
 
 def tables(text):
@@ -48,5 +48,5 @@ def results(text):
 
 
 def number(cell):
-    found = NUMBER.fullmatch(cell) or re.fullmatch(r"(\d+)卡", cell)
-    return float((found[1] if found.lastindex else found[0]).replace(",", "")) if found else None
+    match = NUMBER.fullmatch(cell) or re.fullmatch(r"(\d+)卡", cell)
+    return float((match[1] if match.lastindex else match[0]).replace(",", "")) if match else None

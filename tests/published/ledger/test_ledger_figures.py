@@ -26,12 +26,12 @@ TOPOLOGY_AND_RESULT = {
 
 def families():
     """The rows of each source that differ only in their topology."""
-    found = defaultdict(dict)
+    entries_by_case = defaultdict(dict)
     for entry in load():
         if entry.row.throughput and entry.row.devices:
             case = (entry.source, replace(entry.row, **TOPOLOGY_AND_RESULT))
-            found[case][entry.row.devices] = entry
-    return found
+            entries_by_case[case][entry.row.devices] = entry
+    return entries_by_case
 
 
 def test_a_speedup_follows_from_its_own_rows_unless_an_erratum_says_otherwise():
@@ -85,6 +85,6 @@ def test_a_known_mistake_is_attached_to_the_rows_it_concerns(source, fact):
 def test_our_own_figures_are_those_of_the_published_run():
     path = Path(__file__).parents[3] / "docs" / "results" / "h200" / "results.json"
     measured = json.loads(path.read_text(encoding="utf-8"))["results"]
-    kept = [entry.row for entry in load() if entry.origin.kind == "trainmark"]
-    assert [row.throughput for row in kept] == [round(r["throughput"]["median"], 2) for r in measured]
-    assert [row.memory_mb for row in kept] == [round(r["memory_bytes"] / 2**20) for r in measured]
+    rows = [entry.row for entry in load() if entry.origin.kind == "trainmark"]
+    assert [row.throughput for row in rows] == [round(r["throughput"]["median"], 2) for r in measured]
+    assert [row.memory_mb for row in rows] == [round(r["memory_bytes"] / 2**20) for r in measured]

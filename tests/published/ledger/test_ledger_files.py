@@ -141,8 +141,8 @@ def test_a_device_is_found_by_the_name_of_its_family_and_by_its_drivers_name():
 
 
 def test_filters_are_taken_together():
-    found = find(load(), framework="oneflow", precision="fp32", topology="4n8g", workload="resnet50")
-    assert {entry.row.throughput for entry in found} == {11548.451, 11623.889, 12411.97}
+    entries = find(load(), framework="oneflow", precision="fp32", topology="4n8g", workload="resnet50")
+    assert {entry.row.throughput for entry in entries} == {11548.451, 11623.889, 12411.97}
 
 
 def test_a_value_that_no_row_has_is_refused_with_the_nearest_that_one_has():
@@ -152,10 +152,10 @@ def test_a_value_that_no_row_has_is_refused_with_the_nearest_that_one_has():
 
 def test_every_source_is_in_the_table_of_the_page_with_its_number_of_rows():
     page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| `([^`]+)` \|.*\| (\d+) \|$", page, re.MULTILINE))
-    kept = Counter(entry.source for entry in load())
-    assert told == {source: str(rows) for source, rows in kept.items()}
-    assert f"{kept.total()} rows from {len(kept)} sources" in page
+    page_counts = dict(re.findall(r"^\| `([^`]+)` \|.*\| (\d+) \|$", page, re.MULTILINE))
+    row_counts = Counter(entry.source for entry in load())
+    assert page_counts == {source: str(rows) for source, rows in row_counts.items()}
+    assert f"{row_counts.total()} rows from {len(row_counts)} sources" in page
 
 
 def test_the_example_on_the_page_is_a_file_that_can_be_read():

@@ -40,8 +40,8 @@ def log(epochs, status="success", rate=RATE):
 
 
 def record(ms, key, value, metadata):
-    told = {"namespace": "", "time_ms": ms, "key": key, "value": value, "metadata": metadata}
-    return f":::MLLOG {json.dumps(told)}"
+    fields = {"namespace": "", "time_ms": ms, "key": key, "value": value, "metadata": metadata}
+    return f":::MLLOG {json.dumps(fields)}"
 
 
 @pytest.fixture

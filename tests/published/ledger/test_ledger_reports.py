@@ -18,14 +18,14 @@ def rows_of(source):
 
 def fits(row, header, cells):
     """Whether a row of the ledger says what a row of a report with one throughput says."""
-    said = dict(zip(header, cells, strict=True))
-    nodes = said.get("node_num") or said.get("node num") or 1
-    devices = said.get("gpu num") or said.get("gpu_num") or nodes * said.get("gpu_num_per_node", 1)
+    fields = dict(zip(header, cells, strict=True))
+    nodes = fields.get("node_num") or fields.get("node num") or 1
+    devices = fields.get("gpu num") or fields.get("gpu_num") or nodes * fields.get("gpu_num_per_node", 1)
     published = {
-        "batch_per_device": said.get("batch_size_per_device") or said.get("bsz/gpu"),
-        "memory_mb": said.get("GPU Memory Usage"),
-        "throughput": said.get("samples/s") or said.get("samples/s(PyTorch)") or said.get("Throughput"),
-        "speedup": said.get("speedup") or said.get("Speedup"),
+        "batch_per_device": fields.get("batch_size_per_device") or fields.get("bsz/gpu"),
+        "memory_mb": fields.get("GPU Memory Usage"),
+        "throughput": fields.get("samples/s") or fields.get("samples/s(PyTorch)") or fields.get("Throughput"),
+        "speedup": fields.get("speedup") or fields.get("Speedup"),
     }
     return (row.nodes, row.devices) == (nodes, devices) and all(
         getattr(row, name) == value for name, value in published.items() if value is not None
@@ -49,20 +49,20 @@ def test_every_cell_of_the_mxnet_table_is_in_the_ledger():
         for header, (devices, *values) in results(reports()["performance-report-mxnet"])
         for column, value in zip(header[1:], values, strict=True)
     }
-    kept = {
+    ledger_cells = {
         (row.devices, f"{row.precision.upper()}(BS={row.batch_per_device})", row.throughput)
         for row in rows_of("performance-report-mxnet")
     }
-    assert kept == published
+    assert ledger_cells == published
 
 
 def test_every_cell_of_the_tensorflow_table_is_in_the_ledger():
     published = {tuple(cells) for _, cells in results(reports()["airank-tensorflow"])}
-    kept = {
+    ledger_rows = {
         (row.devices, row.time_to_train_s, row.throughput, row.top1, row.speedup)
         for row in rows_of("airank-tensorflow")
     }
-    assert kept == published
+    assert ledger_rows == published
 
 
 @pytest.mark.parametrize(("source", "files"), [("dlperf-mindspore", 30), ("dlperf-ngc-pytorch", 25)])
@@ -76,10 +76,10 @@ def test_every_run_that_a_report_prints_is_in_the_ledger(source, files):
         }
         for nodes, devices, speeds in longest
     }
-    kept = {
+    ledger_runs = {
         (row.nodes, row.devices_per_node): dict(enumerate(row.runs, 1)) for row in rows_of(source) if row.runs
     }
-    assert kept == published
+    assert ledger_runs == published
 
 
 @pytest.mark.parametrize("source", ["dlperf-mindspore", "dlperf-ngc-pytorch"])

@@ -43,8 +43,8 @@ def changed(**fields):
 
 
 def test_the_best_is_the_fastest_with_as_many_devices():
-    found = standing(OURS, 2250, ENTRIES)
-    assert (found.best.row.throughput, found.ratio, found.per_device) == (2500, 0.9, False)
+    comparison = standing(OURS, 2250, ENTRIES)
+    assert (comparison.best.row.throughput, comparison.ratio, comparison.per_device) == (2500, 0.9, False)
 
 
 def test_what_gets_more_out_of_each_device_with_another_number_of_them_is_told_too():
@@ -53,9 +53,9 @@ def test_what_gets_more_out_of_each_device_with_another_number_of_them_is_told_t
 
 
 def test_another_number_of_devices_is_compared_by_one_device():
-    found = standing(changed(devices_per_node=4), 6000, ENTRIES)
-    assert (found.best.row.throughput, found.ratio, found.per_device) == (24000, 0.5, True)
-    assert Difference("topology", "1n4g", "1n8g") in found.differences
+    comparison = standing(changed(devices_per_node=4), 6000, ENTRIES)
+    assert (comparison.best.row.throughput, comparison.ratio, comparison.per_device) == (24000, 0.5, True)
+    assert Difference("topology", "1n4g", "1n8g") in comparison.differences
 
 
 def test_the_differences_are_those_that_both_sides_state():
@@ -75,8 +75,8 @@ def test_versions_are_compared_only_within_a_framework():
 
 
 def test_bf16_is_compared_with_other_16_bit_and_the_difference_told():
-    found = standing(changed(precision="bf16", loss_scale=None), 2250, ENTRIES)
-    assert Difference("precision", "bf16", "amp") in found.differences
+    comparison = standing(changed(precision="bf16", loss_scale=None), 2250, ENTRIES)
+    assert Difference("precision", "bf16", "amp") in comparison.differences
 
 
 @pytest.mark.parametrize(

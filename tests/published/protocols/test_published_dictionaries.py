@@ -14,10 +14,10 @@ PRINTED_RUN = re.compile(r"^\S+/(\d+)n(\d+)g/(\S+_b(\d+)_\S+_(\d+)\.log) \{(.*)\
 
 
 def published(prefix: str) -> str:
-    found = sorted(SEEDS.glob(f"{prefix}*.txt"))
-    if not found:
+    paths = sorted(SEEDS.glob(f"{prefix}*.txt"))
+    if not paths:
         pytest.skip("the published reports are not beside this checkout")
-    return found[0].read_text(encoding="utf-8")
+    return paths[0].read_text(encoding="utf-8")
 
 
 def printed_dictionary(report: str) -> str:

@@ -40,8 +40,8 @@ def speedups(text: str) -> Iterator[list[tuple[float, str]]]:
         ratio = next((i for i, cell in enumerate(columns) if cell.startswith(SPEEDUP)), None)
         if speed is None or ratio is None:
             continue
-        found = [(row[speed], row[ratio]) for row in rows if len(row) > ratio]
-        figures = [(float(value), text) for value, text in found if re.fullmatch(r"[\d.]+", text)]
+        pairs = [(row[speed], row[ratio]) for row in rows if len(row) > ratio]
+        figures = [(float(value), text) for value, text in pairs if re.fullmatch(r"[\d.]+", text)]
         if figures:
             yield figures
 
@@ -55,11 +55,11 @@ def test_every_printed_speedup_follows_from_its_own_rows(report):
     paths = sorted(SEEDS.glob(f"{report}*.txt"))
     if not paths:
         pytest.skip("the published reports are not beside this checkout")
-    found = list(speedups(paths[0].read_text(encoding="utf-8")))
-    assert (len(found), sum(map(len, found))) == TABLES[report]
+    speedup_tables = list(speedups(paths[0].read_text(encoding="utf-8")))
+    assert (len(speedup_tables), sum(map(len, speedup_tables))) == TABLES[report]
     wrong = [
         (speed, printed)
-        for rows in found
+        for rows in speedup_tables
         for speed, printed in rows
         if round(speed / rows[0][0], decimals(printed)) != float(printed)
     ]

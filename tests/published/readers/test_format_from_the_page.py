@@ -20,8 +20,8 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reading.md").read_text()
 
 def block(language: str, word: str) -> str:
     blocks = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    (found,) = [text for text in blocks if word in text]
-    return found
+    (matching,) = [text for text in blocks if word in text]
+    return matching
 
 
 LINE = block("text", "Train Epoch: 0").rstrip("\n")

@@ -135,10 +135,10 @@ def test_tsm_tells_the_last_batch_and_not_the_running_mean():
 def test_a_submitted_log_is_read_as_a_person_reads_it(file, name, steps, batch, world_size, precision):
     recognition, blocks = recognise(clean_blocks([(LOGS / file).read_bytes()]), file)
     (run,) = read_runs(recognition.format, blocks, file)
-    said = run.settings
+    settings = run.settings
     assert (recognition.format.name, len(run.steps)) == (name, steps)
-    assert said.get("batch_per_device", said.get("global_batch")) == batch
-    assert (said.get("world_size"), said.get("precision")) == (world_size, precision)
+    assert settings.get("batch_per_device", settings.get("global_batch")) == batch
+    assert (settings.get("world_size"), settings.get("precision")) == (world_size, precision)
 
 
 @with_real_logs

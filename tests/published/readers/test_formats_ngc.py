@@ -101,7 +101,7 @@ def test_the_parameters_of_the_pytorch_flavour_are_settings():
 
 
 @pytest.mark.parametrize(
-    ("said", "precision", "loss_scale"),
+    ("flags", "precision", "loss_scale"),
     [
         (b"fp16 : False  static_loss_scale : 1  dynamic_loss_scale : False  amp : False ", "fp32", None),
         (b"fp16 : True  static_loss_scale : 128.0  dynamic_loss_scale : False  amp : False ", "fp16", 128.0),
@@ -109,8 +109,8 @@ def test_the_parameters_of_the_pytorch_flavour_are_settings():
         (b"seed : None ", None, None),
     ],
 )
-def test_precision_is_what_the_flags_say_and_unknown_without_them(said, precision, loss_scale):
-    parameters = b"DLL 2031-05-01 10:00:00.000001 - PARAMETER batch_size : 32  " + said + b"\n"
+def test_precision_is_what_the_flags_say_and_unknown_without_them(flags, precision, loss_scale):
+    parameters = b"DLL 2031-05-01 10:00:00.000001 - PARAMETER batch_size : 32  " + flags + b"\n"
     settings = only(dllogger.PYTORCH, parameters).settings
     assert (settings.get("precision"), settings.get("loss_scale")) == (precision, loss_scale)
 

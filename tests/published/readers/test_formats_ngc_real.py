@@ -139,10 +139,10 @@ def real(file: str) -> list[LoggedRun]:
 @pytest.mark.parametrize(("file", "number", "steps", "batch", "world_size", "precision", "loss"), REAL)
 def test_a_real_log_is_read_as_a_person_reads_it(file, number, steps, batch, world_size, precision, loss):
     run = real(file)[number - 1]
-    said = run.settings
+    settings = run.settings
     assert len(run.steps) == steps
-    assert (said.get("batch_per_device"), said.get("global_batch")) == batch
-    assert (said.get("world_size"), said.get("precision")) == (world_size, precision)
+    assert (settings.get("batch_per_device"), settings.get("global_batch")) == batch
+    assert (settings.get("world_size"), settings.get("precision")) == (world_size, precision)
     if loss is not None:
         assert (run.steps["loss"][0], run.steps["loss"][-1]) == loss
 

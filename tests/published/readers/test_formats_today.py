@@ -22,8 +22,8 @@ def figure_of(text: str) -> tuple[str, LoggedFigure]:
 @pytest.mark.parametrize("name", LOGS)
 def test_the_speed_that_was_written_is_the_speed_that_is_read(name):
     written = LOGS[name](SECONDS)
-    found, figure = figure_of(written.text)
-    assert found == name
+    format_name, figure = figure_of(written.text)
+    assert format_name == name
     assert figure.unit == written.unit
     if written.samples is None:
         assert figure.throughput is None

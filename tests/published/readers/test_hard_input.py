@@ -73,10 +73,10 @@ def test_no_bytes_crash_a_format(format, data):
 @given(data=any_bytes)
 def test_recognition_answers_or_refuses(data):
     try:
-        found, blocks = recognise(clean_blocks([data]), "x.log")
+        recognition, blocks = recognise(clean_blocks([data]), "x.log")
     except UnrecognisedError:
         return
-    assert found.matches > 0
+    assert recognition.matches > 0
     list(blocks)
 
 

@@ -25,7 +25,7 @@ TEXT = b"iter 1\niter 2\n"
 TERABYTE = 1 << 40
 
 
-def found(*paths) -> dict[str, bytes | str]:
+def contents(*paths) -> dict[str, bytes | str]:
     """Each source's content, or the sentence by which it or its content was refused."""
     result: dict[str, bytes | str] = {}
     for source in sources([str(path) for path in paths]):
@@ -89,7 +89,7 @@ def test_a_bad_member_of_a_zip_is_named_and_those_beside_it_are_read(
 ):
     path = zip_of(tmp_path / "x.zip", THREE)
     patched(path, b"bad.log", local, central, value)
-    answers = found(path)
+    answers = contents(path)
     assert answers["a.log"] == answers["c.log"] == TEXT
     assert sentence in str(answers["bad.log"])
 
@@ -100,12 +100,12 @@ def test_a_bad_member_of_a_zip_is_named_and_those_beside_it_are_read(
 def test_a_member_whose_header_says_more_than_is_needed_is_read(tmp_path, local, central, value):
     path = zip_of(tmp_path / "x.zip", THREE)
     patched(path, b"bad.log", local, central, value)
-    assert found(path)["bad.log"] == TEXT * 9
+    assert contents(path)["bad.log"] == TEXT * 9
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_every_method_that_python_writes_is_read(tmp_path, method):
-    assert found(zip_of(tmp_path / "x.zip", THREE, method)) == THREE
+    assert contents(zip_of(tmp_path / "x.zip", THREE, method)) == THREE
 
 
 def test_a_zip_with_wide_sizes_and_something_before_it_is_read(tmp_path):
@@ -116,7 +116,7 @@ def test_a_zip_with_wide_sizes_and_something_before_it_is_read(tmp_path):
         a.write(TEXT)
     path = tmp_path / "y.zip"
     path.write_bytes(b"PK\x03\x04before" + (tmp_path / "x.zip").read_bytes())
-    assert found(tmp_path / "x.zip") == found(path) == {"a.log": TEXT}
+    assert contents(tmp_path / "x.zip") == contents(path) == {"a.log": TEXT}
 
 
 def test_a_member_that_asks_for_gigabytes_of_memory_is_refused(tmp_path):
@@ -125,7 +125,7 @@ def test_a_member_that_asks_for_gigabytes_of_memory_is_refused(tmp_path):
     at = data.find(b"bad.log") + len(b"bad.log") + 5  # the dictionary, behind four bytes and the properties
     data[at : at + 4] = struct.pack("<I", 0xFFFFFFFF)
     path.write_bytes(data)
-    answers = found(path)
+    answers = contents(path)
     assert "could not be read" in str(answers["bad.log"])
     assert answers["c.log"] == TEXT
 
@@ -133,7 +133,7 @@ def test_a_member_that_asks_for_gigabytes_of_memory_is_refused(tmp_path):
 def test_members_share_one_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 4 << 20)
     path = zip_of(tmp_path / "x.zip", {f"{n}.log": b"\n" * (1 << 20) for n in range(9)})
-    answers = found(path)
+    answers = contents(path)
     assert sum(isinstance(content, bytes) for content in answers.values()) == 4
     assert "unpacks to more than 250 times its size" in str(answers["4.log"])
 
@@ -143,7 +143,7 @@ def test_members_of_archives_within_share_it_too(tmp_path, monkeypatch):
     packed = gzip.compress(b"\n" * (1 << 20))
     path = tmp_path / "x.tar"
     path.write_bytes(b"".join(member(f"{n}.gz", packed) for n in range(9)))
-    answers = found(path)
+    answers = contents(path)
     assert sum(isinstance(content, bytes) for content in answers.values()) == 4
     assert "the rest is not read" in str(answers["4.gz"])
 
@@ -152,7 +152,7 @@ def test_a_lying_size_in_a_zip_buys_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 1 << 20)
     path = zip_of(tmp_path / "x.zip", {"bad.log": b"\n" * (2 << 20)})
     patched(path, b"bad.log", 22, 24, b"\1\0\0\0")
-    assert isinstance(found(path)["bad.log"], str)
+    assert isinstance(contents(path)["bad.log"], str)
 
 
 def test_members_are_counted_over_all_levels(tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_members_are_counted_over_all_levels(tmp_path, monkeypatch):
     inner = zip_of(tmp_path / "i.zip", {f"{n}.log": TEXT for n in range(6)}).read_bytes()
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.zip", inner) + member("b.zip", inner))
-    answers = found(path)
+    answers = contents(path)
     assert any("more than 10 members" in str(content) for content in answers.values())
 
 
@@ -187,7 +187,7 @@ def test_a_member_longer_than_its_archive_breaks_off_and_the_ones_before_are_rea
     header.size = TERABYTE
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.log", TEXT) + header.tobuf(tarfile.GNU_FORMAT) + b"x" * 2048)
-    answers = found(path)
+    answers = contents(path)
     assert answers["a.log"] == TEXT
     assert "could not be read: the archive ends within it" in str(answers["big.log"])
 
@@ -215,7 +215,7 @@ def sparse_header(claimed: int) -> bytes:
 def test_a_sparse_member_is_refused_and_the_rest_is_read(tmp_path, bad):
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.log", TEXT) + bad + member("c.log", TEXT))
-    answers = found(path)
+    answers = contents(path)
     assert answers["a.log"] == answers["c.log"] == TEXT
     assert "sparse files in archives are not read" in str(answers["bad.log"])
 
@@ -223,7 +223,7 @@ def test_a_sparse_member_is_refused_and_the_rest_is_read(tmp_path, bad):
 def test_a_size_that_is_no_number_costs_one_member(tmp_path):
     path = tmp_path / "x.tar"
     path.write_bytes(member("bad.log", TEXT, size="many") + member("c.log", TEXT))
-    answers = found(path)
+    answers = contents(path)
     assert "its size is no number" in str(answers["bad.log"])
     assert answers["c.log"] == TEXT
 
@@ -233,7 +233,7 @@ def test_behind_a_damaged_header_the_next_member_is_found(tmp_path):
     bad[:4] = b"\xff" * 4
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.log", TEXT) + bytes(bad) + member("c.log", TEXT))
-    answers = found(path)
+    answers = contents(path)
     assert answers["a.log"] == answers["c.log"] == TEXT
     assert "the header of a member is damaged" in str(answers["x.tar"])
 
@@ -241,7 +241,7 @@ def test_behind_a_damaged_header_the_next_member_is_found(tmp_path):
 def test_a_header_of_megabytes_is_not_kept_in_memory(tmp_path):
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.log", TEXT) + member("b.log", TEXT, comment="x" * (2 << 20)))
-    answers = found(path)
+    answers = contents(path)
     assert answers["a.log"] == TEXT
     assert "a header of" in str(answers["x.tar"])
 
@@ -261,14 +261,14 @@ def test_long_names_are_whole_in_both_forms(tmp_path):
 def test_packed_streams_one_behind_another_are_one_log(tmp_path, pack):
     path = tmp_path / "x.log"
     path.write_bytes(pack(TEXT) + pack(TEXT))
-    assert found(path) == {"x.log": TEXT * 2}
+    assert contents(path) == {"x.log": TEXT * 2}
 
 
 def test_an_xz_header_does_not_decide_how_much_memory_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(streams, "MOST_XZ_MEMORY", 1 << 20)
     path = tmp_path / "x.log"
     path.write_bytes(lzma.compress(TEXT, preset=9))
-    assert "Memory usage limit" in str(found(path)["x.log"])
+    assert "Memory usage limit" in str(contents(path)["x.log"])
 
 
 def test_an_input_that_breaks_a_reader_does_not_cost_the_others(tmp_path, monkeypatch):

@@ -111,21 +111,23 @@ def test_times_in_seconds_and_milliseconds_are_told_apart(clock, monkeypatch):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeypatch, ranks):
     monkeypatch.setattr(steps, "MOST_LINES", 1000)
-    held = steps.Steps()
+    log_steps = steps.Steps()
     seconds = np.random.default_rng(1).uniform(0.1, 0.3, 9_000)
     for part in np.arange(9_000.0).reshape(90, -1):
         index = part.astype(int)
         columns = {"step": part // ranks, "wall": np.cumsum(seconds)[index], "rate": 1 / seconds[index]}
         if ranks > 1:
             columns["rank"] = part % ranks
-        held.append(columns, 100)
-    assert len(held) <= 1000
-    assert held["step"][-1] == 8_999 // ranks
-    assert held["wall"][-1] == pytest.approx(seconds.sum())
-    weights = np.where(np.isnan(held["joined"]), 1, held["joined"])
+        log_steps.append(columns, 100)
+    assert len(log_steps) <= 1000
+    assert log_steps["step"][-1] == 8_999 // ranks
+    assert log_steps["wall"][-1] == pytest.approx(seconds.sum())
+    weights = np.where(np.isnan(log_steps["joined"]), 1, log_steps["joined"])
     assert weights.sum() == pytest.approx(9_000, rel=0.01)
-    assert set(weights[: held.thinned]) == {2**held.halvings}
-    assert weights.sum() / (weights / held["rate"]).sum() == pytest.approx(9_000 / seconds.sum(), rel=0.01)
+    assert set(weights[: log_steps.thinned]) == {2**log_steps.halvings}
+    assert weights.sum() / (weights / log_steps["rate"]).sum() == pytest.approx(
+        9_000 / seconds.sum(), rel=0.01
+    )
 
 
 @pytest.mark.parametrize("tags", [("",), ("[rank0]:", "[rank1]:")])

@@ -363,8 +363,8 @@ def test_a_loss_that_does_not_fall_is_doubted():
 def test_runs_with_the_same_times_to_the_last_digit_are_copies():
     random = np.random.default_rng(5)
     one, other = ({"rate": random.uniform(1, 2, 50), "loss": np.ones(50)} for _ in range(2))
-    found = copies(times_digest(columns) for columns in (one, other, dict(one)))
-    assert found == {0: Copies(first=0, count=2), 2: Copies(first=0, count=2)}
+    duplicates = copies(times_digest(columns) for columns in (one, other, dict(one)))
+    assert duplicates == {0: Copies(first=0, count=2), 2: Copies(first=0, count=2)}
 
 
 def test_a_few_equal_numbers_make_no_copy():

@@ -40,12 +40,12 @@ def figures(text: bytes) -> list[LoggedFigure]:
         return [logged_figure(run.columns(), LogFacts(**run.facts())) for run in log.runs]
 
 
-def wrong(found: Sequence[LoggedFigure], written: Sequence[Written]) -> list[float]:
+def wrong(readings: Sequence[LoggedFigure], written: Sequence[Written]) -> list[float]:
     """Throughputs that no log among these was written at, and that nothing is said against."""
     right = [(each.samples, each.unit) for each in written if each.samples is not None]
     return [
         figure.throughput
-        for figure in found
+        for figure in readings
         if figure.throughput is not None
         and not figure.doubts
         and not any(
@@ -101,8 +101,8 @@ def kind(unit: str) -> str:
 def test_every_log_of_the_corpus_says_what_was_worked_out_by_hand():
     mistakes = []
     for name, entry in json.loads((CORPUS / "EXPECTED.json").read_text()).items():
-        found = figures((CORPUS / name).read_bytes())
-        given_figures = [(f.throughput, kind(f.unit)) for f in found if f.throughput is not None]
+        readings = figures((CORPUS / name).read_bytes())
+        given_figures = [(f.throughput, kind(f.unit)) for f in readings if f.throughput is not None]
         fits = [
             any(
                 unit == right and abs(value / expected - 1) <= entry.get("tolerance", 0.05)
@@ -113,6 +113,6 @@ def test_every_log_of_the_corpus_says_what_was_worked_out_by_hand():
         needed = accepted(entry) and not entry.get("may_refuse") and "refuse" not in entry
         if not all(fits) or (needed and not fits):
             mistakes.append((name, given_figures))
-        if entry.get("doubts") and not any(figure.doubts for figure in found):
+        if entry.get("doubts") and not any(figure.doubts for figure in readings):
             mistakes.append((name, "no doubt"))
     assert mistakes == []

@@ -87,9 +87,9 @@ def test_standard_input_gives_the_same_as_the_file(log):
 
 
 def test_people_get_a_table_and_how_sure_the_format_is(log):
-    said = trainmark(log).stdout.decode()
-    assert "5,120" in said and "oneflow-cnns" in said
-    assert "recognised by 150 lines (100% sure)" in said
+    stdout = trainmark(log).stdout.decode()
+    assert "5,120" in stdout and "oneflow-cnns" in stdout
+    assert "recognised by 150 lines (100% sure)" in stdout
 
 
 def test_a_copy_is_doubted_on_both_sides(log, tmp_path):
@@ -126,8 +126,8 @@ def test_nothing_that_can_be_read_is_one_sentence_and_exit_code_2(tmp_path, name
 def test_a_named_format_is_used_whatever_the_content(log):
     (run,) = runs(log, "--format", "oneflow-cnns")
     assert run["format"] == "oneflow-cnns"
-    said = trainmark(log, "--format", "oneflow-cnn").stderr.decode()
-    assert "there is no format 'oneflow-cnn'; did you mean 'oneflow-cnns'?" in said
+    stderr = trainmark(log, "--format", "oneflow-cnn").stderr.decode()
+    assert "there is no format 'oneflow-cnn'; did you mean 'oneflow-cnns'?" in stderr
 
 
 def test_a_log_cannot_write_to_the_terminal_through_its_name(tmp_path):
@@ -171,9 +171,9 @@ def test_the_text_about_a_copy_does_not_grow_with_the_copies(tmp_path):
     lengths = []
     for count in (2, 40):
         path.write_text(copies_of_a_run(count))
-        found = runs(path)
-        assert all("copied-logs" in {doubt["code"] for doubt in run["doubts"]} for run in found)
-        lengths.append(len(json.dumps(found[0])))
+        copied_runs = runs(path)
+        assert all("copied-logs" in {doubt["code"] for doubt in run["doubts"]} for run in copied_runs)
+        lengths.append(len(json.dumps(copied_runs[0])))
     assert lengths[1] - lengths[0] < 10
 
 

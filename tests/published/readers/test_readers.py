@@ -47,9 +47,9 @@ def test_the_readers_are_the_files_of_their_folder():
 
 def test_a_line_that_matches_ends_a_step_and_the_first_one_starts_the_clock(tmp_path):
     printed(tmp_path, [(1.0, b"loading\n"), *lines(10.0, 11.0, 13.0), (14.0, b"bye\n")])
-    start, *found, end = pattern.read(output(tmp_path))
+    start, *step_events, end = pattern.read(output(tmp_path))
     assert start == RunStart(0, 1, 10.0, None, "images", Scope.RANK)
-    assert [(step.step, step.mono, step.samples) for step in found] == [(0, 11.0, 32), (1, 13.0, 32)]
+    assert [(step.step, step.mono, step.samples) for step in step_events] == [(0, 11.0, 32), (1, 13.0, 32)]
     assert end == RunEnd(0, 13.0, None)
 
 
@@ -79,10 +79,10 @@ def test_ranks_that_all_print_count_their_own_samples(tmp_path):
 
 def test_a_rank_0_that_prints_alone_speaks_for_all(tmp_path):
     printed(tmp_path, lines(1.0, 2.0, 3.0), [(1.0, b"quiet\n")], [], [])
-    start, *found, _ = pattern.read(output(tmp_path, world_size=4))
+    start, *step_events, _ = pattern.read(output(tmp_path, world_size=4))
     assert start.scope is Scope.GLOBAL
-    assert [step.samples for step in found] == [128, 128]
-    assert trace_of([start, *found]).samples.tolist() == [128, 128]
+    assert [step.samples for step in step_events] == [128, 128]
+    assert trace_of([start, *step_events]).samples.tolist() == [128, 128]
 
 
 def test_a_rank_that_falls_silent_among_printing_ones_is_not_overlooked(tmp_path):
@@ -95,9 +95,9 @@ def test_named_groups_are_read_as_numbers_and_others_left_alone(tmp_path):
     matching = r"(?P<phase>train|eval) n=(?P<samples>\S+) loss (?P<loss>[-+.\deE]+|nan)(?: lr (?P<lr>\S+))?"
     text = [b"train n=16 loss 2.5 lr 1e-3\n", b"train n=8.5 loss -1.25e+2 lr .5\n", b"eval n=16 loss nan\n"]
     printed(tmp_path, [(0.0, text[0]), *((float(at), line) for at, line in enumerate(text, 1))])
-    found = steps(pattern.read(output(tmp_path, matching=matching)))
-    assert [(step.samples, step.lr) for step in found] == [(16, 0.001), (8.5, 0.5), (16, None)]
-    assert [str(step.loss) for step in found] == ["2.5", "-125.0", "nan"]
+    step_events = steps(pattern.read(output(tmp_path, matching=matching)))
+    assert [(step.samples, step.lr) for step in step_events] == [(16, 0.001), (8.5, 0.5), (16, None)]
+    assert [str(step.loss) for step in step_events] == ["2.5", "-125.0", "nan"]
 
 
 def test_a_group_that_matched_no_number_is_named(tmp_path):

@@ -37,20 +37,20 @@ def test_every_file_of_the_folder_gives_formats_by_their_own_names():
 
 def test_a_log_is_recognised_and_its_blocks_are_all_given_back():
     blocks = [b"starting\n" * 10, lines(20), b"the end\n"]
-    found, again = recognise(iter(blocks), "x.log")
-    assert (found.format.name, found.matches, found.confidence) == ("oneflow-cnns", 20, 1.0)
+    recognition, again = recognise(iter(blocks), "x.log")
+    assert (recognition.format.name, recognition.matches, recognition.confidence) == ("oneflow-cnns", 20, 1.0)
     assert list(again) == blocks
 
 
 def test_a_few_lines_are_recognised_with_less_confidence():
-    found, _ = recognise([lines(3)], "x.log")
-    assert found.confidence == pytest.approx(0.3)
+    recognition, _ = recognise([lines(3)], "x.log")
+    assert recognition.confidence == pytest.approx(0.3)
 
 
 def test_progress_that_begins_after_megabytes_of_noise_is_still_found():
     noise = b"Registering operation kernel for device\n" * 100_000
-    found, _ = recognise([noise, noise, lines(20)], "x.log")
-    assert found.format.name == "oneflow-cnns"
+    recognition, _ = recognise([noise, noise, lines(20)], "x.log")
+    assert recognition.format.name == "oneflow-cnns"
 
 
 def test_what_no_format_fits_is_refused_with_the_formats_there_are():
@@ -64,9 +64,9 @@ def test_what_two_formats_fit_is_refused_with_both(two_formats):
 
 
 def test_a_line_quoted_from_another_format_is_no_second_candidate(two_formats):
-    found, _ = recognise([b"apple\n" * 100 + b"pear\n"], "x.log")
-    assert found.format.name == "apple"
-    assert found.confidence == pytest.approx(100 / 101)
+    recognition, _ = recognise([b"apple\n" * 100 + b"pear\n"], "x.log")
+    assert recognition.format.name == "apple"
+    assert recognition.confidence == pytest.approx(100 / 101)
 
 
 def test_a_file_without_lines_is_given_up_and_not_read_to_its_end():

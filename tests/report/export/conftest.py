@@ -31,7 +31,7 @@ def trainmark(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr(sys, "argv", ["trainmark", *words])
         with pytest.raises(SystemExit) as left:
             main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
 
     return call

@@ -34,14 +34,14 @@ def test_the_tree_is_submitter_system_model_with_code_data_and_log(system):
 
 
 def test_the_system_is_told_in_the_fields_demanded_and_the_unknown_is_null(system):
-    told = json.loads((system / "system_information.json").read_text())
-    assert set(told) == DEMANDED
-    assert (told["operating_system"], told["submitter"], told["accelerators_per_node"]) == (
+    fields = json.loads((system / "system_information.json").read_text())
+    assert set(fields) == DEMANDED
+    assert (fields["operating_system"], fields["submitter"], fields["accelerators_per_node"]) == (
         "Linux",
         "My Lab",
         8,
     )
-    assert told["accelerator_name"] is None
+    assert fields["accelerator_name"] is None
 
 
 def test_a_log_is_the_median_trial_with_its_throughput(system):

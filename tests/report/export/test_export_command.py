@@ -26,12 +26,12 @@ def test_the_command_offers_every_form_that_can_be_written():
 def test_every_form_tells_scripts_what_it_wrote_and_what_it_left_out(trainmark, run, tmp_path, target):
     code, out, err = trainmark("export", "mine", "--to", target, "--json")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    folder = tmp_path / told["out"]
+    answer = json.loads(out)
+    folder = tmp_path / answer["out"]
     assert folder == run.path / "export" / target
-    assert told["files"] and all((folder / file).stat().st_size for file in told["files"])
+    assert answer["files"] and all((folder / file).stat().st_size for file in answer["files"])
     left_out = [] if target in ("csv", "mlflow") else ["pytorch-fp32-b32-1n8g/02"]
-    assert [skipped["trial"] for skipped in told["skipped"]] == left_out
+    assert [skipped["trial"] for skipped in answer["skipped"]] == left_out
 
 
 def test_what_is_left_out_is_said_on_standard_error(trainmark, run):

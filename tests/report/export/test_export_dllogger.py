@@ -45,11 +45,13 @@ def test_the_rate_of_a_step_counts_all_ranks_over_its_time(logs):
 
 def test_the_json_log_says_the_same_in_full_precision(logs):
     lines = (logs / ONE / "01.json").read_text().splitlines()
-    told = [json.loads(line.removeprefix("DLLL ")) for line in lines]
-    steps = [said for said in told if isinstance(said.get("step"), list)]
-    assert told[0]["step"] == "PARAMETER"
-    assert {said["metric"]: said["metadata"] for said in told[1:3]}["train.total_ips"] == {"unit": "img/s"}
-    assert [said["step"] for said in steps] == [[0, number] for number in range(1, 121)] + [[]]
+    records = [json.loads(line.removeprefix("DLLL ")) for line in lines]
+    steps = [record for record in records if isinstance(record.get("step"), list)]
+    assert records[0]["step"] == "PARAMETER"
+    assert {record["metric"]: record["metadata"] for record in records[1:3]}["train.total_ips"] == {
+        "unit": "img/s"
+    }
+    assert [record["step"] for record in steps] == [[0, number] for number in range(1, 121)] + [[]]
     assert steps[-1]["data"]["train.total_ips"] == 100.0
     moment = datetime.fromisoformat(steps[0]["datetime"])
     assert moment.tzinfo is not None
@@ -68,7 +70,11 @@ def test_what_a_log_says_cannot_begin_a_line_of_its_own(tmp_path):
 def test_our_own_reader_finds_the_trial_in_either_form_again(run, logs, trainmark):
     for kind in ("log", "json"):
         code, out, _ = trainmark("read", str(logs / EIGHT / f"01.{kind}"), "--json")
-        (told,) = json.loads(out)["runs"]
+        (logged_run,) = json.loads(out)["runs"]
         assert code == 0
-        assert (told["world_size"], told["batch_per_device"], told["precision"]) == (8, BATCH, "fp32")
-        assert told["throughput"]["value"] == pytest.approx(780.0, rel=1e-3)
+        assert (logged_run["world_size"], logged_run["batch_per_device"], logged_run["precision"]) == (
+            8,
+            BATCH,
+            "fp32",
+        )
+        assert logged_run["throughput"]["value"] == pytest.approx(780.0, rel=1e-3)

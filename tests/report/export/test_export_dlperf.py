@@ -21,11 +21,11 @@ def their_speed(log, warmup=20, train=120):
     """The `_time` rule for NVIDIA's PyTorch ResNet-50; 0 where the log has too few lines, as theirs."""
     nodes, cards = re.fullmatch(r"(\d+)n(\d+)g", log.parent.name).groups()
     batch = int(log.stem.split("_")[1][1:])
-    found = (LINE.match(line) for line in log.read_text().splitlines())
-    kept = [line[1] for line in found if line and int(line[2]) > 5]
-    if len(kept) < train:
+    matches = (LINE.match(line) for line in log.read_text().splitlines())
+    times = [line[1] for line in matches if line and int(line[2]) > 5]
+    if len(times) < train:
         return 0
-    first, last = (datetime.strptime(kept[n - 1], "%Y-%m-%d %H:%M:%S.%f") for n in (warmup, train))
+    first, last = (datetime.strptime(times[n - 1], "%Y-%m-%d %H:%M:%S.%f") for n in (warmup, train))
     return int(nodes) * int(cards) * batch * (train - warmup) / (last - first).total_seconds()
 
 
@@ -43,16 +43,16 @@ def test_their_rule_with_its_defaults_gives_our_figure_back(run, tmp_path):
     out = exported(run, "dlperf", tmp_path / "out") / SERIES
     speeds = {str(log.relative_to(out)): their_speed(log) for log in out.rglob("*.log")}
     ours = json.loads((out / "trainmark.json").read_text())["logs"]
-    assert {log: told["throughput"] for log, told in ours.items()} == pytest.approx(speeds, rel=1e-6)
+    assert {log: entry["throughput"] for log, entry in ours.items()} == pytest.approx(speeds, rel=1e-6)
 
 
 def test_our_reading_by_their_protocol_gives_the_medians_and_the_speed_up_back(run, tmp_path, trainmark):
     out = exported(run, "dlperf", tmp_path / "out") / SERIES
     words = ("--protocol", "dlperf-pytorch-rn50", "--warmup", "20", "--train", "120", "--json")
-    code, told, _ = trainmark("read", str(out), *words)
+    code, stdout, _ = trainmark("read", str(out), *words)
     assert code == 0
-    result = json.loads(told)["rn50"]
-    assert {case: (found["median_speed"], found["speedup"]) for case, found in result.items()} == {
+    result = json.loads(stdout)["rn50"]
+    assert {case: (figures["median_speed"], figures["speedup"]) for case, figures in result.items()} == {
         "1n1g": (101.0, 1.0),
         "1n8g": (780.0, 7.72),
     }
@@ -62,9 +62,9 @@ def test_our_reading_by_their_protocol_gives_the_medians_and_the_speed_up_back(r
 def test_another_window_comes_back_with_the_numbers_told_beside_the_logs(tmp_path, first, stop):
     run = odd_run(tmp_path / "runs", "odd")
     figure = run.path / "trials" / "odd" / "01" / "figure.json"
-    told = json.loads(figure.read_text())
-    told["figure"]["window"] |= {"first": first, "stop": stop}
-    figure.write_text(json.dumps(told))
+    document = json.loads(figure.read_text())
+    document["figure"]["window"] |= {"first": first, "stop": stop}
+    figure.write_text(json.dumps(document))
     (out,) = exported(run, "dlperf", tmp_path / "out").glob("*/")
     rule = json.loads((out / "trainmark.json").read_text())
     (log,) = out.rglob("*.log")
@@ -79,9 +79,9 @@ def test_another_window_comes_back_with_the_numbers_told_beside_the_logs(tmp_pat
 def test_two_precisions_do_not_overwrite_each_other(tmp_path):
     run = fabricate(tmp_path / "runs", "both", {})
     for repeat, (precision, rate) in enumerate((("fp32", 100.0), ("amp", 300.0)), 1):
-        kept = record(f"pytorch-{precision}", repeat, rate)
-        kept = replace(kept, key=replace(kept.key, precision=precision))
-        add_events(keep(run, kept), kept)
+        trial_record = record(f"pytorch-{precision}", repeat, rate)
+        trial_record = replace(trial_record, key=replace(trial_record.key, precision=precision))
+        add_events(keep(run, trial_record), trial_record)
     out = exported(run, "dlperf", tmp_path / "out")
     assert {path.name for path in out.iterdir() if path.is_dir()} == {
         "pytorch_rn50_b32_fp32",

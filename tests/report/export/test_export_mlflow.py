@@ -19,11 +19,11 @@ import mlflow
 client = mlflow.MlflowClient(sys.argv[1])
 (experiment,) = client.search_experiments()
 print(json.dumps({
-    found.info.run_name: [
-        found.info.status, found.data.params["framework"], found.data.metrics.get("trial_throughput"),
-        len(client.get_metric_history(found.info.run_id, "loss")),
+    run.info.run_name: [
+        run.info.status, run.data.params["framework"], run.data.metrics.get("trial_throughput"),
+        len(client.get_metric_history(run.info.run_id, "loss")),
     ]
-    for found in client.search_runs([experiment.experiment_id])
+    for run in client.search_runs([experiment.experiment_id])
 }))
 """
 
@@ -47,15 +47,15 @@ def test_the_run_is_one_experiment_under_its_own_name(store):
 
 
 def test_every_trial_is_a_run_and_a_crashed_one_has_failed(store):
-    found = runs_of(store)
-    assert {name: meta["status"] for name, (_, meta) in found.items()} == {
+    runs = runs_of(store)
+    assert {name: meta["status"] for name, (_, meta) in runs.items()} == {
         f"{ONE}/01": 3,
         f"{ONE}/02": 3,
         f"{ONE}/03": 3,
         "pytorch-fp32-b32-1n8g/01": 3,
         "pytorch-fp32-b32-1n8g/02": 4,
     }
-    assert all(meta["run_id"] == folder.name for folder, meta in found.values())
+    assert all(meta["run_id"] == folder.name for folder, meta in runs.values())
 
 
 def test_a_trial_has_its_key_as_parameters_its_steps_as_metrics_and_its_doubts_as_a_tag(store):
@@ -84,6 +84,6 @@ def test_mlflow_itself_reads_the_store(store):
         [sys.executable, "-c", READ, store.as_uri()], capture_output=True, text=True, env=environment
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told[f"{ONE}/03"] == ["FINISHED", "pytorch", 101.0, 120]
-    assert told["pytorch-fp32-b32-1n8g/02"][0] == "FAILED"
+    runs = json.loads(done.stdout)
+    assert runs[f"{ONE}/03"] == ["FINISHED", "pytorch", 101.0, 120]
+    assert runs["pytorch-fp32-b32-1n8g/02"][0] == "FAILED"

@@ -50,8 +50,8 @@ def test_of_the_rules_for_resnet_only_the_accuracy_is_not_met(log):
 @pytest.mark.parametrize("division", ["open", "closed"])
 def test_the_page_names_exactly_the_rules_that_cannot_be_met(log, division):
     log.write_text(log.read_text().replace('"open"', f'"{division}"'))
-    told = {rule for rule, where in ROW.findall(PAGE.read_text(encoding="utf-8")) if division in where}
-    assert told == set(map(named, complaints(log, RESNET_RULES)))
+    rules = {rule for rule, where in ROW.findall(PAGE.read_text(encoding="utf-8")) if division in where}
+    assert rules == set(map(named, complaints(log, RESNET_RULES)))
 
 
 def test_the_checker_sees_what_is_wrong_with_a_log_that_is_cut(log):
@@ -71,15 +71,15 @@ def test_the_block_of_the_window_carries_our_figure_and_lasts_as_long(log):
 
 def test_every_step_is_tracked_with_the_rate_of_all_ranks_and_its_loss(log):
     stats = [line.value for line in parsed(log) if line.key == "tracked_stats"]
-    assert [found["metadata"]["step"] for found in stats] == list(range(1, 121))
+    assert [stat["metadata"]["step"] for stat in stats] == list(range(1, 121))
     assert stats[-1]["value"] == pytest.approx({"throughput": 780 / 1.05, "train_loss": 7 - 1.19})
 
 
 def test_our_own_reader_finds_the_trial_again(log, trainmark):
     code, out, _ = trainmark("read", str(log), "--json")
-    (told,) = json.loads(out)["runs"]
-    assert (code, told["world_size"], told["batch_per_device"]) == (0, 8, 32)
-    assert told["throughput"]["value"] == pytest.approx(780.0, rel=1e-2)
+    (logged_run,) = json.loads(out)["runs"]
+    assert (code, logged_run["world_size"], logged_run["batch_per_device"]) == (0, 8, 32)
+    assert logged_run["throughput"]["value"] == pytest.approx(780.0, rel=1e-2)
 
 
 def test_a_throughput_trial_does_not_claim_mlperfs_success(log):
@@ -90,7 +90,7 @@ def test_a_throughput_trial_does_not_claim_mlperfs_success(log):
 def test_text_of_a_run_cannot_forge_a_line_or_lead_out_of_the_rules(tmp_path):
     run = odd_run(tmp_path / "runs", "odd", workload='../../etc/x\n:::MLLOG {"key": "run_stop"}')
     log = exported(run, "mllog", tmp_path / "out", "a\nb") / "odd" / "result_0.txt"
-    told = {line.key: line.value["value"] for line in parsed(log)}
-    assert told["submission_org"] == "a b"
-    assert "/" not in told["submission_benchmark"]
+    values = {line.key: line.value["value"] for line in parsed(log)}
+    assert values["submission_org"] == "a b"
+    assert "/" not in values["submission_benchmark"]
     assert [line.key for line in parsed(log)].count("run_stop") == 1

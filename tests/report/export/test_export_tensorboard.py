@@ -20,10 +20,10 @@ TAGS = {"throughput", "step_seconds", "loss", "lr", "memory_bytes"}
 READ = """
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-found = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
-found.Reload()
-tags = found.Tags()["scalars"]
-print(json.dumps({tag: [[e.step, e.wall_time, e.value] for e in found.Scalars(tag)] for tag in tags}))
+accumulator = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0})
+accumulator.Reload()
+tags = accumulator.Tags()["scalars"]
+print(json.dumps({tag: [[e.step, e.wall_time, e.value] for e in accumulator.Scalars(tag)] for tag in tags}))
 """
 
 
@@ -68,11 +68,11 @@ def fields(data):
 
 
 def scalars(event):
-    found = dict(fields(event))
-    for _, value in fields(found[5]):
+    event_fields = dict(fields(event))
+    for _, value in fields(event_fields[5]):
         parts = dict(fields(value))
         (number,) = struct.unpack("<f", parts[2])
-        yield parts[1].decode(), found.get(2, 0), struct.unpack("<d", found[1])[0], number
+        yield parts[1].decode(), event_fields.get(2, 0), struct.unpack("<d", event_fields[1])[0], number
 
 
 def unmasked_crc(data):
@@ -105,8 +105,10 @@ def test_the_file_begins_with_its_version_and_has_every_scalar_of_every_step(tri
     (path,) = trial.iterdir()
     first, *rest = records(path.read_bytes())
     assert dict(fields(first))[3] == b"brain.Event:2"
-    told = [scalar for event in rest for scalar in scalars(event)]
-    assert {(tag, step) for tag, step, _, _ in told} == {(tag, step) for tag in TAGS for step in range(120)}
+    step_scalars = [scalar for event in rest for scalar in scalars(event)]
+    assert {(tag, step) for tag, step, _, _ in step_scalars} == {
+        (tag, step) for tag in TAGS for step in range(120)
+    }
 
 
 def test_the_scalars_are_those_of_all_ranks(trial):
@@ -122,6 +124,6 @@ def test_the_scalars_are_those_of_all_ranks(trial):
 def test_tensorboard_itself_reads_the_scalars(trial):
     done = subprocess.run([sys.executable, "-c", READ, str(trial)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert set(told) == TAGS
-    assert [step for step, _, _ in told["loss"]] == list(range(120))
+    series = json.loads(done.stdout)
+    assert set(series) == TAGS
+    assert [step for step, _, _ in series["loss"]] == list(range(120))

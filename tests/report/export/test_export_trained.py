@@ -37,15 +37,15 @@ def test_mlperfs_time_from_run_start_to_run_stop_is_time2train(tmp_path):
     run = trained_run(tmp_path / "runs", "mine", ranks=2)
     _, lines = mllog(run, tmp_path)
     at = {line.key: line.timestamp for line in lines}
-    told = run.records()[0].figure.finish.time2train
-    assert (at["run_stop"] - at["run_start"]) / 1000 == pytest.approx(told, abs=2e-3)
+    time2train = run.records()[0].figure.finish.time2train
+    assert (at["run_stop"] - at["run_start"]) / 1000 == pytest.approx(time2train, abs=2e-3)
 
 
 def test_every_evaluation_has_its_accuracy_and_epoch(tmp_path):
     _, lines = mllog(trained_run(tmp_path / "runs", "mine"), tmp_path)
-    told = [(line.value["metadata"]["epoch_num"], line.value["value"]) for line in lines
-            if line.key == "eval_accuracy"]  # fmt: skip
-    assert told == [(1, 0.2), (2, 0.4), (3, 0.6)]
+    evaluations = [(line.value["metadata"]["epoch_num"], line.value["value"]) for line in lines
+                   if line.key == "eval_accuracy"]  # fmt: skip
+    assert evaluations == [(1, 0.2), (2, 0.4), (3, 0.6)]
 
 
 @pytest.mark.parametrize(("target", "status"), [(0.5, "success"), (0.9, "aborted")])
@@ -61,8 +61,8 @@ def test_lines_come_in_the_order_of_time(tmp_path):
 
 
 def test_the_log_of_ai_rank_has_every_line_that_its_rules_ask_for(tmp_path):
-    told = airank(trained_run(tmp_path / "runs", "mine"), tmp_path)
-    names = [name for _, name, _ in told]
+    lines = airank(trained_run(tmp_path / "runs", "mine"), tmp_path)
+    names = [name for _, name, _ in lines]
     assert names == [
         "test_begin", "load_data", "eval_accuracy", "eval_accuracy", "eval_accuracy", "target_quality_time",
         "test_finish", "total_use_time", "avg_ips",
@@ -71,19 +71,19 @@ def test_the_log_of_ai_rank_has_every_line_that_its_rules_ask_for(tmp_path):
 
 def test_ai_ranks_time_is_counted_from_the_start_of_the_process(tmp_path):
     run = trained_run(tmp_path / "runs", "mine")
-    told = {name: value for _, name, value in airank(run, tmp_path)}
+    values = {name: value for _, name, value in airank(run, tmp_path)}
     median = sorted(record.figure.finish.airank_seconds for record in run.records())[1]
-    assert float(told["target_quality_time"]) == pytest.approx(median, abs=2e-3)
+    assert float(values["target_quality_time"]) == pytest.approx(median, abs=2e-3)
 
 
 def test_our_own_reading_of_ai_ranks_rules_finds_the_same_time(tmp_path, trainmark):
     run = trained_run(tmp_path / "runs", "mine")
     out = exported(run, "airank", tmp_path / "airank")
-    code, said, _ = trainmark("read", str(out), "--protocol", "ai-rank", "--json")
+    code, stdout, _ = trainmark("read", str(out), "--protocol", "ai-rank", "--json")
     assert code == 0
-    (found,) = re.findall(r'"time2train": ([\d.]+)', said)
+    (seconds,) = re.findall(r'"time2train": ([\d.]+)', stdout)
     median = sorted(record.figure.finish.airank_seconds for record in run.records())[1]
-    assert float(found) == pytest.approx(median, abs=2e-3)
+    assert float(seconds) == pytest.approx(median, abs=2e-3)
 
 
 def test_the_steps_that_a_resumption_repeats_are_exported_once(tmp_path):
@@ -112,6 +112,6 @@ def test_show_of_one_training_has_its_clocks_and_evaluations(tmp_path, trainmark
 def test_the_report_of_a_run_draws_every_seed(tmp_path, trainmark):
     trained_run(tmp_path / "runs", "mine", kill=True)
     code, out, _ = trainmark("report", "mine", "--format", "json")
-    told = json.loads(out)["results"][0]["finish"]
-    assert (code, told["reached"], told["decided"], len(told["times"])) == (0, 3, 3, 3)
+    finish = json.loads(out)["results"][0]["finish"]
+    assert (code, finish["reached"], finish["decided"], len(finish["times"])) == (0, 3, 3, 3)
     assert [doubt["code"] for doubt in json.loads(out)["results"][0]["doubts"]].count("resumed") == 1

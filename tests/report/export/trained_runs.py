@@ -21,14 +21,14 @@ def trained_run(runs: Path, name: str, seeds: int = 3, kill: bool = False, **cha
     for repeat in range(1, seeds + 1):
         changes["step_seconds"] = 0.5 + 0.01 * repeat
         changes["facts"] = {"seed": repeat}
-        said = killed(stop=17, resumed=12, **changes) if kill else training(**changes)
+        events = killed(stop=17, resumed=12, **changes) if kill else training(**changes)
         ranks = changes.get("ranks", 1)
-        kept = record(f"pytorch-fp32-b32-1n{ranks}g", repeat, 60.0, f"1n{ranks}g")
-        key = replace(kept.key, data="images", loader="host", recipe="ai-rank", target="top1=0.5")
-        figure = measure_trial(trace_of(said), Rules(10), key=key)
-        folder = keep(run, replace(kept, key=key, figure=figure, started=1_700_000_990.0))
+        trial_record = record(f"pytorch-fp32-b32-1n{ranks}g", repeat, 60.0, f"1n{ranks}g")
+        key = replace(trial_record.key, data="images", loader="host", recipe="ai-rank", target="top1=0.5")
+        figure = measure_trial(trace_of(events), Rules(10), key=key)
+        folder = keep(run, replace(trial_record, key=key, figure=figure, started=1_700_000_990.0))
         (folder / "events").mkdir()
         for rank in range(ranks):
-            own = [event for event in said if event.rank == rank]
+            own = [event for event in events if event.rank == rank]
             stream.write(folder / "events" / f"rank{rank}.jsonl", own)
     return run
