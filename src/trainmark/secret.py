@@ -57,13 +57,13 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 
 def secret_values(environment: Mapping[str, str]) -> list[str]:
     """Return what must not appear in a log: values of secret names, passwords in URLs, known shapes."""
-    found = set()
+    values = set()
     for name, value in environment.items():
         if is_secret(name):
-            found.add(value)
-        found |= {match.group(2) for match in URL_PASSWORD.finditer(value)}
-        found |= {match.group() for shape in SHAPES for match in shape.finditer(value)}
-    return sorted(found - {""})
+            values.add(value)
+        values |= {match.group(2) for match in URL_PASSWORD.finditer(value)}
+        values |= {match.group() for shape in SHAPES for match in shape.finditer(value)}
+    return sorted(values - {""})
 
 
 def scrub_text(text: str) -> str:

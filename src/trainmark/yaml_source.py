@@ -111,9 +111,9 @@ class _Loader(yaml.SafeLoader):
             ) from error
 
 
-def _brief(said: object) -> str:
+def _brief(problem: object) -> str:
     """Return PyYAML's own words on one line; they may quote a whole file."""
-    words = " ".join(str(said).split())
+    words = " ".join(str(problem).split())
     return words if len(words) <= LONGEST_QUOTE else f"{words[:LONGEST_QUOTE]}…"
 
 

@@ -210,14 +210,14 @@ def test_a_bad_picture_is_named_and_ends_it_or_is_left_out(folder, tmp_path, kin
     (trouble,) = outcome.troubles
     assert trouble.name == "train/n01/odd.JPEG"
     assert kind in trouble.codes
-    assert (outcome.found["train"], outcome.written["train"], outcome.skipped) == (13, 12, 1)
+    assert (outcome.pictures["train"], outcome.written["train"], outcome.skipped) == (13, 12, 1)
 
 
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_picture_is_named_and_kept_unless_told_otherwise(folder, tmp_path, kind):
     (folder / "train/n01/odd.JPEG").write_bytes(ODD[kind]())
     kept = convert(Request(folder, tmp_path / "kept", "tfrecord"))
-    assert [(one.name, one.kept) for one in kept.troubles] == [("train/n01/odd.JPEG", True)]
+    assert [(one.name, one.tolerated) for one in kept.troubles] == [("train/n01/odd.JPEG", True)]
     assert kept.written["train"] == 13
     left = convert(Request(folder, tmp_path / "left", "tfrecord", on_bad="skip", keep=frozenset()))
     assert left.skipped == 1
@@ -238,7 +238,7 @@ def test_what_is_no_file_is_named_and_never_waited_for(folder, tmp_path):
         ("zero.JPEG", "no-file"),
     ]
     assert outcome.skipped == 4
-    assert outcome.found["train"] == outcome.written["train"] + 4
+    assert outcome.pictures["train"] == outcome.written["train"] + 4
 
 
 def test_folders_that_cannot_be_read_or_hold_nothing_are_named(folder, tmp_path):
@@ -267,7 +267,7 @@ def test_labels_out_of_range_are_named(folder, tmp_path):
     listed.write_text("".join(f"{line}\n" for line in lines))
     outcome = convert(Request(tmp_path / "list", tmp_path / "out", "rec", on_bad="skip"))
     assert [one.codes for one in outcome.troubles] == [("label-out-of-range",)] * 3
-    assert (outcome.found["train"], outcome.written["train"]) == (12, 9)
+    assert (outcome.pictures["train"], outcome.written["train"]) == (12, 9)
 
 
 def test_the_same_picture_under_two_classes_is_named(folder, tmp_path):

@@ -39,8 +39,8 @@ def of_file(path: Path) -> str:
 def read(root: Path) -> Iterator[tuple[int, str, str]]:
     """The number of each line, the checksum and the path; both are "" where it is no such line."""
     with (root / CHECKSUMS).open("rb") as lines:
-        for number, found in enumerate(lines, 1):
-            if match := LINE.fullmatch(found):
+        for number, entry in enumerate(lines, 1):
+            if match := LINE.fullmatch(entry):
                 yield number, match[1].decode(), match[2].decode("utf-8", "surrogateescape")
             else:
                 yield number, "", ""

@@ -48,7 +48,7 @@ def problems(data: bytes) -> list[str]:
     if header.format == "other":
         return [UNKNOWN]
     sized = header.width > 0 and header.height > 0
-    found = {
+    conditions = {
         TRUNCATED: not header.whole,
         NO_SIZE: header.whole and not sized,
         ONE_PIXEL: header.width == header.height == 1,
@@ -57,7 +57,7 @@ def problems(data: bytes) -> list[str]:
         NOT_JPEG: header.format != "jpeg",
         CMYK: header.cmyk,
     }
-    return [code for code, holds in found.items() if holds]
+    return [code for code, holds in conditions.items() if holds]
 
 
 def sentence(name: str, codes: list[str]) -> str:

@@ -67,7 +67,8 @@ class ShardRecord:
     def troubles(self) -> list[Trouble]:
         facts = self.facts() or {}
         return [
-            Trouble(name, tuple(codes), kept, note) for name, codes, kept, note in facts.get("troubles", [])
+            Trouble(name, tuple(codes), tolerated, note)
+            for name, codes, tolerated, note in facts.get("troubles", [])
         ]
 
     def is_whole(self, digest: str, root: Path) -> bool:
@@ -77,8 +78,8 @@ class ShardRecord:
             return False
         try:
             with self.path("sums").open("rb") as lines:
-                for found in lines:
-                    checksum, _, path = found.decode("utf-8", "surrogateescape").rstrip("\n").partition("  ")
+                for line in lines:
+                    checksum, _, path = line.decode("utf-8", "surrogateescape").rstrip("\n").partition("  ")
                     if checksums.of_file(root / path) != checksum:
                         return False
         except OSError:
@@ -122,11 +123,11 @@ class ShardRecorder:
     def add_file(self, checksum: str, path: str) -> None:
         self._sums.write(checksums.line(checksum, path))
 
-    def done(self, digest: str, found: int, has_second: bool) -> None:
+    def done(self, digest: str, pictures: int, has_second: bool) -> None:
         self._files.close()
         facts = {
             "digest": digest,
-            "found": found,
+            "found": pictures,
             "written": self.count,
             "second_file": has_second,
             "troubles": [list(trouble) for trouble in self.troubles],

@@ -94,9 +94,9 @@ _LIST = "_list.txt"
 
 def _hint(root: Path, folders: dict[str, Path]) -> str:
     for name in formats.names():
-        found = formats.named(name)
-        if isinstance(found, Sharded) and any(
-            next(folder.glob(pattern), None) for folder in folders.values() for pattern in found.patterns
+        form = formats.named(name)
+        if isinstance(form, Sharded) and any(
+            next(folder.glob(pattern), None) for folder in folders.values() for pattern in form.patterns
         ):
             return f", but looks like {name}: `trainmark data index {root}` makes it a set."
     return "; a set has train/CLASS/PICTURE.JPEG and val/CLASS/PICTURE.JPEG."
@@ -119,7 +119,7 @@ def _in_folders(source: ImageSource, split: str) -> Iterator[Picture | Trouble]:
     labels = {name: label for label, name in enumerate(source.classes)}
     for name in sorted({*here, *source.classes}):
         if name not in here:
-            yield Trouble(f"{prefix}{name}", (EMPTY_CLASS,), kept=True)
+            yield Trouble(f"{prefix}{name}", (EMPTY_CLASS,), tolerated=True)
             continue
         try:
             files = sorted(_files(folder / name))
@@ -127,7 +127,7 @@ def _in_folders(source: ImageSource, split: str) -> Iterator[Picture | Trouble]:
             yield Trouble(f"{prefix}{name}", (FOLDER,), note=error.strerror or "")
             continue
         if not files:
-            yield Trouble(f"{prefix}{name}", (EMPTY_CLASS,), kept=True)
+            yield Trouble(f"{prefix}{name}", (EMPTY_CLASS,), tolerated=True)
         for file, size in files:
             yield Picture(f"{prefix}{name}/{file}", labels.get(name, -1), size)
     own = OWN_FILES if prefix else OWN_FILES | ROOT_FILES

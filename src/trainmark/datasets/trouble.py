@@ -31,7 +31,7 @@ class Trouble(NamedTuple):
 
     name: str
     codes: tuple[str, ...]
-    kept: bool = False
+    tolerated: bool = False
     note: str = ""
 
     def __str__(self) -> str:

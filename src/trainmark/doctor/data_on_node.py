@@ -21,11 +21,11 @@ def main() -> None:
 
 def dataset(path: str, deep: bool) -> dict[str, Any]:
     root = Path(path).expanduser()
-    found = {"path": path, "exists": root.exists(), "files": 0, "bytes": 0, "names": None, "contents": None}
+    facts = {"path": path, "exists": root.exists(), "files": 0, "bytes": 0, "names": None, "contents": None}
     try:
-        return {**found, **summed_up(root, deep)} if found["exists"] else found
+        return {**facts, **summed_up(root, deep)} if facts["exists"] else facts
     except OSError as error:
-        return {**found, "trouble": str(error)}
+        return {**facts, "trouble": str(error)}
 
 
 def summed_up(root: Path, deep: bool) -> dict[str, Any]:
@@ -51,15 +51,15 @@ def files_below(root: Path) -> list[Path]:
     if root.is_file():
         return [root]
     seen: set[tuple[int, int]] = set()
-    found = []
+    files = []
     for folder, below, names in os.walk(str(root), followlinks=True):
         status = Path(folder).stat()
         if (status.st_dev, status.st_ino) in seen:
             below[:] = []
             continue
         seen.add((status.st_dev, status.st_ino))
-        found += [path for path in (Path(folder, name) for name in names) if path.is_file()]
-    return sorted(found)
+        files += [path for path in (Path(folder, name) for name in names) if path.is_file()]
+    return sorted(files)
 
 
 def file_digest(path: Path) -> bytes:

@@ -94,12 +94,12 @@ def with_dataset(ask: Asker, replies: Sequence[Reply], path: str, wanted: Wanted
     """A question of its own: it may take long, and what keeps it from an answer is no fault of the rest."""
     questions = [{"path": path, "deep": wanted.deep} for _ in replies]
     limit = DEEP_SECONDS if wanted.deep else wanted.seconds
-    told = ask(DATA_PROGRAM.read_text(encoding="utf-8"), questions, limit)
+    data_replies = ask(DATA_PROGRAM.read_text(encoding="utf-8"), questions, limit)
     return [
         replace(reply, answer={**reply.answer, "dataset": data.answer or unknown_dataset(path, data)})
         if reply.answer is not None
         else reply
-        for reply, data in zip(replies, told, strict=True)
+        for reply, data in zip(replies, data_replies, strict=True)
     ]
 
 

@@ -45,8 +45,8 @@ class Examined:
     def installed(self) -> Iterator[tuple[Interpreter, dict[str, Installed]]]:
         """Each interpreter that is wanted, with the nodes that have it."""
         for asked in self.wanted.interpreters:
-            told = {name: facts.interpreters.get(asked.path) for name, facts in self.facts()}
-            yield asked, {name: found for name, found in told.items() if found is not None}
+            by_node = {name: facts.interpreters.get(asked.path) for name, facts in self.facts()}
+            yield asked, {name: installed for name, installed in by_node.items() if installed is not None}
 
 
 def most_common(values: Mapping[str, T]) -> T | None:

@@ -167,7 +167,7 @@ def facts_of(answer: Mapping[str, Any]) -> Facts:
     return Facts(
         host=Host(**answer["host"]),
         interpreters={
-            path: Installed(**told) if told else None for path, told in answer["interpreters"].items()
+            path: Installed(**fields) if fields else None for path, fields in answer["interpreters"].items()
         },
         gpus=tuple(Gpu(**{**gpu, "index": str(int(gpu["index"]))}) for gpu in answer["gpus"]),
         gpu_processes=tuple(GpuProcess(**process) for process in answer["gpu_processes"]),

@@ -86,9 +86,9 @@ class Meeting:
             for _ in range(ROUND_TRIPS):
                 wall, began = time.time(), time.perf_counter()
                 called.sendall(b".")
-                (told,) = CLOCK.unpack(exactly(called, CLOCK.size))
+                (peer_time,) = CLOCK.unpack(exactly(called, CLOCK.size))
                 took = time.perf_counter() - began
-                trips.append((took, told - wall - took / 2))
+                trips.append((took, peer_time - wall - took / 2))
             took, ahead = min(trips)
             return {"seconds": took, "ahead": ahead}
 
@@ -121,23 +121,23 @@ def proof(token: str, text: str) -> str:
 
 
 def line(connection: socket.socket) -> str:
-    told = b""
-    while not told.endswith(b"\n") and len(told) < GREETING_BYTES:
+    data = b""
+    while not data.endswith(b"\n") and len(data) < GREETING_BYTES:
         piece = connection.recv(1)
         if not piece:
             break
-        told += piece
-    return told.decode("ascii", "replace").rstrip("\n")
+        data += piece
+    return data.decode("ascii", "replace").rstrip("\n")
 
 
 def exactly(connection: socket.socket, count: int) -> bytes:
-    told = b""
-    while len(told) < count:
-        piece = connection.recv(count - len(told))
+    data = b""
+    while len(data) < count:
+        piece = connection.recv(count - len(data))
         if not piece:
             raise ConnectionError("the connection was cut")
-        told += piece
-    return told
+        data += piece
+    return data
 
 
 def family(address: str) -> socket.AddressFamily:

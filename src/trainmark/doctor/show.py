@@ -46,8 +46,8 @@ def _print(diagnosis: Diagnosis, console: Console) -> None:
 
 def by_node(findings: Sequence[Finding], names: Sequence[str]) -> Table:
     table = _table("check", *names)
-    for check, found in _by_check(findings):
-        cells = [cell([finding for finding in found if finding.node == name]) for name in names]
+    for check, check_findings in _by_check(findings):
+        cells = [cell([finding for finding in check_findings if finding.node == name]) for name in names]
         table.add_row(check, *cells)
     return table
 
@@ -55,9 +55,9 @@ def by_node(findings: Sequence[Finding], names: Sequence[str]) -> Table:
 def by_deviation(findings: Sequence[Finding]) -> Table:
     """Of many nodes only those that are not as they should be."""
     table = _table("check", "nodes in order", "others")
-    for check, found in _by_check(findings):
+    for check, check_findings in _by_check(findings):
         nodes: dict[str, list[Finding]] = {}
-        for finding in found:
+        for finding in check_findings:
             nodes.setdefault(finding.node, []).append(finding)
         deviating = [node for node, own in nodes.items() if any(each.mark is not Mark.OK for each in own)]
         named = [Text.assemble(f"{plain(node)} ", cell(nodes[node])) for node in deviating]

@@ -48,14 +48,14 @@ def python_of(name: str) -> str | None:
 
     A broken one is named too: what does not start is said, and not replaced by something else.
     """
-    found = find(name)
-    return str(found.python) if found else None
+    environment = find(name)
+    return str(environment.python) if environment else None
 
 
 def standing(name: str) -> tuple[State, str | None]:
     """How it stands with this framework here, told by its files alone, and why."""
-    if found := find(name):
-        return found.state, found.reason
+    if environment := find(name):
+        return environment.state, environment.reason
     place = EnvironmentFiles(name)
     if place.folder.exists() or place.former.exists():
         return State.INTERRUPTED, "an install did not come to its end"

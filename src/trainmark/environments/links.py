@@ -14,11 +14,11 @@ def link_libraries(environment: Path, lock: Lock, root: Path = Path("/")) -> lis
     missing = []
     (packages,) = environment.glob("lib/python3*/site-packages")
     for link, library in lock.links.items():
-        found = next((path for folder in FOLDERS for path in root.glob(f"{folder}/{library}")), None)
-        if found is None:
+        target = next((path for folder in FOLDERS for path in root.glob(f"{folder}/{library}")), None)
+        if target is None:
             missing.append(library)
             continue
         path = packages / link
         path.unlink(missing_ok=True)
-        path.symlink_to(found)
+        path.symlink_to(target)
     return missing

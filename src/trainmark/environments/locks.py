@@ -77,8 +77,8 @@ def refuse_unknown(name: str) -> None:
 def lock_of(name: str) -> Lock | None:
     """The lock for this platform; None where there is none."""
     places = (folder / file for folder in folders() for file in (f"{name}.{here()}.txt", f"{name}.txt"))
-    found = next((path for path in places if path.is_file()), None)
-    return read(found) if found else None
+    lock_path = next((path for path in places if path.is_file()), None)
+    return read(lock_path) if lock_path else None
 
 
 def why_none(name: str) -> str:
@@ -92,40 +92,40 @@ def why_none(name: str) -> str:
 def read(path: Path) -> Lock:
     text = path.read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines()]
-    said = {found[1]: found[2] for line in lines if (found := HEADER.fullmatch(line))}
+    header = {match[1]: match[2] for line in lines if (match := HEADER.fullmatch(line))}
     wanted = [line for line in lines if line and not line.startswith("#")]
     name = path.name.partition(".")[0]
-    package = said.get("package", name)
-    pins = {found[1]: found[2] for line in wanted if (found := PIN.match(line))}
-    if "unavailable" not in said and package not in pins:
+    package = header.get("package", name)
+    pins = {match[1]: match[2] for line in wanted if (match := PIN.match(line))}
+    if "unavailable" not in header and package not in pins:
         raise UserError(f"{path}: no line pins '{package}'; add `{package}==VERSION`.")
-    low, high = _range(path, said.get("python", "3.10 - 3.99"))
+    low, high = _range(path, header.get("python", "3.10 - 3.99"))
     return Lock(
         name=name,
         path=path,
         package=package,
-        imported=said.get("import", name),
+        imported=header.get("import", name),
         lowest=low,
         highest=high,
-        megabytes=_size(path, said.get("size", "0 MB")),
+        megabytes=_size(path, header.get("size", "0 MB")),
         pins=pins,
         # What is installed decides whether an environment is current; what is said about it does not.
         digest=hashlib.sha256("\n".join(wanted).encode()).hexdigest(),
-        links={found[1]: found[2] for line in lines if (found := LINK.fullmatch(line))},
-        import_fix=said.get("if the import fails"),
-        unavailable=said.get("unavailable"),
+        links={match[1]: match[2] for line in lines if (match := LINK.fullmatch(line))},
+        import_fix=header.get("if the import fails"),
+        unavailable=header.get("unavailable"),
     )
 
 
 def _range(path: Path, text: str) -> tuple[int, int]:
-    found = RANGE.fullmatch(text)
-    if not found:
+    match = RANGE.fullmatch(text)
+    if not match:
         raise UserError(f"{path}: '# python: {text}' is no range; write it as `# python: 3.11 - 3.13`.")
-    return int(found[1]), int(found[2] or found[1])
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _size(path: Path, text: str) -> int:
-    found = SIZE.fullmatch(text)
-    if not found:
+    match = SIZE.fullmatch(text)
+    if not match:
         raise UserError(f"{path}: '# size: {text}' is no size; write it as `# size: 650 MB`.")
-    return int(found[1])
+    return int(match[1])

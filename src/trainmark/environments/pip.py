@@ -55,13 +55,13 @@ class Following:
         self.causes: list[str] = []
 
     def line(self, text: str) -> None:
-        if found := COLLECTING.match(text) or PROCESSING.match(text):
-            self._seen[found[1].lower().replace("_", "-")] = None
-            self._tell(found[1])
-        elif found := DOWNLOADING.match(text):
-            self._tell(f"{found[1].replace('_', '-')}, {found[2]}")
-        elif found := INSTALLING.match(text):
-            self._tell(f"unpacking {len(found[1].split(','))}")
+        if match := COLLECTING.match(text) or PROCESSING.match(text):
+            self._seen[match[1].lower().replace("_", "-")] = None
+            self._tell(match[1])
+        elif match := DOWNLOADING.match(text):
+            self._tell(f"{match[1].replace('_', '-')}, {match[2]}")
+        elif match := INSTALLING.match(text):
+            self._tell(f"unpacking {len(match[1].split(','))}")
         if "ERROR" in text or "Error" in text or "error:" in text:
             self.error = text.strip()
             self.causes = [*self.causes[-20:], self.error]
@@ -73,10 +73,10 @@ class Following:
 def fill(python: Path, lock: Lock, log: Path, progress: Progress, descriptors: Sequence[int]) -> str | None:
     """Installs the lock's packages; None, or the sentence that says why it could not."""
     following = Following(lock, progress)
-    with log.open("w", encoding="utf-8", errors="replace") as kept:
+    with log.open("w", encoding="utf-8", errors="replace") as log_file:
 
         def line(text: str) -> None:
-            kept.write(f"{text}\n")
+            log_file.write(f"{text}\n")
             following.line(text)
 
         ended = run(
@@ -92,10 +92,10 @@ def fill(python: Path, lock: Lock, log: Path, progress: Progress, descriptors: S
 
 
 def cause(errors: Sequence[str], lock: Lock, python: Path) -> str | None:
-    said = "\n".join(errors)
+    text = "\n".join(errors)
     for pattern, sentence in CAUSES:
-        if found := re.search(pattern, said):
-            what = found.groupdict().get("what") or "one of its packages"
+        if match := re.search(pattern, text):
+            what = match.groupdict().get("what") or "one of its packages"
             lib = next(python.parents[1].glob("lib/python3*"), Path("python3"))
             return sentence.format(
                 what=what,

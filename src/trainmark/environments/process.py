@@ -34,8 +34,8 @@ class Ended:
     def last_line(self) -> str:
         """What it said last, without what a terminal would obey."""
         lines = ("".join(c for c in line if c.isprintable()).strip() for line in self.errors.splitlines())
-        told = [line for line in lines if line]
-        return told[-1][:300] if told else self.how
+        nonempty = [line for line in lines if line]
+        return nonempty[-1][:300] if nonempty else self.how
 
     @property
     def how(self) -> str:
@@ -52,10 +52,10 @@ class Tail:
     """The last bytes of what came."""
 
     def __init__(self) -> None:
-        self.kept = b""
+        self.content = b""
 
     def __call__(self, data: bytes) -> None:
-        self.kept = (self.kept + data)[-KEPT:]
+        self.content = (self.content + data)[-KEPT:]
 
 
 class Lines:
@@ -111,7 +111,7 @@ def run(
     finally:
         _end(child)
     lines.close()
-    return Ended(code, tail.kept.decode(errors="replace"))
+    return Ended(code, tail.content.decode(errors="replace"))
 
 
 def _die_with_us() -> None:

@@ -26,10 +26,10 @@ class Forecast:
 
 def forecast(case: Case, sizes: Iterable[Size], learned: Learned) -> tuple[Forecast, ...]:
     one = case.steps[ONE_DEVICE]
-    found = []
+    forecasts = []
     for size in sizes:
         expected = estimate(case, size, learned.coefficients)
         throughput = case.throughput(size, expected.seconds)
         bounds = interval(expected, throughput, case.ideal(size), learned.spread, case.doubt)
-        found.append(Forecast(size, throughput, bounds, expected.seconds, one / expected.seconds))
-    return tuple(found)
+        forecasts.append(Forecast(size, throughput, bounds, expected.seconds, one / expected.seconds))
+    return tuple(forecasts)

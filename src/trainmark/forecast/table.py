@@ -42,10 +42,10 @@ def check_cells(check: Check) -> tuple[str, ...]:
     )
 
 
-def summary_line(name: str, found: Summary) -> str:
+def summary_line(name: str, summary: Summary) -> str:
     return (
-        f"{name}: {found.rows} rows, median error {100 * found.median:.1f} %, 90th percentile "
-        f"{100 * found.p90:.1f} %, {100 * found.coverage:.0f} % inside their 80 % interval"
+        f"{name}: {summary.rows} rows, median error {100 * summary.median:.1f} %, 90th percentile "
+        f"{100 * summary.p90:.1f} %, {100 * summary.coverage:.0f} % inside their 80 % interval"
     )
 
 
@@ -78,5 +78,5 @@ def check_record(check: Check) -> dict[str, Any]:
     }
 
 
-def _bounds(found: Interval) -> str:
-    return f"[{found.low:,.0f}, {found.high:,.0f}]"
+def _bounds(bounds: Interval) -> str:
+    return f"[{bounds.low:,.0f}, {bounds.high:,.0f}]"

@@ -68,14 +68,14 @@ class AskNodes:
     def __call__(self, program: str, given: Sequence[dict[str, Any]], limit: float) -> list[Reply]:
         command = ["{python}", "-E", "-s", "-c", program]
         payloads = [json.dumps(each).encode() for each in given]
-        found = self._launcher.ask(self._members, command, payloads, limit)
-        return [_reply(node, each, limit) for node, each in zip(self.nodes, found, strict=True)]
+        responses = self._launcher.ask(self._members, command, payloads, limit)
+        return [_reply(node, each, limit) for node, each in zip(self.nodes, responses, strict=True)]
 
 
-def _reply(node: str, found: Message | NodeError, limit: float) -> Reply:
-    if isinstance(found, NodeError):
-        return Reply(node, None, found.reason, time.time(), time.time())
-    message, output = found
+def _reply(node: str, response: Message | NodeError, limit: float) -> Reply:
+    if isinstance(response, NodeError):
+        return Reply(node, None, response.reason, time.time(), time.time())
+    message, output = response
     sent, received = message["sent"], message["received"]
     if message["code"] is None:
         return Reply(node, None, f"did not answer within {limit:.0f} s", sent, received)
@@ -92,5 +92,5 @@ def understood(output: str, errors: str) -> tuple[dict[str, Any] | None, str | N
         answer = None
     if isinstance(answer, dict):
         return answer, None
-    said = (errors.strip() or output.strip()).splitlines()
-    return None, said[-1] if said else "said nothing"
+    message_lines = (errors.strip() or output.strip()).splitlines()
+    return None, message_lines[-1] if message_lines else "said nothing"

@@ -99,11 +99,11 @@ class ClusterLauncher:
         starter = self.carrier
         if len(nodes) < FEWEST_NODES or self.one_by_one or not isinstance(starter, Starter):
             return None
-        found = connect_by_one_command(starter, nodes)
-        if isinstance(found, str):
-            self.one_by_one = found
+        outcome = connect_by_one_command(starter, nodes)
+        if isinstance(outcome, str):
+            self.one_by_one = outcome
             return None
-        return found
+        return outcome
 
     def ask(
         self,
@@ -149,13 +149,13 @@ class ClusterLauncher:
         nodes = self.nodes[: job.nodes]
         rank_slots = [self._guessed_rank_slot(job, node) for node in nodes]
         placed = Placement(job, rank_slots, self._first_port or 0, "…")
-        told = []
+        commands = []
         for index, node in enumerate(nodes):
-            told.append((node.name, self.carrier.shown(node, boot_command(node.python))))
+            commands.append((node.name, self.carrier.shown(node, boot_command(node.python))))
             for local in range(job.ranks_per_node):
                 rank = index * job.ranks_per_node + local
-                told.append((node.name, job.placed(placed.of(rank)).shell()))
-        return told
+                commands.append((node.name, job.placed(placed.of(rank)).shell()))
+        return commands
 
     def gone(self) -> str | None:
         return self.carrier.gone()

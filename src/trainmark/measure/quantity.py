@@ -11,10 +11,10 @@ POWERS = {"": 0, "K": 10, "M": 20, "G": 30}
 
 def parse_bytes(text: str) -> int:
     """`8`, `64K`, `16M`: powers of 1,024, as message sizes are."""
-    found = WRITTEN.fullmatch(text.strip())
-    if not found or int(found[1]) == 0:
+    match = WRITTEN.fullmatch(text.strip())
+    if not match or int(match[1]) == 0:
         raise ValueError(f"'{text}' is not a size; write bytes as in 8, 64K or 16M")
-    return int(found[1]) << POWERS[found[2].upper()]
+    return int(match[1]) << POWERS[match[2].upper()]
 
 
 def bytes_words(size: int) -> str:

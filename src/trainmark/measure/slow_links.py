@@ -68,7 +68,7 @@ def slow_parts(links: Sequence[Link]) -> list[Slow]:
         for figure, cost, limit in (("bandwidth", _byte, 1 / LEAST_SHARE), ("latency", _latency, MOST_TIMES))
         for slow in (
             *_between(between, figure, cost, limit),
-            *_told(odd_ones(_costs(inside, ranks_of, cost), limit), "rank", figure),
+            *_slow_ones(odd_ones(_costs(inside, ranks_of, cost), limit), "rank", figure),
         )
     ]
 
@@ -122,15 +122,15 @@ def _between(
 ) -> Iterator[Slow]:
     """Nodes and their links first; then, where a node has several ranks, single ranks and pairs of them."""
     odd = odd_ones(_costs(links, nodes_of, cost), limit)
-    yield from _told(odd, "node", figure)
+    yield from _slow_ones(odd, "node", figure)
     rest = [
         link for link in links if odd.ends.keys().isdisjoint(link.nodes) and nodes_of(link) not in odd.pairs
     ]
     if len({nodes_of(link) for link in rest}) < len(rest):
-        yield from _told(odd_ones(_costs(rest, ranks_of, cost), limit), "rank", figure)
+        yield from _slow_ones(odd_ones(_costs(rest, ranks_of, cost), limit), "rank", figure)
 
 
-def _told(odd: Odd, end: str, figure: str) -> Iterator[Slow]:
+def _slow_ones(odd: Odd, end: str, figure: str) -> Iterator[Slow]:
     for name, (value, usual) in odd.ends.items():
         yield Slow(end, (name,), figure, *_shown(figure, value, usual))
     for pair, (value, usual) in odd.pairs.items():
@@ -145,17 +145,17 @@ def _costs(
     links: Sequence[Link], name: Callable[[Link], Pair], cost: Callable[[Link], Cost | None]
 ) -> dict[Pair, Cost]:
     """The best of the links of one name: a pair of nodes is slow only where all their ranks are."""
-    found: dict[Pair, list[Cost]] = defaultdict(list)
+    costs_by_pair: dict[Pair, list[Cost]] = defaultdict(list)
     for link in links:
         if known := cost(link):
-            found[name(link)].append(known)
+            costs_by_pair[name(link)].append(known)
     return {
         pair: Cost(
             min(each.seconds for each in costs),
             min(each.least for each in costs),
             min(each.most for each in costs),
         )
-        for pair, costs in found.items()
+        for pair, costs in costs_by_pair.items()
     }
 
 

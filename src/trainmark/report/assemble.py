@@ -75,12 +75,12 @@ def frameworks_between(before: RunFolder, after: RunFolder) -> tuple[FrameworkTa
 
 def _standings(results: Iterable[Result], entries: Sequence[Entry]) -> dict[Key, Standing]:
     """Each result among the published ones of its own framework."""
-    found = {}
+    standings = {}
     for result in results:
         own = [entry for entry in entries if entry.row.framework == result.key.framework]
         if placed := standing(result.key, result.throughput, own):
-            found[result.key] = placed
-    return found
+            standings[result.key] = placed
+    return standings
 
 
 def _conformance(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> dict[Key, Conformance]:

@@ -30,12 +30,12 @@ NOT_CHECKED = Conformance()
 
 def conformance_in(facts: Any) -> Conformance:
     """From the facts of a case; whatever is not there, or not understood, was not checked."""
-    said = facts.get(NAME) if isinstance(facts, Mapping) else None
-    if not isinstance(said, Mapping) or not isinstance(said.get("conformant"), bool):
+    record = facts.get(NAME) if isinstance(facts, Mapping) else None
+    if not isinstance(record, Mapping) or not isinstance(record.get("conformant"), bool):
         return NOT_CHECKED
-    differs, checked = said.get("differs"), said.get("checked")
+    differs, checked = record.get("differs"), record.get("checked")
     return Conformance(
-        said["conformant"],
+        record["conformant"],
         tuple(map(str, differs)) if isinstance(differs, list | tuple) else (),
         None if checked is None else str(checked),
     )

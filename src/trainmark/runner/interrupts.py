@@ -41,7 +41,7 @@ class Interrupts:
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._level = 0
-        self._told = 0
+        self._announced = 0
         self._raises = False
         self._before: dict[int, Any] = {}
 
@@ -51,8 +51,8 @@ class Interrupts:
 
     def stop_now(self) -> bool:
         """Asked many times a second; what was understood is said here, for a handler may cut into a print."""
-        if self._told < self._level:
-            self._told = self._level
+        if self._announced < self._level:
+            self._announced = self._level
             self._tell(SAID[self._level])
         return self._level > 1
 

@@ -139,7 +139,7 @@ def bench(
     loaders: Sequence[Loader],
     roots: Mapping[str, Path],
     settings: Settings,
-    told: Callable[[str], None] = lambda line: None,
+    progress: Callable[[str], None] = lambda line: None,
 ) -> list[Standing]:
     """`roots` has the folder of each format that there is; the rounds go through all loaders in turn."""
     absent = {loader: reason for loader in loaders if (reason := _why_not(loader, roots, settings))}
@@ -152,7 +152,7 @@ def bench(
             for loader in loaders:
                 if loader in absent:
                     continue
-                told(f"round {number + 1} of {settings.rounds}: {loader.name}")
+                progress(f"round {number + 1} of {settings.rounds}: {loader.name}")
                 answer = _one(loader, roots[_format(loader, roots)], settings, code)
                 if isinstance(answer, Round):
                     rounds[loader].append(answer)
@@ -204,12 +204,12 @@ def _one(loader: Loader, root: Path, settings: Settings, code: Path) -> Round | 
         limit=START_SECONDS + 4 * settings.seconds,
         environment={**os.environ, "PYTHONPATH": str(code), "OMP_NUM_THREADS": str(settings.workers)},
     )
-    said = _answer(heard)
-    if ended.code == UNFIT and "unfit" in said:
-        return _with_get(str(said["unfit"]), loader), False
-    if ended.code != 0 or not said:
+    answer = _answer(heard)
+    if ended.code == UNFIT and "unfit" in answer:
+        return _with_get(str(answer["unfit"]), loader), False
+    if ended.code != 0 or not answer:
         return _how(ended), True
-    return Round(int(said["images"]), float(said["seconds"]), float(said["cpu_seconds"]))
+    return Round(int(answer["images"]), float(answer["seconds"]), float(answer["cpu_seconds"]))
 
 
 def _with_get(reason: str, loader: Loader) -> str:
@@ -225,9 +225,9 @@ def _answer(lines: Sequence[str]) -> dict[str, Any]:
     for line in reversed(lines):
         if line.startswith("{"):
             try:
-                said = json.loads(line)
+                answer = json.loads(line)
             except ValueError:
                 continue
-            if isinstance(said, dict):
-                return said
+            if isinstance(answer, dict):
+                return answer
     return {}

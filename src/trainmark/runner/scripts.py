@@ -94,7 +94,7 @@ def prepare_collected(run: RunFolder) -> Prepared:
 def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
     """Figures of the trials that the scripts have finished; what no script has touched is left for later."""
     context = context_of(run, prepared, LocalLauncher(), Silence(), lambda: False)
-    found = []
+    records = []
     for trial in prepared.plan.certain():
         place = run.trial(trial.case.slug, trial.repeat)
         job = _job(run, prepared, trial)
@@ -107,8 +107,8 @@ def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
         record, _ = record_of(trial, job, ending, context, started=time.time() - ending.seconds)
         place.describe(record.spec, context.environment)
         place.finish(record)
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def _job(run: RunFolder, prepared: Prepared, trial: Trial) -> Job:

@@ -91,15 +91,15 @@ def context_of(
     from trainmark.system import environment
 
     # Taken anew when a run is resumed: each trial keeps the environment that it really had.
-    found = environment.capture(folder=Path.cwd(), python=_interpreter(prepared))
-    run.keep_environment(environment.to_dict(found))
+    captured = environment.capture(folder=Path.cwd(), python=_interpreter(prepared))
+    run.keep_environment(environment.to_dict(captured))
     run.keep_facts(_with_conformance(prepared, run.code))
     return RunContext(
         run=run,
         launcher=launcher,
         nodes=NodeFailures(prepared.cluster),
-        environment=environment.to_dict(found),
-        fingerprint=environment.fingerprint(found),
+        environment=environment.to_dict(captured),
+        fingerprint=environment.fingerprint(captured),
         device=prepared.device,
         gpus=prepared.gpus,
         facts=prepared.facts,
@@ -161,5 +161,5 @@ def _with_conformance(prepared: Prepared, code: Path) -> dict[str, dict[str, Any
 
 def _interpreter(prepared: Prepared) -> Path | None:
     named = next(filter(None, map(named_interpreter, prepared.plan.cases)), None)
-    found = shutil.which(named) if named else None
-    return Path(found) if found else None
+    path = shutil.which(named) if named else None
+    return Path(path) if path else None

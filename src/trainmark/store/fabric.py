@@ -36,23 +36,23 @@ def to_json(fabric: Fabric) -> dict[str, Any]:
     }
 
 
-def from_json(found: Any) -> Fabric:
+def from_json(record: Any) -> Fabric:
     """ValueError, LookupError, TypeError or ArithmeticError where it is no record of a fabric."""
-    if found["schema"] != SCHEMA:
-        raise ValueError(f"schema {found['schema']}, not {SCHEMA}")
-    nodes = tuple(map(str, found["nodes"]))
+    if record["schema"] != SCHEMA:
+        raise ValueError(f"schema {record['schema']}, not {SCHEMA}")
+    nodes = tuple(map(str, record["nodes"]))
     reduced: dict[tuple[int, int], list[Point]] = {}
-    for each in found["allreduce"]:
+    for each in record["allreduce"]:
         reduced.setdefault((_count(each["ranks"]), _count(each["nodes"])), []).append(_point(each))
     return Fabric(
-        taken=str(found["taken"]),
-        device=str(found["device"]),
-        backend=str(found["backend"]),
-        together=bool(found["together"]),
+        taken=str(record["taken"]),
+        device=str(record["device"]),
+        backend=str(record["backend"]),
+        together=bool(record["together"]),
         nodes=nodes,
-        links=tuple(_kept_link(each, nodes) for each in found["links"]),
+        links=tuple(_kept_link(each, nodes) for each in record["links"]),
         all_reduces=tuple(AllReduce(*place, tuple(points)) for place, points in reduced.items()),
-        nccl_tests=tuple(_kept_nccl_test(each) for each in found.get("nccl_tests", ())),
+        nccl_tests=tuple(_kept_nccl_test(each) for each in record.get("nccl_tests", ())),
     )
 
 
@@ -103,30 +103,32 @@ def _all_reduce_fit(reduced: AllReduce) -> dict[str, Any]:
     }
 
 
-def _kept_link(found: Mapping[str, Any], nodes: Sequence[str]) -> Link:
-    ranks = int(found["from"]), int(found["to"])
-    if not 0 <= ranks[0] < ranks[1] < len(nodes) or not found["points"]:
+def _kept_link(record: Mapping[str, Any], nodes: Sequence[str]) -> Link:
+    ranks = int(record["from"]), int(record["to"])
+    if not 0 <= ranks[0] < ranks[1] < len(nodes) or not record["points"]:
         raise ValueError(f"a link of ranks {ranks[0]} and {ranks[1]} without an end or without a time")
-    return Link(ranks, (nodes[ranks[0]], nodes[ranks[1]]), tuple(map(_point, found["points"])))
+    return Link(ranks, (nodes[ranks[0]], nodes[ranks[1]]), tuple(map(_point, record["points"])))
 
 
-def _kept_nccl_test(found: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_nccl_test(record: Mapping[str, Any]) -> dict[str, Any]:
     sizes = [
         {"bytes": int(each["bytes"])}
         | {name: float(each[name]) for name in ("seconds", "bus_bytes_per_second")}
-        for each in found["sizes"]
+        for each in record["sizes"]
     ]
-    return {"node": str(found["node"]), "program": str(found["program"]), "sizes": sizes}
+    return {"node": str(record["node"]), "program": str(record["program"]), "sizes": sizes}
 
 
-def _point(found: Mapping[str, Any]) -> Point:
-    point = Point(_count(found["bytes"]), float(found["seconds"]), float(found["low"]), float(found["high"]))
+def _point(record: Mapping[str, Any]) -> Point:
+    point = Point(
+        _count(record["bytes"]), float(record["seconds"]), float(record["low"]), float(record["high"])
+    )
     if not 0 < point.low <= point.seconds <= point.high < inf:
         raise ValueError(f"a time of {point.seconds} s within [{point.low}, {point.high}]")
     return point
 
 
-def _count(found: Any) -> int:
-    if int(found) < 1:
-        raise ValueError(f"{found} is no count")
-    return int(found)
+def _count(value: Any) -> int:
+    if int(value) < 1:
+        raise ValueError(f"{value} is no count")
+    return int(value)

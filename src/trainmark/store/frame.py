@@ -27,6 +27,6 @@ def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataF
 
 
 def _runs(path: Path, runs: Path) -> list[RunFolder]:
-    if path.is_dir() and not (path / RUN).is_file() and (found := all_runs(path)):
-        return found
+    if path.is_dir() and not (path / RUN).is_file() and (run_folders := all_runs(path)):
+        return run_folders
     return [find_run(str(path), runs)]

@@ -35,7 +35,7 @@ AXIS_TYPES: dict[type, str] = {int: "BIGINT", float: "DOUBLE"}
 def build(runs: Path) -> int:
     """Reads every finished trial below `runs` into a new index and puts it in place; returns how many."""
     duckdb = _duckdb()
-    found, count = all_runs(runs), 0
+    run_folders, count = all_runs(runs), 0
     columns = {
         **COLUMNS,
         **{axis.name: _axis_type(axis.default) for axis in registry.axes().values()},
@@ -45,7 +45,7 @@ def build(runs: Path) -> int:
         rows = Path(folder) / "rows.ndjson"
         # DuckDB takes no half of a surrogate pair, not even as an escape.
         with rows.open("w", encoding="utf-8", errors="replace") as file:
-            for run in found:
+            for run in run_folders:
                 for row in run_rows(run):
                     for name in row.keys() - columns.keys():
                         columns[name] = _axis_type(row[name])
@@ -59,7 +59,7 @@ def build(runs: Path) -> int:
                 {"rows": str(rows), "columns": columns},
             )
             connection.execute("CREATE TABLE damaged (run VARCHAR, sentence VARCHAR)")
-            for run in found:
+            for run in run_folders:
                 for damage in run.damaged.values():
                     cells = [one_line(run.path.name), one_line(damage.sentence)]
                     connection.execute("INSERT INTO damaged VALUES (?, ?)", cells)
@@ -112,8 +112,8 @@ def _current(runs: Path) -> bool:
     duckdb = _duckdb()
     with contextlib.suppress(duckdb.Error, OSError):
         with duckdb.connect(str(runs / INDEX), read_only=True) as connection:
-            found = connection.execute("SELECT state FROM built").fetchone()
-        return bool(found and found[0] == state(runs))
+            row = connection.execute("SELECT state FROM built").fetchone()
+        return bool(row and row[0] == state(runs))
     return False
 
 

@@ -196,8 +196,8 @@ def find_run(name: str, runs: Path) -> RunFolder:
 def all_runs(runs: Path) -> list[RunFolder]:
     """Oldest first; one whose info is damaged has the time of its folder."""
     folders = sorted(runs.iterdir()) if runs.is_dir() else []
-    found = [RunFolder(path) for path in folders if (path / RUN).is_file()]
-    return sorted(found, key=lambda run: (run.info.created, run.path))
+    run_folders = [RunFolder(path) for path in folders if (path / RUN).is_file()]
+    return sorted(run_folders, key=lambda run: (run.info.created, run.path))
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:

@@ -45,9 +45,9 @@ def alike(cases: Iterable[Case]) -> Iterator[Case]:
 
     Else a speed-up would hold several devices against one that runs in another way.
     """
-    kept = list(cases)
-    spread = {_alone(case) for case in kept if case.topology.devices > 1}
-    for case in kept:
+    all_cases = list(cases)
+    spread = {_alone(case) for case in all_cases if case.topology.devices > 1}
+    for case in all_cases:
         yield replace(case, cuda_graph=False) if case.cuda_graph == AUTO and _alone(case) in spread else case
 
 

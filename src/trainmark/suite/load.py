@@ -139,8 +139,8 @@ def apply(override: str, origin: YamlDocument) -> None:
     for where, holder in holders.items():
         origin.places[(*where, key)] = place
         if inner:
-            held = holder.get(key)
-            holder[key] = {**(held if isinstance(held, dict) else {}), inner: value}
+            current = holder.get(key)
+            holder[key] = {**(current if isinstance(current, dict) else {}), inner: value}
         else:
             holder[key] = value
 

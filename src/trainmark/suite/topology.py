@@ -22,10 +22,10 @@ class Topology:
 
 
 def parse_topology(text: str) -> Topology:
-    found = WRITTEN.fullmatch(text.strip())
-    if not found:
+    match = WRITTEN.fullmatch(text.strip())
+    if not match:
         raise ValueError(f"'{text}' is not a topology; write nodes and devices per node as in 1n8g")
-    return Topology(int(found[1]), int(found[2]))
+    return Topology(int(match[1]), int(match[2]))
 
 
 ONE_DEVICE = Topology(1, 1)

@@ -91,8 +91,8 @@ def loss_scale(value: Any) -> str:
 def duration(value: Any) -> float:
     """Seconds from `90`, `90s`, `30m`, `2h`."""
     seconds = value
-    if isinstance(value, str) and (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value.strip())):
-        seconds = float(found[1]) * UNITS[found[2]]
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", value.strip())):
+        seconds = float(match[1]) * UNITS[match[2]]
     if not _is_number(seconds) or not 0 < seconds <= LONGEST_SECONDS:
         raise ValueError(f"takes a time such as 90s, 30m or 2h, not {short(value)}")
     return float(seconds)
@@ -100,18 +100,18 @@ def duration(value: Any) -> float:
 
 def relative_width(value: Any) -> float:
     """0.005 from `±0.5%`."""
-    found = (
+    match = (
         re.fullmatch(r"(?:±|\+-)?\s*(\d+(?:\.\d+)?)\s*%", value.strip()) if isinstance(value, str) else None
     )
-    if not found or not 0 < float(found[1]) < 100:
+    if not match or not 0 < float(match[1]) < 100:
         raise ValueError(f"takes a width such as '±0.5%', not {short(value)}")
-    return float(found[1]) / 100
+    return float(match[1]) / 100
 
 
 def share(value: Any) -> float:
     """0.761 from `0.761` or `76.1%`."""
-    if isinstance(value, str) and (found := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())):
-        value = float(found[1]) / 100
+    if isinstance(value, str) and (match := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value.strip())):
+        value = float(match[1]) / 100
     if not _is_number(value) or not 0 < value <= 1:
         raise ValueError(f"takes a share such as 0.761 or 76.1%, not {short(value)}")
     return float(value)

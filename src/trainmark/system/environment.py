@@ -45,14 +45,14 @@ def capture(folder: Path | None = None, python: Path | None = None) -> Environme
         git = probes.submit(read_git, folder) if folder else None
         interpreter = probes.submit(read_interpreter, python)
         host, fabric, container = read_host(), read_fabric(), read_container()
-        found = interpreter.result()
+        interpreter_facts = interpreter.result()
         return Environment(
             host=host,
             devices=devices.result(),
             topology=topology.result(),
-            libraries=read_libraries(found.packages if found else {}),
+            libraries=read_libraries(interpreter_facts.packages if interpreter_facts else {}),
             fabric=fabric,
-            software=read_software(found, os.environ),
+            software=read_software(interpreter_facts, os.environ),
             git=git.result() if git else None,
             container=container,
         )

@@ -31,10 +31,10 @@ def report_crash(error: BaseException, where: str = "") -> int:
         path = _keep(text)
         message = one_line(_without_own_secrets(scrub_text(str(error))))[:LONGEST_MESSAGE]
         name = f"{type(error).__name__}: {message}" if message else type(error).__name__
-        kept = (
+        sentence = (
             f"the trace is in {path}, please report it with that file." if path else "no trace could be kept."
         )
-        click.echo(f"trainmark: internal error{where} ({name}); {one_line(kept)}", err=True)
+        click.echo(f"trainmark: internal error{where} ({name}); {one_line(sentence)}", err=True)
         if os.environ.get("TRAINMARK_DEBUG") == "1":
             click.echo(visible(text), err=True)
     except Exception:  # noqa: BLE001 - memory or the terminal is gone; the exit code still tells

@@ -28,7 +28,7 @@ STANDARD_DESCRIPTORS = 3
 
 def escaped(text: str) -> str:
     """Return the text with hidden characters as `\\uXXXX`, the one escape that JSON has too."""
-    return HIDDEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\r\n", "\n"))
 
 
 class VisibleText(io.TextIOWrapper):

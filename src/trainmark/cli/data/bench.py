@@ -95,15 +95,15 @@ def _chosen(names: Sequence[str]) -> list[Loader]:
 
 
 def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str, str]:
-    found = {}
+    interpreters = {}
     for text in pythons:
         name, _, path = text.partition("=")
         if not path:
             raise UserError(f"--python {text}: say LOADER=PYTHON, as in dali=venv/bin/python.")
         if not Path(path).is_file():
             raise UserError(f"--python {text}: there is no interpreter {path}.")
-        found[name] = str(Path(path).absolute())
-    return found
+        interpreters[name] = str(Path(path).absolute())
+    return interpreters
 
 
 def _roots(paths: Sequence[Path]) -> dict[str, Path]:
@@ -148,16 +148,16 @@ def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
         ]
         for each in measured
     ]
-    told = [
+    output = [
         f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
         f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
         "",
         *(aligned([head, *rows], frozenset({3, 5})) if rows else []),
     ]
     if verdict := _verdict(measured, standings):
-        told += ["", verdict]
-    told += [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]
-    return told
+        output += ["", verdict]
+    output += [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]
+    return output
 
 
 def _range(interval: Interval | None) -> str:
@@ -173,20 +173,22 @@ def _verdict(measured: Sequence[Standing], standings: Sequence[Standing]) -> str
     # What gives float32 does more: ours is compared as it gives the same.
     same = [each for each in ours if each.loader.gives == others[0].loader.gives] or ours
     ratio = same[0].per_core / others[0].per_core
-    told = (
+    comparison = (
         f"{same[0].loader.name} against {others[0].loader.name}, the next best: ×{ratio:.2f} for each core."
     )
     if ratio >= 1:
-        return told
+        return comparison
     absent = [each.reason for each in standings if each.loader.name == "host" and each.reason]
     if absent:
-        return f"{told} Ours is behind: its native decoder is not there ({absent[0]})."
+        return f"{comparison} Ours is behind: its native decoder is not there ({absent[0]})."
     if others[0].loader.gpu:
-        return f"{told} Ours is behind: that one decodes on the GPU."
+        return f"{comparison} Ours is behind: that one decodes on the GPU."
     mine, theirs = same[0].per_core_interval, others[0].per_core_interval
     if mine and theirs and mine.high >= theirs.low:
-        return f"{told} The ranges overlap: more --rounds would tell."
-    return f"{told} Ours is behind on these images: `--image-size`, their size and their quality decide."
+        return f"{comparison} The ranges overlap: more --rounds would tell."
+    return (
+        f"{comparison} Ours is behind on these images: `--image-size`, their size and their quality decide."
+    )
 
 
 def to_json(standings: Sequence[Standing], settings: Settings) -> dict[str, Any]:
@@ -208,7 +210,7 @@ def to_json(standings: Sequence[Standing], settings: Settings) -> dict[str, Any]
 
 
 def _one_json(each: Standing) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "loader": each.loader.name,
         "about": each.loader.about,
         "gives": each.loader.gives,
@@ -221,13 +223,13 @@ def _one_json(each: Standing) -> dict[str, Any]:
         ],
     }
     if each.rounds:
-        told["images_per_second"] = _figure(each.rate, each.rate_interval)
-        told["images_per_second_per_core"] = _figure(each.per_core, each.per_core_interval)
-    return told
+        fields["images_per_second"] = _figure(each.rate, each.rate_interval)
+        fields["images_per_second_per_core"] = _figure(each.per_core, each.per_core_interval)
+    return fields
 
 
 def _figure(value: float, interval: Interval | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"median": value, "low": None, "high": None, "confidence": None}
+    fields: dict[str, Any] = {"median": value, "low": None, "high": None, "confidence": None}
     if interval:
-        told |= {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
-    return told
+        fields |= {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
+    return fields

@@ -149,7 +149,7 @@ def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str
         "path": str(target),
         "format": to,
         "complete_already": outcome.already,
-        "found": outcome.found,
+        "found": outcome.pictures,
         "written": outcome.written,
         "skipped": outcome.skipped,
         "files": outcome.files,
@@ -160,7 +160,7 @@ def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str
             {
                 "name": trouble.name,
                 "problems": list(trouble.codes),
-                "kept": trouble.kept,
+                "kept": trouble.tolerated,
                 "note": trouble.note,
                 "says": str(trouble),
             }

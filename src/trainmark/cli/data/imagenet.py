@@ -96,7 +96,7 @@ def _tar(given: str) -> Path | None:
 
 
 def _record(out: Path, unpacked: Unpacked, seconds: float) -> dict[str, Any]:
-    def told(kind: str) -> list[dict[str, str]]:
+    def notes(kind: str) -> list[dict[str, str]]:
         return [{"code": note.code, "what": note.text} for note in unpacked.of_kind(kind)]
 
     return {
@@ -108,8 +108,8 @@ def _record(out: Path, unpacked: Unpacked, seconds: float) -> dict[str, Any]:
         "written": unpacked.written,
         "bytes": unpacked.bytes,
         "seconds": round(seconds, 3),
-        "damaged": told("damaged"),
-        "kept": told("kept"),
+        "damaged": notes("damaged"),
+        "kept": notes("kept"),
     }
 
 
@@ -120,14 +120,14 @@ def _lines(record: dict[str, Any]) -> list[str]:
         if more := len(record[what]) - SHOWN:
             lines += [f"{what}: {more:,} more; --json names them all"] if more > 0 else []
     splits = " and ".join(f"{count:,} {split}" for split, count in record["splits"].items())
-    found = f"{splits} pictures of {record['classes']:,} classes"
+    contents = f"{splits} pictures of {record['classes']:,} classes"
     if record["finished"]:
-        kept = Counter(note["code"] for note in record["kept"])
-        unusual = "".join(f", {count} {code}" for code, count in sorted(kept.items()))
+        code_counts = Counter(note["code"] for note in record["kept"])
+        unusual = "".join(f", {count} {code}" for code, count in sorted(code_counts.items()))
         left_out = f", {len(record['damaged']):,} damaged left out" if record["damaged"] else ""
-        return [*lines, f"{record['path']}: {found}, {record['bytes'] / 1e9:.3f} GB{unusual}{left_out}."]
+        return [*lines, f"{record['path']}: {contents}, {record['bytes'] / 1e9:.3f} GB{unusual}{left_out}."]
     return [
         *lines,
-        f"{record['path']} is unfinished ({found} so far): mend what is damaged and start again, "
+        f"{record['path']} is unfinished ({contents} so far): mend what is damaged and start again, "
         "or finish without it by --on-bad skip.",
     ]

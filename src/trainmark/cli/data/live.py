@@ -13,12 +13,12 @@ SECONDS_BETWEEN_LINES = 10.0
 class Lines(Screen):
     def __init__(self, what: str) -> None:
         self._what = what
-        self._told = time.monotonic()
+        self._last_line_at = time.monotonic()
 
     def progress(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if now - self._told >= SECONDS_BETWEEN_LINES:
-            self._told = now
+        if now - self._last_line_at >= SECONDS_BETWEEN_LINES:
+            self._last_line_at = now
             self.note(f"{self._what} {done:,} of {total:,}")
 
 

@@ -62,7 +62,12 @@ def _record(path: Path, verdict: Verdict) -> dict[str, Any]:
         "records": verdict.records,
         "damaged_records": [name for finding in verdict.findings for name in finding.records],
         "findings": [
-            {"file": found.file, "kind": found.kind, "says": str(found), "records": list(found.records)}
-            for found in verdict.findings
+            {
+                "file": finding.file,
+                "kind": finding.kind,
+                "says": str(finding),
+                "records": list(finding.records),
+            }
+            for finding in verdict.findings
         ],
     }

@@ -148,10 +148,10 @@ def caps_of(written: str | None, device: str, here: Inventory) -> list[int | Non
 
 
 def _bytes(word: str) -> int:
-    found = SIZE.fullmatch(word)
-    if found is None or not float(found[1]):
+    match = SIZE.fullmatch(word)
+    if match is None or not float(match[1]):
         raise UserError(f"--cap '{word}' is no amount of memory; write 16GB or 1500MB.")
-    return int(float(found[1]) * UNITS[found[2].upper()])
+    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def precisions_of(written: str) -> list[str]:
@@ -174,9 +174,9 @@ def _interpreter(framework: str, python: str | None) -> str:
     from trainmark.environments.pythons import named
     from trainmark.runner.program.frameworks import interpreter_of
 
-    found = named(python)[0] if python else interpreter_of(framework)
-    if found is None:
+    interpreter = named(python)[0] if python else interpreter_of(framework)
+    if interpreter is None:
         raise UserError(
             f"{framework} is not installed; `trainmark frameworks install {framework}` installs it."
         )
-    return found
+    return interpreter

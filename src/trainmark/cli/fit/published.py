@@ -31,7 +31,7 @@ def published(
 ) -> list[Published]:
     """Of the same framework, and whoever else says what is the most, or how much memory it took."""
     defaults = workload.defaults
-    found: dict[tuple[str, str], Published] = {}
+    best: dict[tuple[str, str], Published] = {}
     for entry in load():
         row = entry.row
         card = CARD.search(row.device or "")
@@ -44,7 +44,7 @@ def published(
             continue
         if row.framework != framework and row.max_batch is None and row.memory_mb is None:
             continue
-        said = Published(
+        candidate = Published(
             title=entry.origin.title,
             page=entry.origin.page,
             framework=row.framework,
@@ -55,9 +55,9 @@ def published(
             memory_mb=row.memory_mb,
         )
         source = (entry.source, row.framework)
-        if source not in found or _rank(found[source]) < _rank(said):
-            found[source] = said
-    return sorted(found.values(), key=lambda each: (each.framework != framework, -each.largest, each.title))
+        if source not in best or _rank(best[source]) < _rank(candidate):
+            best[source] = candidate
+    return sorted(best.values(), key=lambda each: (each.framework != framework, -each.largest, each.title))
 
 
 def _rank(one: Published) -> tuple[int, float]:

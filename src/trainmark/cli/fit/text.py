@@ -106,10 +106,10 @@ def _sentences(answer: Answer) -> Iterator[str]:
     if answer.remembered:
         yield f"Remembered from {answer.measured}; --again measures anew."
     for each in _published(answer):
-        yield f"Published: {_said(each)}"
+        yield f"Published: {_claim(each)}"
 
 
-def _said(one: Published) -> str:
+def _claim(one: Published) -> str:
     most = ", the most that fits" if one.largest else ""
     memory = f", {one.memory_mb:,.0f} MiB in use" if one.memory_mb else ""
     return f"{one.batch} in {one.framework} on {one.device}{most}{memory} ({one.title}, {one.page})"

@@ -49,7 +49,7 @@ def conform_command(
     family = registry.find(workload)
     wanted = _wanted(frameworks, family, python)
     verdicts = []
-    with Interrupts(lambda said: click.echo(said, err=True)) as interrupts:
+    with Interrupts(lambda message: click.echo(message, err=True)) as interrupts:
         for framework, interpreter in wanted.items():
             verdict = conform(
                 family,

@@ -10,12 +10,12 @@ from trainmark.cli.common.screen import MovingBar, Screen
 class Lines(Screen):
     def __init__(self, name: str) -> None:
         self._name = name
-        self._told = ""
+        self._last_line = ""
 
     def progress(self, done: int, total: int, what: str) -> None:
         line = f"{self._name} [{done}/{total}] {what}"
-        if line != self._told:
-            self._told = line
+        if line != self._last_line:
+            self._last_line = line
             self.note(line)
 
 

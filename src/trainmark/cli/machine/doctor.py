@@ -115,12 +115,12 @@ def _interpreters(frameworks: tuple[str, ...], python: str | None) -> tuple[Inte
             raise UserError(
                 f"{name} has no environment here: `trainmark frameworks install {name}` makes one."
             )
-    found = tuple(
+    interpreters = tuple(
         Interpreter(name, path, f"trainmark frameworks install {name}")
         for name in frameworks or locks.names()
         if (path := python_of(name)) is not None
     )
-    return found or (Interpreter("python", sys.executable),)
+    return interpreters or (Interpreter("python", sys.executable),)
 
 
 def ports_of(text: str) -> tuple[int, ...]:

@@ -136,8 +136,8 @@ def _gpu(gpu: Device) -> str:
         "persistence": _switch(gpu.persistence),
         "uuid": gpu.uuid,
     }
-    told = ", ".join(f"{name} {value or NOT_FOUND}" for name, value in facts.items())
-    return f"{gpu.name or NOT_FOUND}\n{told}"
+    description = ", ".join(f"{name} {value or NOT_FOUND}" for name, value in facts.items())
+    return f"{gpu.name or NOT_FOUND}\n{description}"
 
 
 def _fabric_lines(fabric: Fabric) -> list[Line]:
@@ -171,8 +171,8 @@ def _present_then_absent(packages: Mapping[str, str | None]) -> Iterator[Line]:
         yield "not installed", ", ".join(absent)
 
 
-def _libraries(found: tuple[Library, ...] | None) -> str | None:
-    return "\n".join(f"{library.version} ({library.source})" for library in found or ()) or None
+def _libraries(libraries: tuple[Library, ...] | None) -> str | None:
+    return "\n".join(f"{library.version} ({library.source})" for library in libraries or ()) or None
 
 
 def _gibibytes(count: int | None) -> str | None:

@@ -89,14 +89,14 @@ def fabric_command(
     device = device or place.machine.device
     topology = _topology(written, place.machine, device)
     wanted = Wanted(topology, device, _sizes(sizes), seconds, together)
-    kept = [find_run(run_name, runs).path / FABRIC] if run_name else []
-    kept += [output] if output else []
-    for path in [*kept, *([map_file] if map_file else [])]:
+    record_paths = [find_run(run_name, runs).path / FABRIC] if run_name else []
+    record_paths += [output] if output else []
+    for path in [*record_paths, *([map_file] if map_file else [])]:
         _require_place(path)
     if map_file and map_file.suffix not in (".svg", ".html"):
         raise UserError(f"a map is an .svg or an .html file; {map_file.name} is neither.")
     click.echo(_announced(wanted.estimate, topology), err=True)
-    with contextlib.closing(place), Interrupts(lambda said: click.echo(said, err=True)) as interrupts:
+    with contextlib.closing(place), Interrupts(lambda message: click.echo(message, err=True)) as interrupts:
         try:
             fabric = measure_fabric(
                 wanted, place.launcher, python, lambda: interrupts.stop_now() or interrupts.stop_soon
@@ -104,7 +104,7 @@ def fabric_command(
         except FabricError as error:
             click.echo(f"trainmark: {error}", err=True)
             return INTERRUPTED if interrupts.stop_soon else FAILED
-    for path in kept:
+    for path in record_paths:
         write_json(path, to_json(fabric))
     if map_file:
         _draw(fabric, map_file)
@@ -114,7 +114,7 @@ def fabric_command(
         from trainmark.report.fabric.text import lines
 
         click.echo("\n".join(lines(fabric)))
-        for path in [*kept, *([map_file] if map_file else [])]:
+        for path in [*record_paths, *([map_file] if map_file else [])]:
             click.echo(f"kept in {path}", err=True)
     return 0
 

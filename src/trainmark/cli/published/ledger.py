@@ -50,15 +50,15 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
     from trainmark.published.ledger.record import record
     from trainmark.report.ledger.text import lines
 
-    found = find(load(*also), **wanted)
+    entries = find(load(*also), **wanted)
     if plot:
-        _write(plot, found)
+        _write(plot, entries)
     if as_json:
-        print_json([record(entry) for entry in found])
+        print_json([record(entry) for entry in entries])
     elif plot:
         click.echo(str(plot))
     else:
-        click.echo("\n".join(lines(found)) if found else "no row of the ledger is all of that")
+        click.echo("\n".join(lines(entries)) if entries else "no row of the ledger is all of that")
     return 0
 
 

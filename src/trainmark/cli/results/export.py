@@ -46,8 +46,8 @@ def export_command(
     tell_damage(folder)
     if as_json:
         skipped = [{"trial": trial, "reason": reason} for trial, reason in done.skipped]
-        told = {"run": folder.path.name, "to": target, "out": str(done.out), "files": done.files}
-        click.echo(json.dumps({**told, "skipped": skipped}, indent=2))
+        summary = {"run": folder.path.name, "to": target, "out": str(done.out), "files": done.files}
+        click.echo(json.dumps({**summary, "skipped": skipped}, indent=2))
         return 0
     for trial, reason in done.skipped:
         click.echo(f"left out  {trial}: {reason}", err=True)

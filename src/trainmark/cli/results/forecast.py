@@ -116,10 +116,10 @@ def forecast_command(
         usual = [Size(1 << more, 8) for more in range(7)]
         cases = [typed_case(step, batch, sizes or usual, known)]
     learned = learn_published(load())
-    found = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
+    case_forecasts = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
     if plot:
-        _write(plot, [_panel(named, forecasts) for named, forecasts in found])
-    _show(found, plot, as_json)
+        _write(plot, [_panel(named, forecasts) for named, forecasts in case_forecasts])
+    _show(case_forecasts, plot, as_json)
     return 0
 
 
@@ -137,12 +137,14 @@ def _sizes(to: str | None) -> list[Size]:
     return [Size(shape.nodes, shape.devices_per_node) for shape in dict.fromkeys(shapes)]
 
 
-def _show(found: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool) -> None:
+def _show(
+    case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
+) -> None:
     from trainmark.forecast.table import FORECAST_HEADER, forecast_cells, forecast_record
     from trainmark.report.format.columns import aligned
 
     if as_json:
-        told = [
+        document = [
             {
                 "case": named.name,
                 "unit": f"{named.unit}/s",
@@ -151,11 +153,11 @@ def _show(found: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, 
                 "algorithm": named.case.algorithm,
                 "forecasts": [forecast_record(one) for one in forecasts],
             }
-            for named, forecasts in found
+            for named, forecasts in case_forecasts
         ]
-        print_json(told)
+        print_json(document)
         return
-    for named, forecasts in found:
+    for named, forecasts in case_forecasts:
         measured = ", ".join(f"{one.topology} {one.throughput:,.1f}" for one in _measured(named.case))
         click.echo(f"{named.name}\nfrom {measured} {named.unit}/s")
         rows = [FORECAST_HEADER, *(forecast_cells(one, named.unit) for one in forecasts)]
@@ -186,18 +188,18 @@ def _validate(plot: Path | None, as_json: bool) -> int:
     if plot:
         _write(plot, _validation_panels(checks))
     if as_json:
-        told = {
+        document = {
             "rows": [table.check_record(check) for check in checks],
-            "summary": {name: asdict(found) for name, found in summaries.items()},
-            "by_source": {source: asdict(found) for source, found in by_source(checks).items()},
+            "summary": {name: asdict(errors) for name, errors in summaries.items()},
+            "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
             "coefficients": learn_published(load()).coefficients._asdict(),
         }
-        print_json(told)
+        print_json(document)
         return 0
     rows = [table.CHECK_HEADER, *map(table.check_cells, checks)]
     click.echo("\n".join(aligned(rows, frozenset({4, 5, 7}))) + "\n")
-    for name, found in summaries.items():
-        click.echo(table.summary_line(name, found))
+    for name, errors in summaries.items():
+        click.echo(table.summary_line(name, errors))
     if plot:
         click.echo(str(plot))
     return 0

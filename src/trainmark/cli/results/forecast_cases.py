@@ -64,13 +64,13 @@ class Asked:
                 "the network between nodes is not known: give --bandwidth in bytes a second and --latency, "
                 "or measure it with `trainmark fabric`."
             )
-        found = from_record(record, EDR, self.algorithm)
+        recorded = from_record(record, EDR, self.algorithm)
         typed = {
             "bandwidth": self.bandwidth,
             "latency": self.latency,
             "intra_bandwidth": self.intra_bandwidth,
         }
-        return replace(found, **{name: value for name, value in typed.items() if value is not None})
+        return replace(recorded, **{name: value for name, value in typed.items() if value is not None})
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Na
     record = read_json(run.path / FABRIC) if (run.path / FABRIC).exists() else {}
     if not isinstance(record, dict):
         raise UserError(f"{run.path / FABRIC} is not what `trainmark fabric` writes; measure it again.")
-    found = False
+    any_case = False
     for group in by_series(results_of(run.records())):
         by_size = {Size(one.key.nodes, one.key.devices_per_node): one for one in group.results}
         if ONE_DEVICE in by_size and group.key.batch_per_device:
-            found = True
+            any_case = True
             yield _case(run, group, by_size, tuple(sizes) or _further(max(by_size)), asked, record)
-    if not found:
+    if not any_case:
         raise UserError(
             f"{run.path.name} has no finished case of one device with a known batch, from which a forecast "
             "starts; run its suite with 1n1g among the topologies."
@@ -130,7 +130,7 @@ def _case(
     key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
     batch = float(key.batch_per_device or 1)
     case = Case(
-        steps={size: batch * size.devices / found.throughput for size, found in by_size.items()},
+        steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
         batch=batch,
         buckets=(() if asked.another_model else _told_buckets(run, group))
         or asked.buckets(key.workload, dict(key.axes)),

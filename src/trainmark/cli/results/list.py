@@ -24,16 +24,16 @@ def list_command(runs: Path, as_json: bool) -> int:
     """
     from trainmark.store.overview import overview
 
-    found = overview(runs)
+    rows = overview(runs)
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(rows, indent=2))
         return 0
-    if not found:
+    if not rows:
         click.echo(f"no runs in {runs}; make one with `trainmark run quick`")
         return 0
-    names = [one_line(run["name"]) for run in found]
+    names = [one_line(run["name"]) for run in rows]
     width = max(map(len, names))
-    for name, run in zip(names, found, strict=True):
+    for name, run in zip(names, rows, strict=True):
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
         failed = f", {run['failed']} failed" if run["failed"] else ""
         click.echo(f"{name:<{width}}  {made}  {run['status']:<9}  {run['ok']}/{run['least']} trials{failed}")

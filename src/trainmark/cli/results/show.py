@@ -61,10 +61,10 @@ def _run(run: RunFolder, as_json: bool) -> int:
         click.echo(line)
     click.echo()
     for trial, record in zip(trials, records, strict=True):
-        said = f"{trial['throughput']:,.2f} {trial['unit']}" if trial["throughput"] else trial["detail"]
+        summary = f"{trial['throughput']:,.2f} {trial['unit']}" if trial["throughput"] else trial["detail"]
         if record.figure and record.figure.finish:
-            said = f"{finish_words(record.figure.finish)}, {said}"
-        click.echo(f"{trial['case']}/{trial['repeat']:02d}  {trial['outcome']:<11} {one_line(str(said))}")
+            summary = f"{finish_words(record.figure.finish)}, {summary}"
+        click.echo(f"{trial['case']}/{trial['repeat']:02d}  {trial['outcome']:<11} {one_line(str(summary))}")
     for case, reason in info.skipped:
         click.echo(f"{one_line(case)}  skipped     {one_line(reason)}")
     return 0
@@ -111,7 +111,7 @@ def _finish(finish: Finish, unit: str) -> None:
         "checkpoints": finish.checkpoint_seconds,
         "lost to kills": finish.lost_seconds,
     }
-    told = {
+    facts = {
         "finish": finish_words(finish),
         "AI-Rank's clock": None if finish.airank_seconds is None else clock(finish.airank_seconds),
         "whole training": clock(finish.seconds),
@@ -119,7 +119,7 @@ def _finish(finish: Finish, unit: str) -> None:
         "training alone": _rate(finish.train_rate or finish.first_epoch_rate, unit),
         "with evaluation": _rate(finish.whole_rate, unit),
     }
-    for name, value in told.items():
+    for name, value in facts.items():
         if value is not None:
             click.echo(f"{name:<20} {value}")
     for each in finish.evaluations:

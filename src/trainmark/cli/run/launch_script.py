@@ -114,12 +114,12 @@ def _collect(name: str, runs: Path) -> int:
     from trainmark.store.run import find_run
 
     run = find_run(name, runs)
-    found = collect(run, prepare_collected(run))
-    if not found:
+    records = collect(run, prepare_collected(run))
+    if not records:
         raise UserError(f"no trial of {run.path} has ended since; start its scripts on every node first.")
     keep_run_light(run, lambda text: click.echo(text, err=True))
     document = document_of(run)
     written = write_reports(document, run.path)
     click.echo("\n".join([*result_lines(document), ""]))
     click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
-    return FAILED if any(record.figure is None for record in found) else DONE
+    return FAILED if any(record.figure is None for record in records) else DONE

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
-    told = _plan(prepared, runs)
+    plan = _plan(prepared, runs)
     if as_json:
-        click.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(plan, indent=2))
         return
-    for number, trial in enumerate(told["trials"], 1):
+    for number, trial in enumerate(plan["trials"], 1):
         click.echo(f"{number:>4}  {trial['id']}")
         for node, command in trial["commands"]:
             click.echo(f"      {node + ': ' if len(trial['commands']) > 1 else ''}{command}")
-    for skip in told["skipped"]:
+    for skip in plan["skipped"]:
         click.echo(f"skip  {skip['case']}: {skip['reason']}")
-    more = told["most_trials"] - len(told["trials"])
-    count = f"{len(told['trials'])} trials" + (
+    more = plan["most_trials"] - len(plan["trials"])
+    count = f"{len(plan['trials'])} trials" + (
         f", up to {more} more while intervals are wide" if more else ""
     )
-    click.echo(f"{count}; {_time(told['seconds'], told['seconds_from'])}")
+    click.echo(f"{count}; {_time(plan['seconds'], plan['seconds_from'])}")
 
 
 def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:

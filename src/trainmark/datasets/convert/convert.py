@@ -26,9 +26,9 @@ PICTURES_A_WORKER = 1000
 
 @dataclass(frozen=True)
 class Outcome:
-    """`found` are all pictures of a split, written or skipped; `troubles` names the bad and the odd."""
+    """`pictures` counts all of a split, written or skipped; `troubles` names the bad and the odd."""
 
-    found: dict[str, int]
+    pictures: dict[str, int]
     written: dict[str, int]
     files: dict[str, int]
     bytes: int = 0
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def skipped(self) -> int:
-        return sum(self.found.values()) - sum(self.written.values())
+        return sum(self.pictures.values()) - sum(self.written.values())
 
 
 def convert(request: Request, begun: Callable[[Path, int], None] = lambda journal, size: None) -> Outcome:
@@ -54,29 +54,32 @@ def convert(request: Request, begun: Callable[[Path, int], None] = lambda journa
         )
         for split in source.folders
     }
-    told = [trouble for summary in listed.values() for trouble in summary.troubles]
+    listing_troubles = [trouble for summary in listed.values() for trouble in summary.troubles]
     size = sum(summary.bytes for summary in listed.values())
-    _refuse_bad_places(request, told)
+    _refuse_bad_places(request, listing_troubles)
     _refuse_full_disk(request, size)
     tasks = request.tasks(source, listed, journal.folder)
     progress.prepare(journal.folder, len(tasks))
     begun(journal.folder, sum(summary.count for summary in listed.values()))
     parts, assembly = _written(request, tasks)
-    twice = mislabelled(request.target, parts, kept=MISLABELLED in request.keep)
+    twice = mislabelled(request.target, parts, tolerated=MISLABELLED in request.keep)
     if twice and MISLABELLED not in request.keep:
         parts, assembly = _written(request, _without(request, tasks, twice))
         twice = []
-    troubles = [*told, *(trouble for split in parts for part in split.parts for trouble in part.troubles())]
+    troubles = [
+        *listing_troubles,
+        *(trouble for split in parts for part in split.parts for trouble in part.troubles()),
+    ]
     troubles += twice
     written = {split.split: split.count for split in parts}
     if not sum(written.values()):
         raise UserError(f"{request.source} has no picture that could be written.")
-    found = {split: summary.count + _strays(summary.troubles) for split, summary in listed.items()}
-    about = {**request.plan(), "found": found, "troubles": [str(trouble) for trouble in troubles]}
+    pictures = {split: summary.count + _strays(summary.troubles) for split, summary in listed.items()}
+    about = {**request.plan(), "found": pictures, "troubles": [str(trouble) for trouble in troubles]}
     assembly.finish(Dataset(request.to, source.classes, written, about), parts)
     journal.close()
     files = {split.split: len(split.parts) for split in parts}
-    return Outcome(found, written, files, size, tuple(troubles))
+    return Outcome(pictures, written, files, size, tuple(troubles))
 
 
 def _written(request: Request, tasks: Sequence[Task]) -> tuple[list[SplitParts], Assembly]:
@@ -121,8 +124,8 @@ def _strays(troubles: Sequence[Trouble]) -> int:
 
 def _already(target: Path) -> Outcome:
     dataset = read_dataset(target)
-    found = {str(split): int(count) for split, count in dict(dataset.about.get("found", {})).items()}
-    return Outcome(found or dict(dataset.splits), dict(dataset.splits), {}, already=True)
+    pictures = {str(split): int(count) for split, count in dict(dataset.about.get("found", {})).items()}
+    return Outcome(pictures or dict(dataset.splits), dict(dataset.splits), {}, already=True)
 
 
 def _refuse_nesting(request: Request) -> None:
@@ -134,7 +137,7 @@ def _refuse_nesting(request: Request) -> None:
 
 
 def _refuse_bad_places(request: Request, troubles: Sequence[Trouble]) -> None:
-    bad = [trouble for trouble in troubles if not trouble.kept]
+    bad = [trouble for trouble in troubles if not trouble.tolerated]
     if bad and request.on_bad == "stop":
         raise UserError(f"{bad[0]}; mend or remove it, or give --on-bad skip ({len(bad)} in all).")
 

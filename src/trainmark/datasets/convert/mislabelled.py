@@ -15,7 +15,7 @@ from trainmark.datasets.reading import Shards
 from trainmark.datasets.trouble import MISLABELLED, Trouble
 
 
-def mislabelled(root: Path, splits: Sequence[SplitParts], kept: bool) -> list[Trouble]:
+def mislabelled(root: Path, splits: Sequence[SplitParts], tolerated: bool) -> list[Trouble]:
     """Found by length and a checksum of the middle, and made sure of by comparing all bytes."""
     parts = [part for split in splits for part in split.parts]
     prints = np.concatenate([part.prints() for part in parts])
@@ -38,7 +38,9 @@ def mislabelled(root: Path, splits: Sequence[SplitParts], kept: bool) -> list[Tr
             numbers = sorted(same)
             if len(set(labels[numbers].tolist())) > 1:
                 names = pictures.names(numbers)
-                troubles += [Trouble(name, (MISLABELLED,), kept, note=_others(names, name)) for name in names]
+                troubles += [
+                    Trouble(name, (MISLABELLED,), tolerated, note=_others(names, name)) for name in names
+                ]
     return troubles
 
 

@@ -104,13 +104,13 @@ class Pictures:
             if not codes and not _plain(header):
                 codes = picture.problems(content)
             if codes:
-                kept = task.keep.issuperset(codes) and self._to.unfit.isdisjoint(codes)
-                trouble = Trouble(f"{task.split}/{name}", tuple(codes), kept, note)
-                if not kept and task.on_bad == "stop":
+                tolerated = task.keep.issuperset(codes) and self._to.unfit.isdisjoint(codes)
+                trouble = Trouble(f"{task.split}/{name}", tuple(codes), tolerated, note)
+                if not tolerated and task.on_bad == "stop":
                     raise UserError(f"{trouble}; mend or remove it, or give --on-bad skip.")
                 self._recorder.troubles.append(trouble)
             self._counter.add(1)
-            if not codes or kept:
+            if not codes or tolerated:
                 self.last = Record(
                     name,
                     entry.label,

@@ -19,5 +19,5 @@ def names() -> tuple[str, ...]:
 def named(name: str) -> Format:
     if name not in names():
         raise UserError(f"there is no format '{name}'{nearest(name, names())}")
-    found: Format = importlib.import_module(f"{__name__}.{name}").FORMAT
-    return found
+    form: Format = importlib.import_module(f"{__name__}.{name}").FORMAT
+    return form

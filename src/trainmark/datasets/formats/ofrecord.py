@@ -52,11 +52,11 @@ class OFRecord(Sharded):
                 begin, end = at + HEAD.size, at + HEAD.size + length
                 if length < 0 or end > len(data):
                     raise DamageError(at, "the file ends within a record")
-                yield _found(data, at, begin, end)
+                yield _record_at(data, at, begin, end)
                 at = end
 
 
-def _found(data: memoryview, at: int, begin: int, end: int) -> Found:
+def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
     try:
         record = decode(data, begin, end, INT32_LIST)
         first, last = record.places["encoded"]

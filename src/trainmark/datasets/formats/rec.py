@@ -103,12 +103,12 @@ def _whole(label: float) -> int:
 
 
 def _magics(content: bytes) -> list[int]:
-    found, at = [], content.find(MAGIC)
+    offsets, at = [], content.find(MAGIC)
     while at >= 0:
         if at % 4 == 0:
-            found.append(at)
+            offsets.append(at)
         at = content.find(MAGIC, at + (4 if at % 4 == 0 else 1))
-    return found
+    return offsets
 
 
 def _in_pieces(content: bytes, cuts: list[int]) -> bytes:

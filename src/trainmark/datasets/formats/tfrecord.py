@@ -48,7 +48,7 @@ class TFRecord(Sharded):
                     raise DamageError(at, "the file ends within a record")
                 if CHECKSUM.unpack_from(data, end)[0] != masked_crc(data[begin:end]):
                     raise DamageError(at, "the checksum of a record does not fit")
-                yield _found(data, at, begin, end)
+                yield _record_at(data, at, begin, end)
                 at = end + CHECKSUM.size
 
     def side_names(self, shard_name: str) -> tuple[str, ...]:
@@ -75,7 +75,7 @@ def _example(record: Record) -> tuple[bytes, bytes]:
     return head(FEATURES, length) + features.before, features.after
 
 
-def _found(data: memoryview, at: int, begin: int, end: int) -> Found:
+def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
     try:
         (features,) = [
             (start, stop) for field, _, start, stop in fields(data, begin, end) if field == FEATURES

@@ -54,13 +54,13 @@ class WebDataset(Sharded):
                 folder, slash, name = member.name.rpartition("/")
                 this = folder + slash + name.partition(".")[0]
                 if members and this != key:
-                    yield _found(data, key, members)
+                    yield _sample(data, key, members)
                     members = []
                 key = this
                 members.append(member)
                 end = member.offset_data + member.size + -member.size % BLOCK
             if members:
-                yield _found(data, key, members)
+                yield _sample(data, key, members)
             # tarfile takes a damaged header for the end; the end is two blocks of zeros and zeros after them.
             if len(data) - end < 2 * BLOCK or bytes(data[end:]).strip(b"\0"):
                 raise DamageError(end, "neither a member nor the end of a tar file")
@@ -94,7 +94,7 @@ def _members(path: Path, length: int) -> Iterator[tarfile.TarInfo]:
         raise DamageError(0, f"no tar file ({error})") from error
 
 
-def _found(data: memoryview, key: str, members: list[tarfile.TarInfo]) -> Found:
+def _sample(data: memoryview, key: str, members: list[tarfile.TarInfo]) -> Found:
     begin, last = members[0].offset, members[-1]
     end = last.offset_data + last.size + -last.size % BLOCK
     endings = {member.name.rpartition("/")[2].partition(".")[2].lower(): member for member in members}

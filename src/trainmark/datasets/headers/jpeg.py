@@ -19,8 +19,8 @@ NOT_FILL = re.compile(rb"[^\xff]")
 def look(data: bytes) -> Header:
     width = height = components = bits = 0
     at = 2
-    while (found := _marker(data, at)) is not None:
-        marker, at = found
+    while (next_marker := _marker(data, at)) is not None:
+        marker, at = next_marker
         if marker in ALONE:
             continue
         length = big(data, at, 2)
@@ -46,5 +46,5 @@ def _marker(data: bytes, at: int) -> tuple[int, int] | None:
     """The marker at this place and the place behind it; any number of FF may fill the space before."""
     if data[at : at + 1] != b"\xff":
         return None
-    found = NOT_FILL.search(data, at)
-    return None if found is None or found.group() == b"\x00" else (data[found.start()], found.end())
+    match = NOT_FILL.search(data, at)
+    return None if match is None or match.group() == b"\x00" else (data[match.start()], match.end())

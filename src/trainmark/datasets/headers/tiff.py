@@ -26,16 +26,16 @@ class _File:
 
     def tags(self, at: int) -> dict[int, list[int]]:
         """Of the directory there, the tags that matter here."""
-        found: dict[int, list[int]] = {}
+        tags: dict[int, list[int]] = {}
         for entry in range(at + 2, at + 2 + 12 * self.number(at, 2), 12):
             if entry + 12 > len(self.data):
                 break
             tag, size = self.number(entry, 2), SIZES.get(self.number(entry + 2, 2), 0)
             count = min(self.number(entry + 4, 4), MOST_STRIPS)
-            if size and tag in WANTED and tag not in found:
+            if size and tag in WANTED and tag not in tags:
                 values = entry + 8 if size * count <= 4 else self.number(entry + 8, 4)
-                found[tag] = [self.number(values + size * i, size) for i in range(count)]
-        return found
+                tags[tag] = [self.number(values + size * i, size) for i in range(count)]
+        return tags
 
 
 def look(data: bytes) -> Header:

@@ -126,11 +126,11 @@ def _members(tar: Path, notes: list[Note]) -> Iterator[Member]:
     with opened(tar) as fd:
         if not is_tar(fd):
             raise UserError(f"{tar} is no tar; give the ILSVRC2012 tar as it was downloaded.")
-        for found in walk(fd, 0, tar.stat().st_size):
-            if isinstance(found, Damage):
-                notes.append(damaged(TAR, f"{tar.name}: {found.what}"))
+        for entry in walk(fd, 0, tar.stat().st_size):
+            if isinstance(entry, Damage):
+                notes.append(damaged(TAR, f"{tar.name}: {entry.what}"))
             else:
-                yield found
+                yield entry
 
 
 def _has_damage(journal: Journal, chunk: str) -> bool:

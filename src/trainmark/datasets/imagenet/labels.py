@@ -31,8 +31,8 @@ class Labels:
         self.synsets = dict(synsets)
 
     def of(self, name: str) -> str | None:
-        found = NUMBERED.search(PurePosixPath(name).name)
-        return self.synsets.get(int(found[1])) if found else None
+        match = NUMBERED.search(PurePosixPath(name).name)
+        return self.synsets.get(int(match[1])) if match else None
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def read_labels(path: Path) -> Labels:
 
 def _synsets(path: Path, lines: list[str]) -> Labels:
     """`n01440764`, or `ILSVRC2012_val_00000001.JPEG n01440764`."""
-    found: dict[int, str] = {}
+    synsets: dict[int, str] = {}
     for number, line in enumerate(lines, 1):
         *name, synset = line.replace(",", " ").split()
         if not SYNSET.fullmatch(synset) or len(name) > 1:
@@ -72,13 +72,13 @@ def _synsets(path: Path, lines: list[str]) -> Labels:
         image = NUMBERED.search(name[0]) if name else None
         if name and image is None:
             raise UserError(f"{path}:{number}: '{name[0]}' does not end in the number of an image.")
-        found[int(image[1]) if image else number] = synset
-    return Labels(found)
+        synsets[int(image[1]) if image else number] = synset
+    return Labels(synsets)
 
 
 def _kaggle(path: Path, text: str) -> Labels:
     """`ILSVRC2012_val_00048981,n03995372 85 1 499 272`: the first word is the class of the image."""
-    found: dict[int, str] = {}
+    synsets: dict[int, str] = {}
     rows = csv.reader(io.StringIO(text, newline=""))
     next(rows)
     for row in rows:
@@ -86,8 +86,8 @@ def _kaggle(path: Path, text: str) -> Labels:
         words = row[1].split() if len(row) > 1 else []
         if image is None or not words or not SYNSET.fullmatch(words[0]):
             raise UserError(f"{path}:{rows.line_num}: '{','.join(row)[:60]}' has no image and synset.")
-        found[int(image[1])] = words[0]
-    return Labels(found)
+        synsets[int(image[1])] = words[0]
+    return Labels(synsets)
 
 
 def _devkit(path: Path, data: bytes) -> Labels:

@@ -25,8 +25,8 @@ def structures(data: bytes) -> list[dict[str, Value]]:
     """The first array of structures in the file, an entry each; ValueError where there is none."""
     order: Order = "<" if data[126:128] == b"IM" else ">"
     for kind, content in _elements(data[HEADER:], order):
-        if kind == MATRIX and (found := _structures(content, order)) is not None:
-            return found
+        if kind == MATRIX and (entries := _structures(content, order)) is not None:
+            return entries
     raise ValueError("no array of structures in it")
 
 

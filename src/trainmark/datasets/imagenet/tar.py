@@ -62,8 +62,8 @@ def walk(fd: int, begin: int, end: int) -> Iterator[Member | Damage]:
             yield Damage(at, f"an end mark at byte {at:,}, after {last}, though more follows")
             at = then
             continue
-        found = header(block)
-        if found is None:
+        head = header(block)
+        if head is None:
             then = _next_header(fd, at + BLOCK, end, begin)
             yield Damage(at, f"no tar header at byte {at:,}, after {last}; {_skipped(at, then)}")
             if then is None:
@@ -71,16 +71,16 @@ def walk(fd: int, begin: int, end: int) -> Iterator[Member | Damage]:
             at, long_name, long_size = then, "", -1
             continue
         offset = at + BLOCK
-        size = found.size
-        if found.kind in (LONG_NAME, PAX):
+        size = head.size
+        if head.kind in (LONG_NAME, PAX):
             content = os.pread(fd, min(size, LONGEST_NAME), offset)
-            if found.kind == LONG_NAME:
+            if head.kind == LONG_NAME:
                 long_name = content.rstrip(b"\0").decode("utf-8", "surrogateescape")
             else:
                 long_name, long_size = _pax(content)
         else:
-            name, size = long_name or found.name, long_size if long_size >= 0 else size
-            if found.kind in PLAIN:
+            name, size = long_name or head.name, long_size if long_size >= 0 else size
+            if head.kind in PLAIN:
                 yield Member(name, offset, min(size, end - offset), whole=offset + size <= end)
             if offset + size > end:
                 yield Damage(at, f"the tar ends within {name}, after {end - offset:,} of {size:,} bytes")

@@ -69,11 +69,11 @@ def unpack(task: Task) -> Chunk:
 
 
 def _of_class(fd: int, task: ClassTar, notes: list[Note]) -> Iterator[tuple[Member, str]]:
-    for found in walk(fd, task.offset, task.offset + task.size):
-        if isinstance(found, Damage):
-            notes.append(damaged(TAR, f"{task.synset}.tar: {found.what}"))
+    for entry in walk(fd, task.offset, task.offset + task.size):
+        if isinstance(entry, Damage):
+            notes.append(damaged(TAR, f"{task.synset}.tar: {entry.what}"))
         else:
-            yield found, task.synset
+            yield entry, task.synset
 
 
 def _written(fd: int, split: Path, members: Iterable[tuple[Member, str]], notes: list[Note]) -> Chunk:

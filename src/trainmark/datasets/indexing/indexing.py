@@ -55,8 +55,10 @@ def _indexed(
     if not tasks:
         tasks, classes = _file_tasks(root, journal)
     named: dict[int, str] = {}
-    for done, (_, found) in enumerate(in_parallel(index_shard, tasks, max(1, min(workers, len(tasks)))), 1):
-        named.update(found)
+    for done, (_, label_names) in enumerate(
+        in_parallel(index_shard, tasks, max(1, min(workers, len(tasks)))), 1
+    ):
+        named.update(label_names)
         progress(done, len(tasks))
     classes = classes or _class_names(named)
     splits = {task.split: [other for other in tasks if other.split == task.split] for task in tasks}
@@ -82,23 +84,23 @@ def _indexed(
 def _shard_tasks(root: Path, journal: Path, labels_from: int | None) -> list[Task]:
     """The shards of the first format that there are any of, split by split."""
     for form in sharded():
-        found: dict[str, list[Path]] = {"train": [], "val": []}
+        shards_by_split: dict[str, list[Path]] = {"train": [], "val": []}
         for folder, split in BEGINNINGS.items():
-            found[split] += shards_in(root / folder, form)
-        if not any(found.values()):
+            shards_by_split[split] += shards_in(root / folder, form)
+        if not any(shards_by_split.values()):
             for shard in shards_in(root, form):
                 beginning = next(
                     (split for name, split in BEGINNINGS.items() if shard.name.startswith(name)), "train"
                 )
-                found[beginning].append(shard)
-        if any(found.values()):
+                shards_by_split[beginning].append(shard)
+        if any(shards_by_split.values()):
             standard = LABELS_FROM.get(form.name, 0)
             shift = 0 if labels_from is None else standard - labels_from
             return [
                 Task(
                     root, form.name, split, number, journal, ((shard.relative_to(root).as_posix(), 0),), shift
                 )
-                for split, shards in found.items()
+                for split, shards in shards_by_split.items()
                 for number, shard in enumerate(shards)
             ]
     return []
@@ -111,8 +113,8 @@ def _file_tasks(root: Path, journal: Path) -> tuple[list[Task], tuple[str, ...]]
     tasks = []
     for split in source.folders:
         listed = list(source.pictures(split))
-        bad = [found for found in listed if isinstance(found, Trouble) and not found.kept]
-        pictures = [found for found in listed if isinstance(found, Picture)]
+        bad = [entry for entry in listed if isinstance(entry, Trouble) and not entry.tolerated]
+        pictures = [entry for entry in listed if isinstance(entry, Picture)]
         bad += [
             Trouble(one.path, (NO_LABEL,)) for one in pictures if not 0 <= one.label < len(source.classes)
         ]
@@ -157,9 +159,9 @@ def _refuse_same_names(split: str, parts: Sequence[ShardRecord]) -> None:
         with part.path("names").open("rb") as names:
             for name in names:
                 if name in seen:
-                    told = name.decode("utf-8", "replace").strip()
+                    text = name.decode("utf-8", "replace").strip()
                     raise UserError(
-                        f"{split} has two records named {told}; a set tells them apart by their names."
+                        f"{split} has two records named {text}; a set tells them apart by their names."
                     )
                 seen.add(name)
 
@@ -169,7 +171,8 @@ def _write_checksums(root: Path, dataset: Dataset, workers: int) -> None:
     paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
     tasks = [(root, path) for path in paths if path not in (CHECKSUMS, DATASET)]
     sums = {
-        path: found for (_, path), found in in_parallel(_sum, tasks, max(1, min(workers, len(tasks) // 2)))
+        path: checksum
+        for (_, path), checksum in in_parallel(_sum, tasks, max(1, min(workers, len(tasks) // 2)))
     }
     sums[DATASET] = checksums.of_bytes(dataset_bytes(dataset))
     checksums.write_checksums(root, sums)

@@ -138,8 +138,8 @@ def _coloured(random: np.random.Generator, layers: Bytes, hardship: Hardship) ->
 
 def _translated(values: Bytes, table: Bytes) -> Bytes:
     """table[values]; bytes have the fastest look-up there is."""
-    found = values.tobytes().translate(table.tobytes())
-    return np.frombuffer(found, np.uint8).reshape(values.shape)
+    translated = values.tobytes().translate(table.tobytes())
+    return np.frombuffer(translated, np.uint8).reshape(values.shape)
 
 
 def _encoded(planes: list[Bytes], quality: int) -> bytes:

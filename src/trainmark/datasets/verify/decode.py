@@ -33,8 +33,8 @@ def decode_all(root: Path, dataset: Dataset, workers: int) -> list[Finding]:
         for split, count in dataset.splits.items()
         for first in range(0, count, RECORDS)
     ]
-    found = in_parallel(decode_some, tasks, max(1, min(workers, len(tasks))))
-    return [finding for _, findings in found for finding in findings]
+    results = in_parallel(decode_some, tasks, max(1, min(workers, len(tasks))))
+    return [finding for _, findings in results for finding in findings]
 
 
 def decode_some(task: Task) -> list[Finding]:

@@ -26,8 +26,8 @@ class Task:
 
 
 def verify_files(task: Task) -> list[Finding]:
-    found = (_verify(task, path, checksum) for path, checksum in task.files)
-    return [finding for finding in found if finding is not None]
+    findings = (_verify(task, path, checksum) for path, checksum in task.files)
+    return [finding for finding in findings if finding is not None]
 
 
 def _verify(task: Task, path: str, checksum: str) -> Finding | None:

@@ -29,8 +29,8 @@ class Task:
 
 def shards_in(folder: Path, form: Sharded) -> list[Path]:
     """Files that look like shards of this format, in order."""
-    found = {path for pattern in form.patterns for path in folder.glob(pattern)}
-    return sorted(path for path in found if path.is_file() and not path.name.endswith(SIDE_ENDINGS))
+    paths = {path for pattern in form.patterns for path in folder.glob(pattern)}
+    return sorted(path for path in paths if path.is_file() and not path.name.endswith(SIDE_ENDINGS))
 
 
 def shards_of(root: Path) -> Iterator[Task]:
@@ -52,7 +52,7 @@ def shards_of(root: Path) -> Iterator[Task]:
     except UserError:
         return
     for split in source.folders:
-        paths = [found.path for found in source.pictures(split) if isinstance(found, Picture)]
+        paths = [entry.path for entry in source.pictures(split) if isinstance(entry, Picture)]
         for first in range(0, len(paths), FOLDER_FILES):
             yield Task(root, source.format, tuple(paths[first : first + FOLDER_FILES]))
 
@@ -68,7 +68,7 @@ def check_structure(task: Task) -> tuple[int, list[Finding]]:
     if isinstance(form, Sharded):
         return _check_shard(task.root / task.files[0], task.files[0], form)
     checked = [(path, _problems(task.root / path)) for path in task.files]
-    return len(task.files), [found for _, found in checked if found is not None]
+    return len(task.files), [finding for _, finding in checked if finding is not None]
 
 
 def _check_shard(path: Path, name: str, form: Sharded) -> tuple[int, list[Finding]]:

@@ -43,8 +43,8 @@ def verify(root: Path, workers: int, decoded: bool, progress: Progress = lambda 
     splits = tuple(sorted(path.name for path in root.iterdir() if path.is_dir()))
     tasks = [Task(root, splits, files) for files in batches(root, listed)]
     done = 0
-    for task, found in in_parallel(verify_files, tasks, max(1, min(workers, len(tasks)))):
-        findings += found
+    for task, task_findings in in_parallel(verify_files, tasks, max(1, min(workers, len(tasks)))):
+        findings += task_findings
         done += len(task.files)
         progress(done, len(listed))
     records = 0
@@ -90,10 +90,10 @@ def _by_structure(root: Path, workers: int, progress: Progress) -> Verdict:
         raise UserError(f"{root} holds nothing that is known as a set; see `trainmark data convert --help`.")
     findings: list[Finding] = []
     records = 0
-    for number, (_, (count, found)) in enumerate(
+    for number, (_, (count, task_findings)) in enumerate(
         in_parallel(check_structure, tasks, max(1, min(workers, len(tasks)))), 1
     ):
-        findings += found
+        findings += task_findings
         records += count
         progress(number, len(tasks))
     return Verdict(f"the rules of {tasks[0].format}", len(tasks), records, tuple(sorted(findings)))

@@ -44,9 +44,9 @@ def measured(facts: Mapping[str, Any]) -> tuple[Bucket, ...]:
     `ready_seconds` counts from the start of the backward pass; without `forward_seconds` and
     `backward_seconds` the last bucket is taken to end that pass. No buckets where none are reported.
     """
-    found = facts.get("gradient_buckets") or ()
+    buckets = facts.get("gradient_buckets") or ()
     try:
-        ready = [(float(one["ready_seconds"]), float(one["bytes"])) for one in found]
+        ready = [(float(one["ready_seconds"]), float(one["bytes"])) for one in buckets]
         backward = float(facts.get("backward_seconds") or max((each for each, _ in ready), default=1.0))
         forward = float(facts.get("forward_seconds") or backward * FORWARD_SHARE / (1 - FORWARD_SHARE))
         shares = [((forward + each) / (forward + backward), size) for each, size in ready]

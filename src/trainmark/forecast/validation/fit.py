@@ -32,15 +32,15 @@ class Observation(NamedTuple):
 
 
 def observations(all_series: Sequence[Series]) -> tuple[Observation, ...]:
-    found = []
+    observed = []
     for series in all_series:
         case = series.case
         for size, rate in series.targets.items():
             node_step = case.node_step(size.devices_per_node, 1.0)
             terms = added(case, size, node_step)
             seconds = case.batch * size.devices / rate
-            found.append(Observation(series, size, seconds, node_step, terms))
-    return tuple(found)
+            observed.append(Observation(series, size, seconds, node_step, terms))
+    return tuple(observed)
 
 
 def fitted(seen: Sequence[Observation]) -> Coefficients:
@@ -51,15 +51,15 @@ def fitted(seen: Sequence[Observation]) -> Coefficients:
     seconds = np.array([one.seconds for one in seen])
     terms = np.array([one.added.per_coefficient for one in seen]) / seconds[:, None]
     wanted = np.array([one.seconds - one.base - one.added.fixed for one in seen]) / seconds
-    kept = list(range(terms.shape[1]))
-    found = np.zeros(terms.shape[1])
-    while kept:
-        solved = _least_absolute(terms[:, kept], wanted)
+    columns = list(range(terms.shape[1]))
+    coefficients = np.zeros(terms.shape[1])
+    while columns:
+        solved = _least_absolute(terms[:, columns], wanted)
         if (solved >= 0).all():
-            found[kept] = solved
+            coefficients[columns] = solved
             break
-        kept.pop(int(np.argmin(solved)))
-    return Coefficients(*map(float, found))
+        columns.pop(int(np.argmin(solved)))
+    return Coefficients(*map(float, coefficients))
 
 
 def _least_absolute(

@@ -69,8 +69,8 @@ def learn(seen: Sequence[Observation], scheme: Scheme = STRANGER) -> Learned:
             for one in seen
             if scheme.group(one) == left_out
         ]
-    found = _fitted(seen, scheme)
-    return Learned(found.coefficients, spread_of(errors), found.habits)
+    fit = _fitted(seen, scheme)
+    return Learned(fit.coefficients, spread_of(errors), fit.habits)
 
 
 def _fitted(seen: Sequence[Observation], scheme: Scheme) -> Learned:

@@ -69,17 +69,17 @@ def published_series(entries: Iterable[Entry]) -> tuple[Series, ...]:
         if row.throughput and row.nodes and row.devices_per_node and row.workload in known:
             sizes = grouped.setdefault((entry.source, _settings(row)), {})
             sizes[Size(row.nodes, row.devices_per_node)] = row.throughput
-    kept: list[Series] = []
+    distinct: list[Series] = []
     for (source, row), rates in grouped.items():
         series = _series(source, row, rates)
         if series is None:
             continue
-        twin = next((each for each in kept if _copies(each, series)), None)
+        twin = next((each for each in distinct if _copies(each, series)), None)
         if twin is None:
-            kept.append(series)
+            distinct.append(series)
         else:
-            kept[kept.index(twin)] = replace(twin, also_in=(*twin.also_in, source))
-    return tuple(kept)
+            distinct[distinct.index(twin)] = replace(twin, also_in=(*twin.also_in, source))
+    return tuple(distinct)
 
 
 def _series(source: str, row: Row, rates: dict[Size, float]) -> Series | None:
@@ -130,5 +130,5 @@ def _copies(one: Series, other: Series) -> bool:
 
 def _fabric(interconnect: str | None) -> Fabric:
     """At the rate that the source states; one that states none is taken to have 100 Gb/s too."""
-    found = RATE.search(interconnect or "")
-    return replace(EDR, bandwidth=float(found[1]) * 1e9 / 8) if found else EDR
+    match = RATE.search(interconnect or "")
+    return replace(EDR, bandwidth=float(match[1]) * 1e9 / 8) if match else EDR

@@ -69,21 +69,21 @@ class Mask:
     def __init__(self, secrets: Iterable[str]) -> None:
         known = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
         self._secrets = sorted(known, key=len, reverse=True)
-        self._held = b""
+        self._pending = b""
 
     def hide(self, chunk: bytes) -> bytes:
         if not self._secrets:
             return chunk
-        text = self._held + chunk
+        text = self._pending + chunk
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        held = max((_overlap(text, secret) for secret in self._secrets), default=0)
-        self._held = text[len(text) - held :]
-        return text[: len(text) - held]
+        overlap = max((_overlap(text, secret) for secret in self._secrets), default=0)
+        self._pending = text[len(text) - overlap :]
+        return text[: len(text) - overlap]
 
     def rest(self) -> bytes:
-        held, self._held = self._held, b""
-        return held
+        pending, self._pending = self._pending, b""
+        return pending
 
 
 def _overlap(text: bytes, secret: bytes) -> int:

@@ -76,7 +76,7 @@ class Agent:
         self.patience: float | None = None
         self.grace = 0.0
         self.tick = TICK
-        self.heard = self.said = time.monotonic()
+        self.heard = self.last_pulse = time.monotonic()
         self.started = False
         self.stopped = False
         self.cut_off = False
@@ -113,7 +113,7 @@ class Agent:
         if self.samples is not None:
             due.append(self.samples.due - time.monotonic())
         if self.patience is not None:
-            due.append(self.patience / HEARTBEATS_IN_PATIENCE - (time.monotonic() - self.said))
+            due.append(self.patience / HEARTBEATS_IN_PATIENCE - (time.monotonic() - self.last_pulse))
         return max(0.0, min(due))
 
     def watch_backlog(self) -> None:
@@ -240,8 +240,8 @@ class Agent:
         if self.patience is None:
             return
         now = time.monotonic()
-        if now - self.said >= self.patience / HEARTBEATS_IN_PATIENCE:
-            self.said = now
+        if now - self.last_pulse >= self.patience / HEARTBEATS_IN_PATIENCE:
+            self.last_pulse = now
             self.wire.send({"event": "alive"})
         if now - self.heard > self.patience:
             self.cut_off = True

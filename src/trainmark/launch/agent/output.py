@@ -16,7 +16,7 @@ class Output:
         self.rank = rank
         self.wire = wire
         self.log = Log(Path(log), secrets) if log else None
-        self.told = False
+        self.trouble_sent = False
 
     def add(self, chunk: bytes) -> None:
         if self.log is None:
@@ -31,8 +31,8 @@ class Output:
             self.tell_trouble()
 
     def tell_trouble(self) -> None:
-        if self.log is not None and self.log.trouble is not None and not self.told:
-            self.told = True
+        if self.log is not None and self.log.trouble is not None and not self.trouble_sent:
+            self.trouble_sent = True
             error = self.log.trouble
             details = {"number": error.errno, "reason": error.strerror, "path": str(self.log.path)}
             self.wire.send({"event": "lost-output", **details})

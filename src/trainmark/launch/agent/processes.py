@@ -48,21 +48,21 @@ def kill_marked(mark: str) -> bool:
     """Ends every process with `NAME=value` in its environment, also those forked meanwhile."""
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
-        found = marked(mark)
-        if not found:
+        pids = marked(mark)
+        if not pids:
             return True
-        send(found, signal.SIGKILL)
+        send(pids, signal.SIGKILL)
         time.sleep(0.02)
     return False
 
 
 def marked(mark: str) -> list[int]:
-    found = []
+    pids = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             if mark.encode() in environment.read_bytes().split(b"\0"):
-                found.append(int(environment.parent.name))
-    return [pid for pid in found if pid != os.getpid()]
+                pids.append(int(environment.parent.name))
+    return [pid for pid in pids if pid != os.getpid()]
 
 
 def end_mpi_daemon() -> None:

@@ -65,7 +65,7 @@ class Ranks:
 
     def keep_output(self) -> bool:
         """Whether there was any."""
-        kept = False
+        any_output = False
         for pipe, output in list(self.outputs.items()):
             if self.wire.clogged:
                 break
@@ -75,12 +75,12 @@ class Ranks:
                 continue
             if chunk:
                 output.add(chunk)
-                kept = True
+                any_output = True
             else:
                 self.selector.unregister(pipe)
                 del self.outputs[pipe]
                 output.close()
-        return kept
+        return any_output
 
     def reap(self) -> bool:
         """Whether a child is left; as their subreaper, without one we have no descendants either."""

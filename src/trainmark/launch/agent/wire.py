@@ -78,10 +78,10 @@ class Wire:
         if not came:
             raise ClosedError("closed")
         self._unread += came
-        found = []
+        messages = []
         while (message := self._next()) is not None:
-            found.append(message)
-        return found
+            messages.append(message)
+        return messages
 
     def drain(self, seconds: float) -> bool:
         """Whether all that was said has been written within `seconds`."""

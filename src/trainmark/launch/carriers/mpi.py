@@ -78,8 +78,10 @@ class Mpi(CommandCarrier):
 
 @lru_cache
 def _is_hydra() -> bool:
-    said = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS)
-    return "Open MPI" not in said.stdout
+    completed = subprocess.run(
+        ["mpirun", "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS
+    )
+    return "Open MPI" not in completed.stdout
 
 
 CARRIER = Mpi

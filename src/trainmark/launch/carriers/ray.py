@@ -82,14 +82,14 @@ class Ray:
     def _join(self) -> tuple[Node, ...]:
         errors = self._folder / "errors"
         program = BRIDGE.read_text(encoding="utf-8")
-        with errors.open("wb") as said:
+        with errors.open("wb") as errors_file:
             self._bridge = subprocess.Popen(
                 # As text: beside the file lies this one, which the bridge would take for Ray.
                 [self._python, "-c", program, str(self._folder), json.dumps(self._question)],
                 cwd=self._folder,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors_file,
                 start_new_session=True,
             )
         assert self._bridge.stdout is not None
@@ -97,9 +97,9 @@ class Ray:
         if select.select([self._bridge.stdout], [], [], JOIN_SECONDS)[0]:
             line = self._bridge.stdout.readline()
         if not line:
-            told = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            error_lines = errors.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             self.close()
-            raise UserError(_refusal(self._python, told[-1] if told else "it did not answer"))
+            raise UserError(_refusal(self._python, error_lines[-1] if error_lines else "it did not answer"))
         given = {name: node for node in self._wanted for name in (node.name, node.address)}
         return tuple(
             given.get(each["name"]) or Node(each["name"], address=each["address"])
@@ -134,10 +134,10 @@ class SocketChannel:
         return None
 
 
-def _refusal(python: str, said: str) -> str:
-    if "No module named 'ray'" in said:
+def _refusal(python: str, reason: str) -> str:
+    if "No module named 'ray'" in reason:
         return f"{python} has no Ray; `pip install ray==2.60.0` there, or name another with --ray-python."
-    return f"Ray cannot be used: {said.rstrip('.')}."
+    return f"Ray cannot be used: {reason.rstrip('.')}."
 
 
 CARRIER = Ray

@@ -48,7 +48,7 @@ class Courier:
         )
         process.wait()
         assert process.stdin is not None and process.stdout is not None
-        self.given, self.told = process.stdin, process.stdout
+        self.given, self.output = process.stdin, process.stdout
         self.asked = time.monotonic()
         threading.Thread(target=self.leave, daemon=True).start()
 
@@ -63,7 +63,7 @@ class Courier:
     def wait(self, seconds: float | None = None) -> None:
         """For the other end of its output to be closed, which is when it has ended."""
         ended = select.poll()
-        ended.register(self.told, 0)
+        ended.register(self.output, 0)
         ended.poll(None if seconds is None else seconds * 1000)
 
     def leave(self) -> None:
@@ -76,9 +76,9 @@ class Courier:
     def read(self) -> bytes | None:
         """None at its end; nothing where nothing came for a while."""
         self.asked = time.monotonic()
-        if not select.select([self.told], [], [], WAIT_SECONDS)[0]:
+        if not select.select([self.output], [], [], WAIT_SECONDS)[0]:
             return b""
-        return os.read(self.told.fileno(), READ_BYTES) or None
+        return os.read(self.output.fileno(), READ_BYTES) or None
 
 
 class Bridge:
@@ -97,8 +97,8 @@ class Bridge:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(self.folder / "socket"))
         listener.listen()
-        told = [{"name": n["NodeManagerHostname"], "address": n["NodeManagerAddress"]} for n in self.nodes]
-        print(json.dumps({"nodes": told}), flush=True)
+        nodes = [{"name": n["NodeManagerHostname"], "address": n["NodeManagerAddress"]} for n in self.nodes]
+        print(json.dumps({"nodes": nodes}), flush=True)
         threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
         while os.read(0, READ_BYTES):
             pass
@@ -124,9 +124,9 @@ class Bridge:
         courier = ray.remote(Courier).options(**options).remote()
         ray.get(courier.start.remote(asked["command"]), timeout=START_SECONDS)
         threading.Thread(target=self.forth, args=(visitor, courier), daemon=True).start()
-        while (told := ray.get(courier.read.remote())) is not None:
-            if told:
-                visitor.sendall(told)
+        while (chunk := ray.get(courier.read.remote())) is not None:
+            if chunk:
+                visitor.sendall(chunk)
         ray.kill(courier)
 
     def forth(self, visitor: socket.socket, courier: Any) -> None:

@@ -142,18 +142,18 @@ class Slurm(CommandCarrier):
             start_new_session=True,
         )
         assert self._salloc.stderr is not None
-        said = b""
+        output = b""
         try:
-            while told := os.read(self._salloc.stderr.fileno(), 4096):
-                said += told
-                if found := GRANTED.search(said.decode("utf-8", "replace")):
-                    return found[1]
+            while chunk := os.read(self._salloc.stderr.fileno(), 4096):
+                output += chunk
+                if match := GRANTED.search(output.decode("utf-8", "replace")):
+                    return match[1]
         except BaseException:
             self._salloc.terminate()
             self.close()
             raise
         self.close()
-        lines = said.decode("utf-8", "replace").strip().splitlines() or ["salloc said nothing"]
+        lines = output.decode("utf-8", "replace").strip().splitlines() or ["salloc said nothing"]
         raise UserError(f"Slurm gives no nodes: {lines[-1]}.")
 
     def _node_list(self) -> str:
@@ -187,8 +187,10 @@ def _controller_answers() -> bool:
 
 
 def _node_states(names: Sequence[str]) -> list[tuple[str, str]]:
-    told = _output_of("sinfo", "--Node", "--noheader", f"--nodes={','.join(names)}", "--format=%N %T").lower()
-    return [(name, state) for name, state in (line.split() for line in told.splitlines() if " " in line)]
+    output = _output_of(
+        "sinfo", "--Node", "--noheader", f"--nodes={','.join(names)}", "--format=%N %T"
+    ).lower()
+    return [(name, state) for name, state in (line.split() for line in output.splitlines() if " " in line)]
 
 
 CARRIER = Slurm

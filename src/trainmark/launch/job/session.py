@@ -225,9 +225,9 @@ class AgentSession:
             close_all(again)
 
 
-def plain(said: str) -> str:
+def plain(text: str) -> str:
     """What a terminal would obey is taken out, and an end is put to it."""
-    return "".join(character for character in said if character.isprintable())[:LONGEST_REASON]
+    return "".join(character for character in text if character.isprintable())[:LONGEST_REASON]
 
 
 def make_folders(folder: Path) -> None:

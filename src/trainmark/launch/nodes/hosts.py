@@ -33,10 +33,10 @@ def from_hostfile(path: Path) -> tuple[Node, ...]:
             continue
         node = _node(words[0])
         if len(words) > 1:
-            found = SLOTS.search(words[1])
-            if not found:
+            match = SLOTS.search(words[1])
+            if not match:
                 raise UserError(f"{path}:{number}: '{words[1].strip()}' is not understood; write `slots=8`.")
-            node = _with_slots(node, _count(found[1]), f"{path}:{number}")
+            node = _with_slots(node, _count(match[1]), f"{path}:{number}")
         nodes.append(node)
     return _distinct(nodes, str(path))
 
@@ -61,13 +61,13 @@ def from_inventory(path: Path) -> tuple[Node, ...]:
 
 def labelled(nodes: Sequence[Node], labels: Sequence[str]) -> tuple[Node, ...]:
     """Those that bear every one of them."""
-    found = tuple(node for node in nodes if set(labels) <= set(node.labels))
-    if not found:
+    matching = tuple(node for node in nodes if set(labels) <= set(node.labels))
+    if not matching:
         known = sorted({label for node in nodes for label in node.labels})
         raise UserError(
             f"no node has the label {' and '.join(labels)}; there are {', '.join(known) or 'none'}."
         )
-    return found
+    return matching
 
 
 def _from_mapping(given: dict[str, Any], at: str) -> Node:
@@ -97,8 +97,8 @@ def _from_mapping(given: dict[str, Any], at: str) -> Node:
 
 def _node(text: str) -> Node:
     # An IPv6 address is full of colons; its slots are given in a hostfile or an inventory.
-    if (found := WITH_SLOTS.fullmatch(text)) and ":" not in found["name"]:
-        return _with_slots(Node(found["name"]), _count(found["slots"]), text)
+    if (match := WITH_SLOTS.fullmatch(text)) and ":" not in match["name"]:
+        return _with_slots(Node(match["name"]), _count(match["slots"]), text)
     return Node(text)
 
 

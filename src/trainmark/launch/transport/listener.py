@@ -37,17 +37,17 @@ class Listener:
         self, tasks: Mapping[str, Node], seconds: float, stopped: Callable[[], bool]
     ) -> dict[Node, socket.socket]:
         """A connection of each task's node; fewer where `seconds` have passed or it was `stopped`."""
-        found: dict[Node, socket.socket] = {}
+        connections: dict[Node, socket.socket] = {}
         deadline = time.monotonic() + seconds
-        while len(found) < len(tasks) and time.monotonic() < deadline and not stopped():
+        while len(connections) < len(tasks) and time.monotonic() < deadline and not stopped():
             with contextlib.suppress(TimeoutError):
                 connection, _ = self._socket.accept()
                 node = tasks.get(self._handshake(connection) or "")
-                if node is None or node in found:
+                if node is None or node in connections:
                     connection.close()
                 else:
-                    found[node] = connection
-        return found
+                    connections[node] = connection
+        return connections
 
     def close(self) -> None:
         self._socket.close()

@@ -51,7 +51,7 @@ def connect_by_one_command(starter: Starter, nodes: Sequence[Node]) -> dict[Node
         invitation = json.dumps({**listener.invitation, **starter.task_facts})
         command = starter.start_all(nodes, pythons.pop(), invitation)
         try:
-            found = listener.accept_all(tasks, scaled(CONNECT_SECONDS, len(nodes)), command.ended)
+            connections = listener.accept_all(tasks, scaled(CONNECT_SECONDS, len(nodes)), command.ended)
         except BaseException:
             command.close(patient=False)
             raise
@@ -59,10 +59,12 @@ def connect_by_one_command(starter: Starter, nodes: Sequence[Node]) -> dict[Node
         return f"it cannot be started here: {error.strerror}"
     finally:
         listener.close()
-    carrier = SharedCarrier(command, found)
-    if len(found) == len(nodes):
+    carrier = SharedCarrier(command, connections)
+    if len(connections) == len(nodes):
         return {node: AgentConnection(node, channel) for node, channel in carrier.channels.items()}
-    reason = command.last_words() or f"{len(nodes) - len(found)} of {len(nodes)} nodes did not connect back"
+    reason = (
+        command.last_words() or f"{len(nodes) - len(connections)} of {len(nodes)} nodes did not connect back"
+    )
     for channel in carrier.channels.values():
         channel.close(patient=False)
     command.close(patient=False)

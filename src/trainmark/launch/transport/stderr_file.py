@@ -42,8 +42,8 @@ class StderrFile:
             return ""
         start = max(self._start, end - 2 * TAIL_BYTES)  # holes begin at whole pages
         tail = os.pread(self._file, end - start, start).rstrip(b"\0")[-TAIL_BYTES:]
-        said = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()]
-        return said[-1] if said else ""
+        lines = [line.strip() for line in tail.decode("utf-8", "replace").split("\n") if line.strip()]
+        return lines[-1] if lines else ""
 
     def close(self) -> None:
         if not SHARED:

@@ -41,11 +41,11 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> list[Compariso
     for result in after:
         if result.key not in exact:
             loose.setdefault(_case(result.key), []).append(result)
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     for old in before:
         partners = [exact[old.key]] if old.key in new_keys else loose.get(_case(old.key), [])
-        found += [_comparison(old, new) for new in partners]
-    return found
+        comparisons += [_comparison(old, new) for new in partners]
+    return comparisons
 
 
 def unmatched(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[Key], list[Key]]:

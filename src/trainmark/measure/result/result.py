@@ -69,8 +69,8 @@ def failed_cases(trials: Sequence[Trial]) -> dict[Key, int]:
 
 
 def _on_common_floors(trials: Sequence[Trial]) -> list[Trial]:
-    held = on_common_floors([(trial.key, trial.figure) for trial in trials])
-    return [replace(trial, figure=figure) for trial, figure in zip(trials, held, strict=True)]
+    figures = on_common_floors([(trial.key, trial.figure) for trial in trials])
+    return [replace(trial, figure=figure) for trial, figure in zip(trials, figures, strict=True)]
 
 
 def _cases(trials: Sequence[Trial]) -> dict[Key, _Case]:
@@ -114,11 +114,11 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         medians = statistics.median(case.throughputs), statistics.median(synthetic.throughputs)
         doubts += result_doubts.synthetic_doubts(of_synthetic, *medians, figures[0].unit, wait or 0.0)
     # What was measured against synthetic data says more than how long single steps waited.
-    told = {doubt.code for doubt in doubts}
+    codes = {doubt.code for doubt in doubts}
     doubts += [
         doubt
         for doubt in result_doubts.merged([figure.doubts for figure in figures])
-        if doubt.code not in told
+        if doubt.code not in codes
     ]
     return Result(
         key=key,
@@ -194,8 +194,8 @@ def _middle_utilisation(values: Iterable[Utilisation | None]) -> Utilisation | N
 
 def _middle_breakdown(figures: Sequence[TrialFigure]) -> Breakdown | None:
     """One trial's, that of the lower middle throughput: its shares must still add up."""
-    told = [(figure.throughput, figure.breakdown) for figure in figures if figure.breakdown is not None]
-    return sorted(told, key=lambda pair: pair[0])[(len(told) - 1) // 2][1] if told else None
+    pairs = [(figure.throughput, figure.breakdown) for figure in figures if figure.breakdown is not None]
+    return sorted(pairs, key=lambda pair: pair[0])[(len(pairs) - 1) // 2][1] if pairs else None
 
 
 def _lasting_stragglers(figures: Sequence[TrialFigure]) -> tuple[Straggler, ...]:
@@ -204,5 +204,7 @@ def _lasting_stragglers(figures: Sequence[TrialFigure]) -> tuple[Straggler, ...]
     for figure in figures:
         for straggler in figure.stragglers:
             named.setdefault((straggler.rank, straggler.node), []).append(straggler)
-    lasting = [found for found in named.values() if 2 * len(found) >= len(figures)]
-    return tuple(sorted(found, key=lambda s: s.cost)[(len(found) - 1) // 2] for found in lasting)
+    lasting = [occurrences for occurrences in named.values() if 2 * len(occurrences) >= len(figures)]
+    return tuple(
+        sorted(occurrences, key=lambda s: s.cost)[(len(occurrences) - 1) // 2] for occurrences in lasting
+    )

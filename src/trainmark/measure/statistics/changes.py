@@ -83,10 +83,10 @@ def share_around_cuts(ranks: Floats, cuts: Sequence[int]) -> float:
 def _cuts(points: Floats, offset: int) -> list[int]:
     """All certain changes, in order; positions count from `offset`."""
     cuts = _change(points)
-    found: list[int] = []
+    positions: list[int] = []
     for first, stop in pairwise([0, *cuts, len(points)]) if cuts else ():
-        found += [*_cuts(points[first:stop], offset + first), offset + stop]
-    return found[:-1]
+        positions += [*_cuts(points[first:stop], offset + first), offset + stop]
+    return positions[:-1]
 
 
 def _change(points: Floats) -> list[int]:

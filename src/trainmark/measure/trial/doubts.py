@@ -142,10 +142,10 @@ def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
 
 def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
     """A rank tells at its end what it could not do as it should."""
-    told = dict.fromkeys(each for facts in end_facts for each in texts_in(facts, "fallbacks"))
-    if told:
-        first = next(iter(told))
-        others = f", and {len(told) - 1} more in the rank's log" if len(told) > 1 else ""
+    fallbacks = dict.fromkeys(each for facts in end_facts for each in texts_in(facts, "fallbacks"))
+    if fallbacks:
+        first = next(iter(fallbacks))
+        others = f", and {len(fallbacks) - 1} more in the rank's log" if len(fallbacks) > 1 else ""
         yield Doubt(
             DoubtCode.FELL_BACK,
             f"Part of the step was done another way than it should ({first}{others}): "
@@ -153,9 +153,9 @@ def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
         )
 
 
-def straggler_doubts(found: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:
+def straggler_doubts(stragglers: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:
     """`separated`: whether the ranks tell their working from their waiting."""
-    for slow in found:
+    for slow in stragglers:
         place = f"Node {slow.node}" if slow.rank is None else f"Rank {slow.rank}"
         if slow.rank is not None and slow.node is not None:
             place += f" on {slow.node}"

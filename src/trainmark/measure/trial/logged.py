@@ -108,11 +108,11 @@ def _concluded(facts: LogFacts) -> float | None:
     return facts.own_rate * facts.world_size if facts.world_size else None
 
 
-def _with_ranks_seen(facts: LogFacts, columns: Mapping[str, Floats], found: Reports) -> LogFacts:
+def _with_ranks_seen(facts: LogFacts, columns: Mapping[str, Floats], log_reports: Reports) -> LogFacts:
     """Where every rank prints, those that printed are the world, if the log does not say otherwise."""
     tags = columns.get("rank")
     tagged = len(np.unique(tags[~np.isnan(tags)])) if tags is not None else 0
-    ranks = max(tagged, found.ranks)
+    ranks = max(tagged, log_reports.ranks)
     if facts.world_size is not None or not facts.every_rank or ranks < 2:
         return facts
     return replace(facts, world_size=ranks)

@@ -90,8 +90,8 @@ class RankEvents:
 
     @property
     def node(self) -> str | None:
-        told = self.start.facts.get("node") if self.start else None
-        return None if told is None else str(told)
+        name = self.start.facts.get("node") if self.start else None
+        return None if name is None else str(name)
 
     @property
     def resumed(self) -> bool:
@@ -144,8 +144,8 @@ class RankEvents:
         position, count = len(self.numbers), len(block.steps)
 
         def column(name: str) -> Floats:
-            told = block.columns[name]
-            return np.full(count, UNKNOWN) if told is None else np.array(told, dtype=np.float64)
+            values = block.columns[name]
+            return np.full(count, UNKNOWN) if values is None else np.array(values, dtype=np.float64)
 
         self.numbers.extend(block.steps)
         self.mono.frombytes((column("mono") + self._mono_shift).tobytes())
@@ -155,9 +155,9 @@ class RankEvents:
             if block.columns[name] is not None:
                 getattr(self, name).put_all(position, column(name))
         if (losses := block.columns["loss"]) is not None:
-            told = [at for at in range(count) if losses[at] is not None]
-            self.loss_positions.extend(position + at for at in told)
-            self.losses.extend(losses[at] for at in told)
+            reported = [at for at in range(count) if losses[at] is not None]
+            self.loss_positions.extend(position + at for at in reported)
+            self.losses.extend(losses[at] for at in reported)
         if (memory := block.columns["memory"]) is not None:
             self.memory = max(max(filter(None, memory), default=0), self.memory or 0)
         self._next = block.steps[-1] + 1
@@ -168,9 +168,9 @@ class RankEvents:
             if column.values:
                 column.values = array("d", column.first(len(self.numbers))[positions].tobytes())
         places = {int(old): new for new, old in enumerate(positions)}
-        kept = [(places[at], loss) for at, loss in self._reported_losses() if at in places]
-        self.loss_positions = array("q", [at for at, _ in kept])
-        self.losses = array("d", [loss for _, loss in kept])
+        losses = [(places[at], loss) for at, loss in self._reported_losses() if at in places]
+        self.loss_positions = array("q", [at for at, _ in losses])
+        self.losses = array("d", [loss for _, loss in losses])
         self.numbers = array("q", np.frombuffer(self.numbers, dtype=np.int64)[positions].tobytes())
         for name in ("mono", "wall", "samples"):
             own = np.frombuffer(getattr(self, name), dtype=np.float64)
@@ -180,11 +180,11 @@ class RankEvents:
         return zip(self.loss_positions, self.losses, strict=True)
 
     def _resume(self, start: RunStart, step: int) -> None:
-        kept = bisect_left(self.numbers, step)
+        count = bisect_left(self.numbers, step)
         for column in (self.data_wait.values, self.compute.values, self.communication.values):
-            del column[kept:]
-        del self.numbers[kept:], self.mono[kept:], self.wall[kept:], self.samples[kept:]
-        losses = bisect_left(self.loss_positions, kept)
+            del column[count:]
+        del self.numbers[count:], self.mono[count:], self.wall[count:], self.samples[count:]
+        losses = bisect_left(self.loss_positions, count)
         del self.loss_positions[losses:], self.losses[losses:]
         self.marks = [mark for mark in self.marks if mark.step <= step]
         self._mono_shift = self._shift_to_the_first(start)

@@ -53,11 +53,11 @@ def stragglers(trace: Trace, window: Window, throughput: float) -> tuple[Straggl
     if None not in nodes and len(nodes) > 1:
         rows = np.array([np.median(own[[n == node for n in trace.nodes]], axis=0) for node in nodes])
         slow_nodes = [named(slow, None, nodes[slow.row]) for slow in _slow_rows(rows)]
-    held = {found.node for found in slow_nodes}
+    slow_names = {straggler.node for straggler in slow_nodes}
     ranks = [
         named(slow, slow.row, trace.nodes[slow.row])
         for slow in _slow_rows(own)
-        if trace.nodes[slow.row] not in held
+        if trace.nodes[slow.row] not in slow_names
     ]
     return (*slow_nodes, *ranks)
 

@@ -132,7 +132,7 @@ def trace_of(events: Iterable[Event | StepBlock]) -> Trace:
     Where the start of the run has no time (a log that prints none), the first step only serves as start.
     """
     ranks = events_by_rank(events)
-    starts = {rank: said.start for rank, said in ranks.items() if said.start is not None}
+    starts = {rank: own_events.start for rank, own_events in ranks.items() if own_events.start is not None}
     if 0 not in starts:
         raise TraceError("rank 0 never started: its run_start event is missing.")
     lead = starts[0]
@@ -240,11 +240,11 @@ def _close_holes(ranks: list[RankEvents]) -> None:
     """A rank that was killed may not have written its last steps; what only others wrote does not count."""
     if not any(rank.resumed for rank in ranks):
         return
-    told = [np.array(rank.numbers, dtype=np.int64) for rank in ranks]
-    common = told[0]
-    for own in told[1:]:
+    numbers = [np.array(rank.numbers, dtype=np.int64) for rank in ranks]
+    common = numbers[0]
+    for own in numbers[1:]:
         common = np.intersect1d(common, own, assume_unique=True)
-    for rank, own in zip(ranks, told, strict=True):
+    for rank, own in zip(ranks, numbers, strict=True):
         if len(common) < len(own):
             rank.keep(np.flatnonzero(np.isin(own, common)))
 
@@ -359,13 +359,13 @@ def _rank_seconds(start: float, ends_by_rank: Floats, begins: Floats | None) -> 
 
 def _process_start(ranks: Sequence[RankEvents], starts: Sequence[float | None]) -> float | None:
     """On each rank the process is as much older than the start as its own wall clock says."""
-    told = []
+    process_starts = []
     for rank, start in zip(ranks, starts, strict=True):
         assert rank.start is not None
         began, wall = number_in(rank.start.facts, "process_started"), rank.start.wall
         if began is not None and wall is not None and start is not None:
-            told.append(start - max(0.0, wall - began))
-    return min(told, default=None)
+            process_starts.append(start - max(0.0, wall - began))
+    return min(process_starts, default=None)
 
 
 def _samples(ranks: list[RankEvents], steps: int, scope: Scope) -> Floats:
@@ -382,9 +382,9 @@ def _losses(ranks: list[RankEvents], steps: int) -> tuple[Integers, Floats]:
     total, reports = np.zeros(steps), np.zeros(steps)
     for rank in ranks:
         positions = np.array(rank.loss_positions, dtype=np.int64)
-        kept = positions < steps
-        total[positions[kept]] += np.array(rank.losses)[kept]
-        reports[positions[kept]] += 1
+        within = positions < steps
+        total[positions[within]] += np.array(rank.losses)[within]
+        reports[positions[within]] += 1
     where = np.flatnonzero(reports)
     return where, total[where] / reports[where]
 

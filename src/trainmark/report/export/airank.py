@@ -39,8 +39,8 @@ def write(source: ExportedRun, folder: Path) -> Sequence[Skipped]:
     system_name = str(source.fact("host", "kernel") or source.fact("host", "system") or "system")
     system = folder / safe_name(source.submitter) / safe_name(plain(system_name).partition(" ")[0])
     system.mkdir(parents=True)
-    told = json.dumps(system_information(source), indent=2) + "\n"
-    (system / "system_information.json").write_text(told, encoding="utf-8")
+    information = json.dumps(system_information(source), indent=2) + "\n"
+    (system / "system_information.json").write_text(information, encoding="utf-8")
     groups = series(source.measured)
     short = [_short_name(key) for key in groups]
     taken: set[str] = set()
@@ -70,8 +70,8 @@ def _write_model(place: Path, source: ExportedRun, key: Key, trials: Sequence[Me
     for name, trial in chosen.items():
         (place / "log" / name).write_text("".join(log_lines(trial)), encoding="utf-8")
     (place / "code" / "README.md").write_text(_readme(source, key, chosen, trials), encoding="utf-8")
-    told = plain(key.data or "not known")
-    (place / "data" / "README.md").write_text(f"# Data\n\nThe training data: {told}.\n", encoding="utf-8")
+    data = plain(key.data or "not known")
+    (place / "data" / "README.md").write_text(f"# Data\n\nThe training data: {data}.\n", encoding="utf-8")
 
 
 def log_lines(trial: Measured) -> Iterator[str]:

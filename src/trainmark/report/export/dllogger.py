@@ -64,8 +64,8 @@ def parameters(trial: Measured) -> dict[str, Any]:
         "amp": AMP.get(key["precision"]),
         "dynamic_loss_scale": True if key["loss_scale"] == "dynamic" else None,
     }
-    told = {**theirs, **key, "world_size": trial.figure.world_size, "prof": len(trial.steps.rows)}
-    return {name: value for name, value in told.items() if value is not None}
+    values = {**theirs, **key, "world_size": trial.figure.world_size, "prof": len(trial.steps.rows)}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def step_metrics(row: StepRow) -> dict[str, float | None]:
@@ -99,6 +99,6 @@ def _finite(values: Mapping[str, float | None]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value is not None and isfinite(value)}
 
 
-def _json_line(wall: float, said: Mapping[str, Any]) -> str:
+def _json_line(wall: float, fields: Mapping[str, Any]) -> str:
     stamp = {"timestamp": f"{wall:.6f}", "datetime": f"{timestamp(wall)}+00:00"}
-    return f"DLLL {json.dumps({**stamp, **said})}\n"
+    return f"DLLL {json.dumps({**stamp, **fields})}\n"

@@ -75,8 +75,8 @@ def _write_series(place: Path, key: Key, trials: Sequence[Measured]) -> None:
             name = f"{topology}/{_stem(key, _batch(trial))}_{trial.record.spec.repeat}.log"
             (place / name).write_text("".join(log_lines(trial, rule)), encoding="utf-8")
             logs[name] = {"trial": trial.name, "throughput": trial.figure.throughput}
-    told = {"warmup_batches": rule.warmup, "train_batches": rule.train, "logs": logs}
-    (place / "trainmark.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    document = {"warmup_batches": rule.warmup, "train_batches": rule.train, "logs": logs}
+    (place / "trainmark.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 def rule_for(trials: Sequence[Measured]) -> Rule:

@@ -15,18 +15,18 @@ def without_topology(key: Key) -> Key:
 
 
 def series(trials: Iterable[Measured]) -> dict[Key, list[Measured]]:
-    found: dict[Key, list[Measured]] = {}
+    groups: dict[Key, list[Measured]] = {}
     for trial in trials:
-        found.setdefault(without_topology(trial.record.key), []).append(trial)
-    return found
+        groups.setdefault(without_topology(trial.record.key), []).append(trial)
+    return groups
 
 
 def by_topology(trials: Iterable[Measured]) -> dict[str, list[Measured]]:
     """Fewest devices first, and of equal ones the fewest nodes."""
-    found: dict[str, list[Measured]] = {}
+    groups: dict[str, list[Measured]] = {}
     for trial in sorted(trials, key=lambda trial: (trial.record.key.devices, trial.record.key.nodes)):
-        found.setdefault(trial.record.key.topology, []).append(trial)
-    return found
+        groups.setdefault(trial.record.key.topology, []).append(trial)
+    return groups
 
 
 def median_trial(trials: Sequence[Measured]) -> Measured:

@@ -105,12 +105,12 @@ def _metrics(record: TrialRecord, trial: Measured | None) -> dict[str, list[tupl
     if figure := record.figure:
         end = record.started + record.seconds
         interval = figure.interval
-        told = {
+        figures = {
             "trial_throughput": figure.throughput,
             "trial_throughput_low": interval.low if interval else None,
             "trial_throughput_high": interval.high if interval else None,
         }
-        metrics |= {name: [(end, value, 0)] for name, value in told.items() if value is not None}
+        metrics |= {name: [(end, value, 0)] for name, value in figures.items() if value is not None}
     return metrics
 
 

@@ -33,7 +33,7 @@ def lines(source: ExportedRun, trial: Measured) -> Iterator[str]:
     key, steps, finish = trial.record.key, trial.steps, trial.figure.finish
     start = steps.first_start if finish else steps.start
     began = min(trial.record.started, start)
-    told: dict[str, Any] = {
+    header: dict[str, Any] = {
         "submission_benchmark": safe_name(registry.name_elsewhere(key.workload, "mlperf")),
         "submission_division": "open",
         "submission_org": plain(source.submitter),
@@ -47,7 +47,7 @@ def lines(source: ExportedRun, trial: Measured) -> Iterator[str]:
         "accelerators_per_node": key.devices_per_node,
         "framework": plain(f"{key.framework} {key.framework_version or ''}") if key.framework else None,
     }
-    for name, value in told.items():
+    for name, value in header.items():
         if value is not None:
             yield _line(began, POINT, name, value)
     yield _line(began, START, "init_start")
@@ -63,11 +63,11 @@ def lines(source: ExportedRun, trial: Measured) -> Iterator[str]:
 def _course(trial: Measured, finish: Finish) -> Iterator[str]:
     """Epochs, counted from 1, evaluations and steps as they came."""
     start = trial.steps.first_start
-    found: list[tuple[float, str]] = []
+    timed_lines: list[tuple[float, str]] = []
 
     def put(seconds: float, event_type: str, key: str, epoch: int, value: Any = None, **more: Any) -> None:
         wall = start + seconds
-        found.append((wall, _line(wall, event_type, key, value, {"epoch_num": epoch + 1, **more})))
+        timed_lines.append((wall, _line(wall, event_type, key, value, {"epoch_num": epoch + 1, **more})))
 
     for epoch in finish.epochs:
         put(epoch.begin, START, "epoch_start", epoch.epoch)
@@ -80,9 +80,9 @@ def _course(trial: Measured, finish: Finish) -> Iterator[str]:
         put(evaluation.end, STOP, "eval_stop", evaluation.epoch)
     for row in trial.steps.rows:
         stats = _line(row.wall, POINT, "tracked_stats", _stats(row), {"step": row.number + 1})
-        found.append((row.wall, stats))
-    found.sort(key=lambda pair: pair[0])  # stable: what happened at one moment stays in its order
-    yield from (line for _, line in found)
+        timed_lines.append((row.wall, stats))
+    timed_lines.sort(key=lambda pair: pair[0])  # stable: what happened at one moment stays in its order
+    yield from (line for _, line in timed_lines)
 
 
 def _blocks(trial: Measured) -> Iterator[str]:
@@ -105,8 +105,8 @@ def _blocks(trial: Measured) -> Iterator[str]:
 
 
 def _stats(row: StepRow) -> dict[str, float]:
-    told = {"throughput": row.rate, "train_loss": row.loss}
-    return {name: value for name, value in told.items() if value is not None and isfinite(value)}
+    stats = {"throughput": row.rate, "train_loss": row.loss}
+    return {name: value for name, value in stats.items() if value is not None and isfinite(value)}
 
 
 def _count(samples: float) -> int | float:
@@ -116,7 +116,7 @@ def _count(samples: float) -> int | float:
 def _line(
     wall: float, event_type: str, key: str, value: Any = None, metadata: dict[str, Any] | None = None
 ) -> str:
-    said = {
+    record = {
         "namespace": "",
         "time_ms": round(wall * 1000),
         "event_type": event_type,
@@ -124,4 +124,4 @@ def _line(
         "value": value,
         "metadata": metadata or {},
     }
-    return f":::MLLOG {json.dumps(said)}\n"
+    return f":::MLLOG {json.dumps(record)}\n"

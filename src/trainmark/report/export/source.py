@@ -50,10 +50,10 @@ class ExportedRun:
 
     def fact(self, *path: str) -> Any:
         """One fact of the environment, None where it is not known: `fact("host", "cpu", "model")`."""
-        found: Any = self.environment
+        value: Any = self.environment
         for name in path:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return value
 
 
 def load_run(run: RunFolder, submitter: str) -> ExportedRun:

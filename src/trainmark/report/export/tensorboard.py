@@ -35,14 +35,14 @@ def events(trial: Measured) -> Iterator[bytes]:
 
 
 def scalars(row: StepRow) -> dict[str, float]:
-    told = {
+    values = {
         "throughput": row.rate,
         "step_seconds": row.seconds,
         "loss": row.loss,
         "lr": row.lr,
         "memory_bytes": row.memory,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _event(wall: float, *fields: bytes) -> bytes:

@@ -41,11 +41,11 @@ def grid(fabric: Fabric) -> Grid:
 
 def _cells(fabric: Fabric, place: list[int]) -> dict[tuple[int, int], Cell]:
     """`place` has the row of each rank."""
-    found: dict[tuple[int, int], list[Link]] = defaultdict(list)
+    links_by_cell: dict[tuple[int, int], list[Link]] = defaultdict(list)
     for link in fabric.links:
         first, second = (place[rank] for rank in link.ranks)
-        found[max(first, second), min(first, second)].append(link)
-    rates = {at: _median_rate(links) for at, links in found.items()}
+        links_by_cell[max(first, second), min(first, second)].append(link)
+    rates = {at: _median_rate(links) for at, links in links_by_cell.items()}
     usual = {
         inside: statistics.median(known)
         for inside in (True, False)
@@ -59,7 +59,7 @@ def _cells(fabric: Fabric, place: list[int]) -> dict[tuple[int, int], Cell]:
             share=rate / usual[row == column] if rate else None,
             slow=frozenset(each.figure for each in slow for link in links if concerns(each, link)),
         )
-        for (row, column), links in found.items()
+        for (row, column), links in links_by_cell.items()
     }
 
 

@@ -64,9 +64,9 @@ class Layout:
 
 
 def render(fabric: Fabric) -> str:
-    shown, said = grid(fabric), _said(fabric)
+    shown, sentences = grid(fabric), _sentences(fabric)
     layout = laid_out(shown)
-    width, height = layout.width, layout.foot + LINE * len(said) + MARGIN
+    width, height = layout.width, layout.foot + LINE * len(sentences) + MARGIN
     title = f"Bandwidth and latency between {shown.what}"
     parts = [
         f'<text x="{MARGIN}" y="40" font-size="20" font-weight="600">{title}</text>',
@@ -76,7 +76,7 @@ def render(fabric: Fabric) -> str:
         *_legend(layout, any(cell.slow for cell in shown.cells.values())),
         *(
             _label(_cut(text, LONGEST_LINE), MARGIN, layout.foot + LINE * place)
-            for place, text in enumerate(said, 1)
+            for place, text in enumerate(sentences, 1)
         ),
     ]
     return (
@@ -88,10 +88,10 @@ def render(fabric: Fabric) -> str:
     )
 
 
-def _said(fabric: Fabric) -> list[str]:
-    said = verdicts(slow_parts(fabric.links))
-    more = len(said) - MOST_SAID
-    return said if more <= 0 else [*said[:MOST_SAID], f"And {more} more."]
+def _sentences(fabric: Fabric) -> list[str]:
+    sentences = verdicts(slow_parts(fabric.links))
+    more = len(sentences) - MOST_SAID
+    return sentences if more <= 0 else [*sentences[:MOST_SAID], f"And {more} more."]
 
 
 def laid_out(shown: Grid) -> Layout:
@@ -109,17 +109,17 @@ def _cell(shown: Grid, at: tuple[int, int], layout: Layout) -> str:
     colour = fill(cell.share)
     names = shown.names[row] if row == column else f"{shown.names[column]} – {shown.names[row]}"
     slow = f", slow: {', '.join(sorted(cell.slow))}" if cell.slow else ""
-    told = f"{names}: {rate_words(cell.bytes_per_second)}, {seconds_words(cell.latency_seconds)}{slow}"
+    tooltip = f"{names}: {rate_words(cell.bytes_per_second)}, {seconds_words(cell.latency_seconds)}{slow}"
     gap, thick = (1, 3) if side > 12 else (0.25, 1.5)
     frame = f' stroke="{INK}" stroke-width="{thick}"' if cell.slow else ""
     box = _box(x + gap, y + gap, side - 2 * gap, side - 2 * gap, f'fill="{colour}"{frame}')
     numbers = _numbers(cell, x + side / 2, y + side / 2, ink_on(colour)) if _numbered(shown) else ""
-    return f"<g><title>{_text(told)}</title>{box}{numbers}</g>"
+    return f"<g><title>{_text(tooltip)}</title>{box}{numbers}</g>"
 
 
 def _numbers(cell: Cell, x: float, y: float, ink: str) -> str:
     """Bandwidth over latency; of a slow link the figure that is slow is the bold one."""
-    told = (
+    figures = (
         ("bandwidth", rate_words(cell.bytes_per_second), y - 3),
         ("latency", seconds_words(cell.latency_seconds), y + 14),
     )
@@ -127,7 +127,7 @@ def _numbers(cell: Cell, x: float, y: float, ink: str) -> str:
         _label(
             text, x, height, "middle", f' font-size="11.5" fill="{ink}"{BOLD if figure in cell.slow else ""}'
         )
-        for figure, text, height in told
+        for figure, text, height in figures
     )
 
 

@@ -81,9 +81,9 @@ def links(fabric: Fabric, slow: Sequence[Slow]) -> Table:
             seconds_words(link.latency.seconds),
             f"[{seconds_words(link.latency.low)}, {seconds_words(link.latency.high)}]",
             rate_words(link.bytes_per_second),
-            "slow: " + ", ".join(sorted({each.figure for each in found})) if found else "",
+            "slow: " + ", ".join(sorted({each.figure for each in concerning})) if concerning else "",
         )
-        for link, found in named
+        for link, concerning in named
     ]
     header = ("ranks", "" if alone else "nodes", "latency", "95 % interval", "bandwidth", "")
     return Table(header, rows, frozenset({2, 3, 4}))

@@ -77,7 +77,7 @@ def _height(panel: Panel) -> int:
 
 
 def _figure(panel: Panel, known: list[str]) -> Figure:
-    points = [(row, entry) for row, (_, kept) in enumerate(panel.rows) for entry in kept]
+    points = [(row, entry) for row, (_, entries) in enumerate(panel.rows) for entry in entries]
     present = frameworks([entry for _, entry in points])
     data = []
     for index, framework in enumerate(known):

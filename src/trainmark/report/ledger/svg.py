@@ -44,7 +44,7 @@ def _legend(known: Sequence[str]) -> str:
 
 
 def _panel(panel: Panel, known: Sequence[str], top: int) -> str:
-    fastest = max(entry.row.per_device or 0.0 for _, kept in panel.rows for entry in kept)
+    fastest = max(entry.row.per_device or 0.0 for _, entries in panel.rows for entry in entries)
     step = _step(fastest)
     end = step * ceil(fastest / step)
     bottom = top + ROW * len(panel.rows)
@@ -60,10 +60,10 @@ def _panel(panel: Panel, known: Sequence[str], top: int) -> str:
             f'<text x="{at:.1f}" y="{bottom + 16}" text-anchor="middle" fill="#5a636d">'
             f"{tick * step:,.0f}</text>"
         )
-    for row, (label, kept) in enumerate(panel.rows):
+    for row, (label, entries) in enumerate(panel.rows):
         y = top + ROW * row + ROW / 2
         lines.append(f'<text x="{LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{_text(label)}</text>')
-        for entry in kept:
+        for entry in entries:
             framework = known.index(entry.row.framework)
             at = y + ROW * lane(framework, len(known))
             lines.append(

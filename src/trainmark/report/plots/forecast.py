@@ -157,8 +157,8 @@ class _Drawing:
         for points, style in styles:
             for point in points:
                 x, y = self.x(point.devices), self.y(point.rate)
-                told = _text(f"{point.topology}: {point.throughput:,.0f} {self.panel.unit}/s")
-                lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" {style}><title>{told}</title></circle>')
+                tooltip = _text(f"{point.topology}: {point.throughput:,.0f} {self.panel.unit}/s")
+                lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" {style}><title>{tooltip}</title></circle>')
         return lines
 
     def _shares(self) -> list[str]:
@@ -171,8 +171,8 @@ class _Drawing:
             lines.append(_label(self.x(point.devices), self.y(point.rate) - 10, share, "middle", FORECAST))
         last = max(self.panel.forecast, key=lambda point: point.devices)
         below = self.y((last.low or last.throughput) / last.devices) + 18
-        told = f"{last.topology}: {last.throughput:,.0f} {self.panel.unit}/s"
-        return [*lines, _label(self.x(last.devices), below, told, "end", FORECAST)]
+        caption = f"{last.topology}: {last.throughput:,.0f} {self.panel.unit}/s"
+        return [*lines, _label(self.x(last.devices), below, caption, "end", FORECAST)]
 
 
 def _legend(checked: bool) -> str:

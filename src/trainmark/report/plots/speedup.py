@@ -15,11 +15,11 @@ SERIES = "strong-"  # so that these do not answer to the legends of other plots
 
 
 def plot(tables: Sequence[ScalingTable], t: dict[str, str]) -> Plot | None:
-    drawn = [found for found in tables if found.series.kind is Kind.STRONG]
+    drawn = [table for table in tables if table.series.kind is Kind.STRONG]
     if not drawn:
         return None
-    data = [trace for index, found in enumerate(drawn) for trace in _traces(found, index, t)]
-    counts = sorted({point.result.key.devices for found in drawn for point in found.points})
+    data = [trace for index, table in enumerate(drawn) for trace in _traces(table, index, t)]
+    counts = sorted({point.result.key.devices for table in drawn for point in table.points})
     ticks = {"tickmode": "array", "tickvals": counts, "ticktext": list(map(str, counts))}
     layout = {
         "xaxis": {"title": {"text": t["axis_devices"]}, **ticks},
@@ -32,11 +32,11 @@ def plot(tables: Sequence[ScalingTable], t: dict[str, str]) -> Plot | None:
             "yaxis": {"type": "log", "rangemode": "normal", "dtick": "D2"},
         },
     }
-    return Plot("strong", HEIGHT, [Figure("", data, layout, views)], [found.name for found in drawn])
+    return Plot("strong", HEIGHT, [Figure("", data, layout, views)], [table.name for table in drawn])
 
 
-def _traces(found: ScalingTable, index: int, t: dict[str, str]) -> list[dict[str, Any]]:
-    devices = [point.result.key.devices for point in found.points]
+def _traces(table: ScalingTable, index: int, t: dict[str, str]) -> list[dict[str, Any]]:
+    devices = [point.result.key.devices for point in table.points]
     shared = {
         "type": "scatter",
         "legendgroup": f"{SERIES}{index}",
@@ -45,7 +45,7 @@ def _traces(found: ScalingTable, index: int, t: dict[str, str]) -> list[dict[str
     }
     linear = {
         **shared,
-        "name": f"{name(found.name)} ({t['ideal']})",
+        "name": f"{name(table.name)} ({t['ideal']})",
         "mode": "lines",
         "y": [short(count / devices[0]) for count in devices],
         "line": {"color": tone(index), "width": 1, "dash": "dash"},
@@ -54,15 +54,15 @@ def _traces(found: ScalingTable, index: int, t: dict[str, str]) -> list[dict[str
     }
     measured = {
         **shared,
-        "name": name(found.name),
+        "name": name(table.name),
         "mode": "lines+markers",
-        "y": [short(point.speedup.value) for point in found.points],
+        "y": [short(point.speedup.value) for point in table.points],
         "line": {"color": tone(index), "width": 2},
         "marker": {"color": tone(index), "size": 6, "symbol": symbol(index)},
         "error_y": {"type": "data", "symmetric": False, "width": 0, "color": tone(index), "thickness": 2}
-        | {"array": [_reach(point, up=True) for point in found.points]}
-        | {"arrayminus": [_reach(point, up=False) for point in found.points]},
-        "text": [f"{p.result.key.topology}: ×{number.ratio(p.speedup.value)}" for p in found.points],
+        | {"array": [_reach(point, up=True) for point in table.points]}
+        | {"arrayminus": [_reach(point, up=False) for point in table.points]},
+        "text": [f"{p.result.key.topology}: ×{number.ratio(p.speedup.value)}" for p in table.points],
         "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
     }
     return [linear, measured]

@@ -69,7 +69,9 @@ def _traces(
     ]
     # The first metric above the others; one of another kind than the first has no place on its axis.
     drawn = [metric for metric in curve.metrics if metric.share == curve.metrics[0].share]
-    traces += [_scores(curve, metric, place) | shared for metric in reversed(drawn) if _told(curve, metric)]
+    traces += [
+        _scores(curve, metric, place) | shared for metric in reversed(drawn) if _reported(curve, metric)
+    ]
     if (crossing := curve.crossing) is not None and drawn:
         value = score(crossing.scores, drawn[0])
         words = t["crossed"].format(time=number.clock(crossing.end), epoch=crossing.epoch + 1)
@@ -93,14 +95,14 @@ def _axis_title(metric: Metric | None) -> str:
     return name(f"{metric.title} (%)" if metric.share else metric.title)
 
 
-def _told(curve: Curve, metric: Metric) -> list[tuple[Evaluation, float]]:
+def _reported(curve: Curve, metric: Metric) -> list[tuple[Evaluation, float]]:
     """The evaluations that report this metric, with their values."""
     values = ((evaluation, score(evaluation.scores, metric)) for evaluation in curve.evaluations)
     return [(evaluation, value) for evaluation, value in values if value is not None]
 
 
 def _scores(curve: Curve, metric: Metric, place: Place) -> dict[str, Any]:
-    reported, first = _told(curve, metric), metric == curve.metrics[0]
+    reported, first = _reported(curve, metric), metric == curve.metrics[0]
     return {
         "mode": "lines+markers",
         "x": [short(place(evaluation)) for evaluation, _ in reported],

@@ -92,9 +92,9 @@ def as_markdown(comparison: ComparisonTable) -> str:
 
 def as_json(comparison: ComparisonTable) -> str:
     rows = [{**asdict(row), "mark": row.mark} for row in comparison.rows]
-    told = {**asdict(replace(comparison, frameworks=())), "rows": rows}
-    told["frameworks"] = [table_tree(frameworks) for frameworks in comparison.frameworks]
-    return json.dumps(told, indent=2, allow_nan=False) + "\n"
+    document = {**asdict(replace(comparison, frameworks=())), "rows": rows}
+    document["frameworks"] = [table_tree(frameworks) for frameworks in comparison.frameworks]
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:

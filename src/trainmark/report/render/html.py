@@ -108,8 +108,8 @@ def by_kind(tables: Sequence[ScalingTable]) -> dict[str, list[ScalingTable]]:
 
 def loss_parts(point: Point) -> list[tuple[str, float]]:
     """The efficiency and the losses as widths of one bar; gains have none, so the rest is scaled to fit."""
-    told = {"efficiency": point.efficiency.value, **(asdict(point.loss) if point.loss else {})}
-    parts = [(name, max(0.0, told[name])) for name in ("efficiency", *LOSSES)]
+    shares = {"efficiency": point.efficiency.value, **(asdict(point.loss) if point.loss else {})}
+    parts = [(name, max(0.0, shares[name])) for name in ("efficiency", *LOSSES)]
     whole = sum(width for _, width in parts)
     return [(name, width / whole) for name, width in parts]
 

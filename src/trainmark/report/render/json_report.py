@@ -154,20 +154,24 @@ def _ratio(ratio: Ratio | None) -> dict[str, float | None] | None:
     return None if ratio is None else {"value": ratio.value, **_bounds(ratio.interval)}
 
 
-def _standing(found: Standing | None) -> dict[str, Any] | None:
-    if found is None:
+def _standing(standing: Standing | None) -> dict[str, Any] | None:
+    if standing is None:
         return None
     return {
-        "throughput": published_figure(found),
-        "per_device": found.per_device,
-        "topology": found.best.row.topology,
-        "ratio": found.ratio,
-        "source": found.best.source,
+        "throughput": published_figure(standing),
+        "per_device": standing.per_device,
+        "topology": standing.best.row.topology,
+        "ratio": standing.ratio,
+        "source": standing.best.source,
     }
 
 
-def _conformance(found: Conformance) -> dict[str, Any]:
-    return {"conformant": found.conformant, "differs": list(found.differs), "checked": found.checked}
+def _conformance(conformance: Conformance) -> dict[str, Any]:
+    return {
+        "conformant": conformance.conformant,
+        "differs": list(conformance.differs),
+        "checked": conformance.checked,
+    }
 
 
 def _finite(value: Any) -> Any:

@@ -58,7 +58,7 @@ class _Page:
             "light_note": plain(light.note(lights, t)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
-            "scaled": [self.scaled(found) for found in scaling_tables(document.results, t)],
+            "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],
             "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
             "untold": ", ".join(map(plain, not_told(document.results))),
             "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
@@ -120,10 +120,13 @@ class _Page:
             framework_markdown.notes(compared, self.lang),
         )
 
-    def scaled(self, found: ScalingTable) -> GroupText:
-        kind = self.t[f"{found.series.kind.value}_scaling"]
+    def scaled(self, scaling_table: ScalingTable) -> GroupText:
+        kind = self.t[f"{scaling_table.series.kind.value}_scaling"]
         return GroupText(
-            f"{kind}: {plain(found.name)}", found.note, scaling_markdown.scaled(found, self.t), ""
+            f"{kind}: {plain(scaling_table.name)}",
+            scaling_table.note,
+            scaling_markdown.scaled(scaling_table, self.t),
+            "",
         )
 
     def row(self, result: Result, notes: dict[Doubt, int]) -> tuple[str, ...]:

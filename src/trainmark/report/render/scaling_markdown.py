@@ -11,15 +11,15 @@ from trainmark.report.format.markup import plain, table
 from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, ScalingTable, TimeRow
 
 
-def scaled(found: ScalingTable, t: dict[str, str]) -> str:
+def scaled(scaling_table: ScalingTable, t: dict[str, str]) -> str:
     header = (
         t["placed"],
-        plain(found.unit),
+        plain(scaling_table.unit),
         t["speedup"],
         t["efficiency_column"],
         *(f"− {t['loss_' + name]}" for name in LOSSES),
     )
-    rows = [_point(point, point is found.points[0]) for point in found.points]
+    rows = [_point(point, point is scaling_table.points[0]) for point in scaling_table.points]
     return table(header, rows, frozenset(range(1, len(header))), trusted=frozenset({2, 3}))
 
 

@@ -20,8 +20,8 @@ MOST_CURVES = 60
 
 def curves_of(run: RunFolder, records: Sequence[TrialRecord]) -> tuple[Curve, ...]:
     finished = [record for record in records if record.figure and record.figure.finish]
-    found = (_curve(run, record) for record in finished[:MOST_CURVES])
-    return tuple(curve for curve in found if curve is not None)
+    curves = (_curve(run, record) for record in finished[:MOST_CURVES])
+    return tuple(curve for curve in curves if curve is not None)
 
 
 def _curve(run: RunFolder, record: TrialRecord) -> Curve | None:
@@ -39,8 +39,8 @@ def curve_of(case: str, repeat: int, trace: Trace, finish: Finish) -> Curve:
     places = trace.loss_steps
     numbers = np.arange(len(trace.ends)) if trace.numbers is None else trace.numbers
     stretches = np.array_split(np.arange(len(places)), min(MOST_POINTS, max(1, len(places))))
-    kept = [stretch for stretch in stretches if stretch.size]
-    ends = [int(places[stretch[-1]]) for stretch in kept]
+    filled = [stretch for stretch in stretches if stretch.size]
+    ends = [int(places[stretch[-1]]) for stretch in filled]
     target = trace.facts.get("target")
     seed = trace.facts.get("seed")
     return Curve(
@@ -50,7 +50,7 @@ def curve_of(case: str, repeat: int, trace: Trace, finish: Finish) -> Curve:
         target=finish.metric.value_in(target) if finish.metric and isinstance(target, dict) else None,
         steps=tuple(int(numbers[end]) + 1 for end in ends),
         seconds=tuple(float(trace.ends[end]) - start for end in ends),
-        losses=tuple(float(trace.losses[stretch].mean()) for stretch in kept),
+        losses=tuple(float(trace.losses[stretch].mean()) for stretch in filled),
         evaluations=finish.evaluations,
         crossing=finish.crossing,
         metrics=finish.metrics,

@@ -35,7 +35,9 @@ def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
         "conformance": lambda row: t[row.conformance.mark],
         "doubts": lambda row: ", ".join(doubt_name(doubt.code, lang) for doubt in row.result.doubts),
     }
-    return {name: cell for name, cell in shown.items() if name not in OPTIONAL or _said(table.rows, cell)}
+    return {
+        name: cell for name, cell in shown.items() if name not in OPTIONAL or _has_values(table.rows, cell)
+    }
 
 
 def header(name: str, table: FrameworkTable, t: dict[str, str]) -> str:
@@ -68,13 +70,13 @@ def count(steps: int | None) -> str:
 
 def published(row: FrameworkRow, t: dict[str, str]) -> str:
     """`1,403.0 (dlperf-v1): 45 % of it`; empty where there is none."""
-    found = row.published
-    if found is None:
+    standing = row.published
+    if standing is None:
         return ""
-    of = " " + t["a_device_of"].format(topology=found.best.row.topology) if found.per_device else ""
-    share = t["of_published"].format(percent=number.percent(found.ratio, 0))
-    return f"{number.throughput(published_figure(found))}{of} ({found.best.source}): {share}"
+    of = " " + t["a_device_of"].format(topology=standing.best.row.topology) if standing.per_device else ""
+    share = t["of_published"].format(percent=number.percent(standing.ratio, 0))
+    return f"{number.throughput(published_figure(standing))}{of} ({standing.best.source}): {share}"
 
 
-def _said(rows: Sequence[FrameworkRow], cell: Cell) -> bool:
+def _has_values(rows: Sequence[FrameworkRow], cell: Cell) -> bool:
     return any(cell(row) for row in rows)

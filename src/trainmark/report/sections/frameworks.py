@@ -56,11 +56,11 @@ class FrameworkTable:
     @property
     def unlike(self) -> tuple[tuple[str, Conformance], ...]:
         """The frameworks that do not conform, each once for all that differs."""
-        found = {(row.name, row.conformance): None for row in self.rows if row.conformance.differs}
-        return tuple(found)
+        differing = {(row.name, row.conformance): None for row in self.rows if row.conformance.differs}
+        return tuple(differing)
 
     @property
-    def told(self) -> tuple[FrameworkRow, ...]:
+    def with_published(self) -> tuple[FrameworkRow, ...]:
         """The rows beside which a published figure stands."""
         return tuple(row for row in self.rows if row.published)
 
@@ -102,7 +102,7 @@ def shares(results: Sequence[Result]) -> dict[Key, Ratio | None]:
     }
 
 
-def published_figure(found: Standing) -> float | None:
+def published_figure(standing: Standing) -> float | None:
     """Theirs: of all devices where they have as many as we, otherwise of one."""
-    row = found.best.row
-    return row.per_device if found.per_device else row.throughput
+    row = standing.best.row
+    return row.per_device if standing.per_device else row.throughput

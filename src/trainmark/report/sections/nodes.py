@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def nodes_of(kept: Mapping[str, Any]) -> dict[str, Any]:
+def nodes_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """From what each node said of itself before the first trial; nothing for one machine."""
-    told = [node for node in kept.get("nodes", ()) if node.get("facts")]
-    return {"cluster": [_row(node["node"], node["facts"]) for node in told]} if told else {}
+    nodes = [node for node in record.get("nodes", ()) if node.get("facts")]
+    return {"cluster": [_row(node["node"], node["facts"]) for node in nodes]} if nodes else {}
 
 
 def _row(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:

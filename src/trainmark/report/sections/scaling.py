@@ -54,9 +54,9 @@ class CaseTimes:
 
 
 def scaling_tables(results: Sequence[Result], t: dict[str, str]) -> tuple[ScalingTable, ...]:
-    found = scaling(results)
-    names = label.distinguishing(series.key for series in found)
-    return tuple(_table(series, names, t) for series in found)
+    all_series = scaling(results)
+    names = label.distinguishing(series.key for series in all_series)
+    return tuple(_table(series, names, t) for series in all_series)
 
 
 def case_times(results: Sequence[Result]) -> tuple[CaseTimes, ...]:

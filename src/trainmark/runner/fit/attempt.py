@@ -114,7 +114,7 @@ def tried(setting: FitCase, batch: int, stop_asked: Callable[[], bool]) -> Try:
         require_room(folder)
         fits = judgement.outcome is Outcome.OK
         if not fits and judgement.outcome is not Outcome.OOM:
-            raise FitError(_told(setting, batch, judgement, job))
+            raise FitError(_failure(setting, batch, judgement, job))
         peak = _peak(job) if fits else None
         return Try(batch, fits, peak, round(ending.seconds, 1), "" if fits else judgement.detail)
 
@@ -125,7 +125,7 @@ def _peak(job: Job) -> int | None:
     return max((step.memory for step in steps if step.memory is not None), default=None)
 
 
-def _told(setting: FitCase, batch: int, judgement: Judgement, job: Job) -> str:
+def _failure(setting: FitCase, batch: int, judgement: Judgement, job: Job) -> str:
     log = home() / "fit" / f"{setting.framework}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(job.log(0), log)

@@ -72,16 +72,16 @@ def settings(wanted: Wanted, here: Inventory) -> list[FitCase]:
     if answers.silent is not None:
         raise UserError(f"{wanted.framework} does not start: {answers.silent}")
     version = answers.facts.get("framework_version")
-    found = []
+    cases = []
     for precision in wanted.precisions:
-        told = [
+        pairs = [
             pair for pair in zip(choices, answers.refusals, strict=True) if pair[0].precision == precision
         ]
-        offered = next((choice for choice, refusal in told if refusal is None), None)
+        offered = next((choice for choice, refusal in pairs if refusal is None), None)
         if offered is None:
-            raise UserError(f"{wanted.framework} refuses {precision} here: {told[0][1]}")
-        found += [replace(offered, version=version, cap=cap) for cap in wanted.caps]
-    return found
+            raise UserError(f"{wanted.framework} refuses {precision} here: {pairs[0][1]}")
+        cases += [replace(offered, version=version, cap=cap) for cap in wanted.caps]
+    return cases
 
 
 def _usual(wanted: Wanted, here: Inventory) -> FitCase:

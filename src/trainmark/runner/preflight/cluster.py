@@ -79,25 +79,29 @@ def _examined(choice: LaunchOptions, launcher: ClusterLauncher, pythons: Sequenc
         },
         meeting_seconds=0.0,
     )
-    found = examine(ask, wanted, [check for check in ESSENTIAL if check.name not in BROUGHT])
-    refuse(found)
-    facts = dict(found.examined.facts())
+    diagnosis = examine(ask, wanted, [check for check in ESSENTIAL if check.name not in BROUGHT])
+    refuse(diagnosis)
+    facts = dict(diagnosis.examined.facts())
     _refuse_unknown_interfaces(wanted.interfaces, facts)
     _bring_environments(launcher, pythons, facts)
     machine, device = _common(launcher, facts)
-    return Cluster(choice, launcher, machine, device, found.as_dict())
+    return Cluster(choice, launcher, machine, device, diagnosis.as_dict())
 
 
 # Where these differ, the environment is sent: it is compared here, with this machine's.
 BROUGHT = frozenset({"interpreters", "environment hash", "framework versions"})
 
 
-def refuse(found: Diagnosis) -> None:
-    if not found.refusals:
+def refuse(diagnosis: Diagnosis) -> None:
+    if not diagnosis.refusals:
         return
-    told = [f"{each.node}: {each.what.rstrip('.')} ({each.fix.rstrip('.')})" for each in found.refusals]
-    more = f", and {len(told) - 3} more" if len(told) > 3 else ""
-    raise UserError(f"the nodes cannot run together: {'; '.join(told[:3])}{more}; see `trainmark doctor`.")
+    refusals = [
+        f"{each.node}: {each.what.rstrip('.')} ({each.fix.rstrip('.')})" for each in diagnosis.refusals
+    ]
+    more = f", and {len(refusals) - 3} more" if len(refusals) > 3 else ""
+    raise UserError(
+        f"the nodes cannot run together: {'; '.join(refusals[:3])}{more}; see `trainmark doctor`."
+    )
 
 
 def _refuse_unknown_interfaces(wanted: Mapping[str, str], facts: Mapping[str, Facts]) -> None:
@@ -122,7 +126,9 @@ def _bring_environments(
         if ours is None:
             _refuse_different(path, theirs)
             continue
-        there = frozenset(name for name, found in theirs.items() if found and found.hash == ours.hash)
+        there = frozenset(
+            name for name, installed in theirs.items() if installed and installed.hash == ours.hash
+        )
         lacking = sorted(set(theirs) - there)
         if not lacking:
             continue
@@ -137,9 +143,9 @@ def _bring_environments(
 
 def _refuse_different(path: str, theirs: Mapping[str, Installed | None]) -> None:
     """An interpreter that only the nodes have, such as one of a shared file system."""
-    if missing := sorted(name for name, found in theirs.items() if found is None):
+    if missing := sorted(name for name, installed in theirs.items() if installed is None):
         raise UserError(f"{path} is not on {', '.join(missing)}; install it there.")
-    if len({found.hash for found in theirs.values() if found}) > 1:
+    if len({installed.hash for installed in theirs.values() if installed}) > 1:
         raise UserError(f"{path} has not the same packages on all nodes; `trainmark doctor` shows where.")
 
 

@@ -43,5 +43,5 @@ def trial_seconds(case: Case, known: Mapping[str, float]) -> float | None:
 def plan_seconds(plan: Plan, known: Mapping[str, float]) -> float | None:
     """The sum over the trials that are sure to run; None where one of them cannot be told."""
     each = [trial_seconds(trial.case, known) for trial in plan.certain()]
-    told = [seconds for seconds in each if seconds is not None]
-    return sum(told) if len(told) == len(each) else None
+    estimates = [seconds for seconds in each if seconds is not None]
+    return sum(estimates) if len(estimates) == len(each) else None

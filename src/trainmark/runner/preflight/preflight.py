@@ -44,27 +44,27 @@ def preflight(plan: Plan, ask: Ask = ask) -> Preflight:
         )
         answers = iter(reasons)
         for case, each in zip(cases, asked, strict=True):
-            found = settled[case] = _settle(case, each, [next(answers) for _ in each])
-            facts[(found.case if isinstance(found, Skip) else found).slug] = known
+            chosen = settled[case] = _settle(case, each, [next(answers) for _ in each])
+            facts[(chosen.case if isinstance(chosen, Skip) else chosen).slug] = known
     outcomes = [settled.get(case, case) for case in plan.cases]
-    kept: dict[str, Case] = {}
+    by_slug: dict[str, Case] = {}
     for outcome in outcomes:
         if isinstance(outcome, Case):
             # What was left open may turn out to be what another case names.
-            kept.setdefault(outcome.slug, outcome)
+            by_slug.setdefault(outcome.slug, outcome)
     skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
-    return Preflight(Plan(tuple(kept.values()), (*plan.skipped, *skips), plan.seed), facts)
+    return Preflight(Plan(tuple(by_slug.values()), (*plan.skipped, *skips), plan.seed), facts)
 
 
 def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:
     """The first choice that was not refused, or why the plainest were."""
-    told: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for choice, refusal in zip(asked, refusals, strict=True):
         if refusal is None:
             return choice
         if (choice.compile, choice.cuda_graph) == (asked[-1].compile, asked[-1].cuda_graph):
-            told[refusal] = None
-    return Skip(case, " ".join(told))
+            reasons[refusal] = None
+    return Skip(case, " ".join(reasons))
 
 
 def _ask(

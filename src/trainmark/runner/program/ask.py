@@ -44,13 +44,13 @@ class Listening:
         if text[:1] not in ("{", '"', "n"):
             return
         try:
-            said = json.loads(text)
+            answer = json.loads(text)
         except ValueError:
             return
-        if self.facts is None and isinstance(said, dict):
-            self.facts = said
-        elif self.facts is not None and (said is None or isinstance(said, str)):
-            self.refusals.append(said)
+        if self.facts is None and isinstance(answer, dict):
+            self.facts = answer
+        elif self.facts is not None and (answer is None or isinstance(answer, str)):
+            self.refusals.append(answer)
 
 
 def ask(

@@ -32,22 +32,23 @@ class NodesAsked:
             code = Path(folder) / "code"
             keep_code(code, [family])
             with self._launcher.shipped(code):
-                found = self._launcher.ask(
+                responses = self._launcher.ask(
                     nodes,
                     interpreter.command(("-m", family.module(framework), "--check"), code, code),
                     [given] * len(nodes),
                     SECONDS,
                     {"PYTHONPATH": str(code)},
                 )
-        said = [
-            self._understood(node.name, each, len(questions)) for node, each in zip(nodes, found, strict=True)
+        node_answers = [
+            self._understood(node.name, each, len(questions))
+            for node, each in zip(nodes, responses, strict=True)
         ]
-        return _joined([node.name for node in nodes], said, len(questions))
+        return _joined([node.name for node in nodes], node_answers, len(questions))
 
-    def _understood(self, node: str, found: Any, count: int) -> Answers:
-        if isinstance(found, NodeError):
-            return Answers(silent=f"{node}: {found.reason}")
-        message, output = found
+    def _understood(self, node: str, response: Any, count: int) -> Answers:
+        if isinstance(response, NodeError):
+            return Answers(silent=f"{node}: {response.reason}")
+        message, output = response
         heard = Listening()
         for line in output.decode("utf-8", "replace").splitlines():
             heard.line(line)
@@ -57,22 +58,22 @@ class NodesAsked:
         return Answers(silent=f"on {node}: {lines[-1] if lines else 'it did not answer'}")
 
 
-def _joined(nodes: Sequence[str], said: Sequence[Answers], count: int) -> Answers:
+def _joined(nodes: Sequence[str], node_answers: Sequence[Answers], count: int) -> Answers:
     """The first node's, once all say the same; a question refused by one is refused."""
-    for answers in said:
+    for answers in node_answers:
         if answers.silent is not None:
             return answers
     for key in ("framework_version", "device_name"):
-        told = {node: each.facts.get(key) for node, each in zip(nodes, said, strict=True)}
-        if len(set(map(str, told.values()))) > 1:
-            listed = ", ".join(f"{node} {value}" for node, value in told.items())
+        values = {node: each.facts.get(key) for node, each in zip(nodes, node_answers, strict=True)}
+        if len(set(map(str, values.values()))) > 1:
+            listed = ", ".join(f"{node} {value}" for node, value in values.items())
             raise UserError(f"the nodes differ in their {key.replace('_', ' ')}: {listed}; make them alike.")
     refusals = []
     for index in range(count):
         each = [
             f"{node}: {answers.refusals[index]}"
-            for node, answers in zip(nodes, said, strict=True)
+            for node, answers in zip(nodes, node_answers, strict=True)
             if answers.refusals[index] is not None
         ]
         refusals.append(each[0] if each else None)
-    return Answers(said[0].facts, tuple(refusals))
+    return Answers(node_answers[0].facts, tuple(refusals))

@@ -71,12 +71,12 @@ def course_arguments(case: Case, seed: int, checkpoints: Path) -> tuple[str, ...
     """Of a training by epochs: every repeat has a seed of its own, and a place to go on from."""
     if case.course is None:
         return ()
-    every, kept = case.course.checkpoint_steps, case.course.checkpoints_kept
+    every, count = case.course.checkpoint_steps, case.course.checkpoints_kept
     return (
         *("--seed", str(seed)),
         *("--checkpoints", str(checkpoints)),
         *("--checkpoint-steps", str(every)),
-        *("--checkpoints-kept", str(kept)),
+        *("--checkpoints-kept", str(count)),
     )
 
 
@@ -87,8 +87,8 @@ def filled_in(line: str, case: Case) -> str:
         {name: getattr(case, name) for name in FROM_CASE} | dict.fromkeys(registry.axes()) | dict(case.axes)
     )
 
-    def fill(found: re.Match[str]) -> str:
-        name = found[1]
+    def fill(match: re.Match[str]) -> str:
+        name = match[1]
         if name not in known:
             raise SuiteError(f"the command has no value for '{{{name}}}'{nearest(name, known)}")
         if known[name] is None:
@@ -100,11 +100,11 @@ def filled_in(line: str, case: Case) -> str:
 
 def checkpoints_of(case: Case, folder: Path) -> Path:
     """Where a training by epochs keeps what it can go on from: with its trial, or where the suite says."""
-    kept = case.course and case.course.checkpoint_folder
-    if not kept:
+    root = case.course and case.course.checkpoint_folder
+    if not root:
         return folder / "checkpoints"
     run, slug, repeat = folder.parts[-4], folder.parts[-2], folder.name.strip(".").removesuffix(".part")
-    return Path(kept) / run / slug / repeat
+    return Path(root) / run / slug / repeat
 
 
 def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed: int = 0) -> Job:

@@ -46,23 +46,23 @@ def names() -> list[str]:
 
 def standings(python: str | None, began: Callable[[str], None]) -> list[Standing]:
     """All of them, in the order of their names; of the interpreter `python` where one is given."""
-    found = []
+    rows = []
     for name in names():
         began(name)
-        found.append(standing(name, python))
-    return found
+        rows.append(standing(name, python))
+    return rows
 
 
 def standing(name: str, python: str | None = None) -> Standing:
     if python is not None:
         return _asked(name, python, OWN, None)
-    found = environments.find(name)
-    if found is None and _in_our_own(name):
+    environment = environments.find(name)
+    if environment is None and _in_our_own(name):
         return _asked(name, sys.executable, OWN, None)
     state, reason = environments.standing(name)
-    if found is None or state is State.BROKEN:
+    if environment is None or state is State.BROKEN:
         return _not_there(name, state, reason)
-    return _asked(name, str(found.python), state.value, reason)
+    return _asked(name, str(environment.python), state.value, reason)
 
 
 def _asked(name: str, python: str, state: str, reason: str | None) -> Standing:

@@ -20,7 +20,7 @@ class NodeFailures:
     def __init__(self, cluster: Cluster | None) -> None:
         self._cluster = cluster
         self._failures: Counter[str] = Counter()
-        self._told: set[str] = set()
+        self._noted_slugs: set[str] = set()
 
     def lost(self, node: str | None, wanted: int, note: Callable[[str], None]) -> bool:
         """Whether the trial is worth another try: without the node there are still enough others."""
@@ -45,8 +45,8 @@ class NodeFailures:
         left, needed = len(self._cluster.node_names), case.topology.nodes
         if needed <= left:
             return False
-        if case.slug not in self._told:
-            self._told.add(case.slug)
+        if case.slug not in self._noted_slugs:
+            self._noted_slugs.add(case.slug)
             out = ", ".join(sorted(self._cluster.launcher.left_out))
             note(f"skipped {case.slug}: needs {needed} nodes; {left} are left without {out}")
         return True

@@ -27,8 +27,10 @@ def read_container(root: Path = Path("/"), variables: Mapping[str, str] = os.env
     kind = _kind(root, variables)
     if kind is None:
         return None
-    told = (variables.get(name) for name in IMAGE_VARIABLES)
-    return Container(kind, next(filter(None, told), None) or _podman_image(root) or _ngc_image(variables))
+    candidates = (variables.get(name) for name in IMAGE_VARIABLES)
+    return Container(
+        kind, next(filter(None, candidates), None) or _podman_image(root) or _ngc_image(variables)
+    )
 
 
 def _kind(root: Path, variables: Mapping[str, str]) -> str | None:
@@ -41,13 +43,13 @@ def _kind(root: Path, variables: Mapping[str, str]) -> str | None:
     if (root / ".dockerenv").exists():
         return "docker"
     groups = file_text(root / "proc/1/cgroup") or ""
-    found = re.search(r"docker|containerd|kubepods|lxc|enroot", groups)
-    return found[0] if found else None
+    match = re.search(r"docker|containerd|kubepods|lxc|enroot", groups)
+    return match[0] if match else None
 
 
 def _podman_image(root: Path) -> str | None:
-    found = re.search(r'^image="([^"]+)"', file_text(root / "run/.containerenv") or "", re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r'^image="([^"]+)"', file_text(root / "run/.containerenv") or "", re.MULTILINE)
+    return match[1] if match else None
 
 
 def _ngc_image(variables: Mapping[str, str]) -> str | None:

@@ -80,9 +80,9 @@ def read_host(root: Path = Path("/")) -> Host:
 
 def _system_name(root: Path) -> str:
     release = file_text(root / "etc/os-release") or ""
-    found = re.search(r'^PRETTY_NAME="?([^"\n]+)', release, re.MULTILINE)
-    if found:
-        return found[1]
+    match = re.search(r'^PRETTY_NAME="?([^"\n]+)', release, re.MULTILINE)
+    if match:
+        return match[1]
     if sys.platform == "darwin":
         return f"macOS {platform.mac_ver()[0]}"
     return platform.system()

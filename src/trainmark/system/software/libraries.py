@@ -60,10 +60,10 @@ def read_libraries(
     return Libraries(_distinct(cuda), _distinct(cudnn), _distinct(nccl), _distinct(_mpi()))
 
 
-def _distinct(found: list[Library]) -> tuple[Library, ...] | None:
+def _distinct(libraries: list[Library]) -> tuple[Library, ...] | None:
     """One entry a version: a library and its header are one installation."""
     first: dict[str, Library] = {}
-    for library in found:
+    for library in libraries:
         first.setdefault(library.version, library)
     return tuple(first.values()) or None
 
@@ -73,8 +73,8 @@ def _packaged(packages: Mapping[str, str], pattern: str) -> list[Library]:
 
 
 def _cuda_compiler() -> list[Library]:
-    found = re.search(r"release [\d.]+, V([\d.]+)", command_output("nvcc", "--version") or "")
-    return [Library(found[1], "nvcc")] if found else []
+    match = re.search(r"release [\d.]+, V([\d.]+)", command_output("nvcc", "--version") or "")
+    return [Library(match[1], "nvcc")] if match else []
 
 
 def _cuda_folders(root: Path) -> list[Library]:
@@ -83,12 +83,12 @@ def _cuda_folders(root: Path) -> list[Library]:
         for folder in folder_entries(root / "usr/local")
         if re.fullmatch(r"cuda(-[\d.]+)?", folder.name)
     }
-    found = []
+    libraries = []
     for folder in folders:
         version = _toolkit_version(folder)
         if version:
-            found.append(Library(version, f"/usr/local/{folder.name}"))
-    return found
+            libraries.append(Library(version, f"/usr/local/{folder.name}"))
+    return libraries
 
 
 def _toolkit_version(folder: Path) -> str | None:
@@ -99,19 +99,19 @@ def _toolkit_version(folder: Path) -> str | None:
         version = None
     if version:
         return str(version)
-    found = re.search(r"CUDA Version ([\d.]+)", file_text(folder / "version.txt") or "")
-    return found[1] if found else None
+    match = re.search(r"CUDA Version ([\d.]+)", file_text(folder / "version.txt") or "")
+    return match[1] if match else None
 
 
 def _shared(folders: Sequence[Path], name: str) -> list[Library]:
     """The full version stands in the name of the file behind the links: `libcudnn.so.9.1.0`."""
-    found = []
+    libraries = []
     for folder in folders:
         for path in sorted(folder.glob(f"{name}.so.*")):
             version = path.name.removeprefix(f"{name}.so.")
             if version.count(".") >= 2:
-                found.append(Library(version, str(folder)))
-    return found
+                libraries.append(Library(version, str(folder)))
+    return libraries
 
 
 def _library_folders(root: Path, variables: Mapping[str, str]) -> list[Path]:
@@ -129,7 +129,7 @@ def _library_folders(root: Path, variables: Mapping[str, str]) -> list[Path]:
 
 
 def _header(root: Path, file_name: str, prefix: str, patch_name: str) -> list[Library]:
-    found = []
+    libraries = []
     for pattern in INCLUDE_FOLDERS:
         for path in sorted(root.glob(f"{pattern}/{file_name}")):
             text = file_text(path) or ""
@@ -139,8 +139,8 @@ def _header(root: Path, file_name: str, prefix: str, patch_name: str) -> list[Li
             ]
             if all(numbers):
                 version = ".".join(number[1] for number in numbers if number)
-                found.append(Library(version, f"/{path.relative_to(root)}"))
-    return found
+                libraries.append(Library(version, f"/{path.relative_to(root)}"))
+    return libraries
 
 
 def _mpi() -> list[Library]:

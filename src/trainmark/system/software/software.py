@@ -123,11 +123,11 @@ def performance_variables(variables: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _notable(installed: Mapping[str, str]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    packages: dict[str, str | None] = {}
     for pattern in NOTABLE_PACKAGES:
         fitting = matching(installed, pattern)
-        found |= fitting if fitting else {pattern.rstrip("*"): None}
-    return found
+        packages |= fitting if fitting else {pattern.rstrip("*"): None}
+    return packages
 
 
 def _first_version(installed: Mapping[str, str], patterns: tuple[str, ...]) -> str | None:

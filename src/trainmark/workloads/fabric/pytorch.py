@@ -76,9 +76,9 @@ def ping_pong(ranks, opt, pair):
     peer = pair[1] if begins else pair[0]
 
     def agree(number):
-        told = torch.tensor([number])
-        dist.send(told, peer) if begins else dist.recv(told, peer)
-        return int(told)
+        tensor = torch.tensor([number])
+        dist.send(tensor, peer) if begins else dist.recv(tensor, peer)
+        return int(tensor)
 
     def operation(size):
         message = torch.zeros(size, dtype=torch.uint8, device=ranks.device)
@@ -101,9 +101,9 @@ def all_reduce(ranks, opt, members, group):
     """(bytes, seconds) of a sum over these ranks, of which this is one."""
 
     def agree(number):
-        told = torch.tensor([number])
-        dist.broadcast(told, members[0], group=group)
-        return int(told)
+        tensor = torch.tensor([number])
+        dist.broadcast(tensor, members[0], group=group)
+        return int(tensor)
 
     def operation(size):
         numbers = torch.zeros(max(1, size // 4), device=ranks.device)  # zeros: their sum does not overflow

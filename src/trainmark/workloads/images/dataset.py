@@ -82,20 +82,20 @@ class Split:
     @contextlib.contextmanager
     def records(self, indices):
         """Where these images lie, for a decoder that reads them itself; negative ones are none."""
-        found = np.zeros(len(indices), RECORD)
+        rows = np.zeros(len(indices), RECORD)
         there = np.flatnonzero(indices >= 0)
         images = indices[there]
-        found["index"] = indices
-        found["offset"][there], found["size"][there] = self._offset[images], self._size[images]
+        rows["index"] = indices
+        rows["offset"][there], rows["size"][there] = self._offset[images], self._size[images]
         shards = self.shard_of[images].tolist()
-        kept = []
+        paths = []
         if len(self._shards) > MOST_OPEN:
-            kept = [ctypes.c_char_p(os.fsencode(self.shard_path(shard))) for shard in shards]
-            found["path"][there] = [ctypes.cast(path, ctypes.c_void_p).value for path in kept]
+            paths = [ctypes.c_char_p(os.fsencode(self.shard_path(shard))) for shard in shards]
+            rows["path"][there] = [ctypes.cast(path, ctypes.c_void_p).value for path in paths]
         else:
-            found["file"][there] = [self._descriptor_or_none(shard) for shard in shards]
-        yield found
-        del kept  # the paths had to live until here
+            rows["file"][there] = [self._descriptor_or_none(shard) for shard in shards]
+        yield rows
+        del paths  # the paths had to live until here
 
     def name_of(self, index):
         """CLASS/NAME.JPEG as in the source of the set."""
@@ -144,10 +144,10 @@ class Split:
             return -1
 
     def _check(self, about):
-        said = about.get("splits", {}).get(self.name, self.count)
-        if said != self.count:
+        stated = about.get("splits", {}).get(self.name, self.count)
+        if stated != self.count:
             raise Unfit(
-                f"{self.folder}: the index has {self.count} images, dataset.json says {said}; "
+                f"{self.folder}: the index has {self.count} images, dataset.json says {stated}; "
                 "run `trainmark data verify`."
             )
         if not self.count:

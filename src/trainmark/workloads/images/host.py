@@ -128,12 +128,12 @@ class HostLoader:
     def fill(self, buffer, place, index, task):
         """Decodes one image into its place of a batch, or puts what stands for a bad one there."""
         pixels, labels = buffer
-        found = PADDING
+        decoded_index = PADDING
         if index != PADDING:
-            found = self._decode(pixels[place], index, task.window, task.substitute)
-        if found == PADDING:
+            decoded_index = self._decode(pixels[place], index, task.window, task.substitute)
+        if decoded_index == PADDING:
             pixels[place] = 0
-        labels[place] = self.split.labels[found] if found != PADDING else PADDING
+        labels[place] = self.split.labels[decoded_index] if decoded_index != PADDING else PADDING
 
     def _decode(self, out, index, window, substitute):
         """The index of the image that was decoded."""

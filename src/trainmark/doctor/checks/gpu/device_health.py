@@ -17,8 +17,8 @@ def find(examined: Examined) -> Iterator[Finding]:
                 (gpu.temperature for gpu in facts.gpus if gpu.temperature is not None), default=None
             )
             value = f"{hottest:.0f} °C" if hottest is not None else "not told"
-            found = [finding for gpu in facts.gpus for finding in _of(node, gpu, value)]
-            yield from found or [ok(node, value)]
+            findings = [finding for gpu in facts.gpus for finding in _of(node, gpu, value)]
+            yield from findings or [ok(node, value)]
 
 
 def _of(node: str, gpu: Gpu, value: str) -> Iterator[Finding]:
@@ -61,10 +61,10 @@ def _of(node: str, gpu: Gpu, value: str) -> Iterator[Finding]:
         )
 
 
-def throttle_bits(said: str | None) -> int:
+def throttle_bits(mask: str | None) -> int:
     """`0x0000000000000004`, as nvidia-smi says it; 0 where it does not."""
     try:
-        return int(said or "0", 16)
+        return int(mask or "0", 16)
     except ValueError:
         return 0
 

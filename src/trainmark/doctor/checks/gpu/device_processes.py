@@ -30,15 +30,15 @@ def _of(node: str, facts: Facts) -> Iterator[Finding]:
         )
     if facts.gpu_processes:
         return
-    held = [gpu for gpu in facts.gpus if (gpu.memory_used_mib or 0.0) > IDLE_MEMORY_MIB]
-    for gpu in held:
+    gpus_in_use = [gpu for gpu in facts.gpus if (gpu.memory_used_mib or 0.0) > IDLE_MEMORY_MIB]
+    for gpu in gpus_in_use:
         yield warn(
             node,
             "memory held",
             f"GPU {gpu.index} has {gpu.memory_used_mib:.0f} MiB in use by no process that can be seen",
             f"on {node}: outside of the container, `sudo fuser -v /dev/nvidia{gpu.index}` names it",
         )
-    if not held:
+    if not gpus_in_use:
         yield ok(node, "none")
 
 

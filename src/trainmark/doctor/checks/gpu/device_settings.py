@@ -43,8 +43,8 @@ def find(examined: Examined) -> Iterator[Finding]:
         if not facts.gpus:
             continue
         value = _value(facts)
-        found = [*_deviations(node, facts, usual, value), *_persistence(node, facts, value)]
-        yield from found or [ok(node, value)]
+        findings = [*_deviations(node, facts, usual, value), *_persistence(node, facts, value)]
+        yield from findings or [ok(node, value)]
 
 
 def _usual(gpus: list[Gpu]) -> dict[tuple[str, str], Gpu]:
@@ -52,12 +52,14 @@ def _usual(gpus: list[Gpu]) -> dict[tuple[str, str], Gpu]:
     by_name: dict[str, list[Gpu]] = {}
     for gpu in gpus:
         by_name.setdefault(gpu.name, []).append(gpu)
-    found = {}
+    usual_gpus = {}
     for name, alike in by_name.items():
         for setting in SETTINGS:
             value = Counter(getattr(gpu, setting.field) for gpu in alike).most_common(1)[0][0]
-            found[name, setting.field] = next(gpu for gpu in alike if getattr(gpu, setting.field) == value)
-    return found
+            usual_gpus[name, setting.field] = next(
+                gpu for gpu in alike if getattr(gpu, setting.field) == value
+            )
+    return usual_gpus
 
 
 def _deviations(
@@ -92,8 +94,8 @@ def _persistence(node: str, facts: Facts, value: str) -> Iterator[Finding]:
 
 def _value(facts: Facts) -> str:
     gpu = facts.gpus[0]
-    told = ((gpu.clock_set_mhz or gpu.clock_max_mhz, " MHz"), (gpu.power_limit_w, " W"))
-    return ", ".join(_shown(own, unit) for own, unit in told if own is not None) or "not told"
+    figures = ((gpu.clock_set_mhz or gpu.clock_max_mhz, " MHz"), (gpu.power_limit_w, " W"))
+    return ", ".join(_shown(own, unit) for own, unit in figures if own is not None) or "not told"
 
 
 def _shown(value: object, unit: str) -> str:

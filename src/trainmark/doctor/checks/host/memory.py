@@ -12,8 +12,8 @@ from trainmark.doctor.words import size
 
 def find(examined: Examined) -> Iterator[Finding]:
     for node, facts in examined.facts():
-        told = [facts.host.memory_available, facts.host.memory_limit]
-        usable = min((each for each in told if each is not None), default=None)
+        amounts = [facts.host.memory_available, facts.host.memory_limit]
+        usable = min((each for each in amounts if each is not None), default=None)
         if usable is None:
             yield ok(node, "not told")
         elif usable < MEMORY_AVAILABLE_BYTES:

@@ -23,8 +23,8 @@ def find(examined: Examined) -> Iterator[Finding]:
                 what,
                 f"leave it out with --exclude {node}",
             )
-        elif found := list(_warnings(node, host, value, cpus)):
-            yield from found
+        elif warnings := list(_warnings(node, host, value, cpus)):
+            yield from warnings
         else:
             yield ok(node, value)
 

@@ -22,7 +22,7 @@ def find(examined: Examined) -> Iterator[Finding]:
     for node, facts in examined.facts():
         own = rates[node]
         value = ", ".join(own) or ("none active" if facts.infiniband else "none")
-        found = [
+        findings = [
             warn(
                 node,
                 value,
@@ -33,7 +33,7 @@ def find(examined: Examined) -> Iterator[Finding]:
             if port.state != "ACTIVE"
         ]
         if own != usual:
-            found.append(
+            findings.append(
                 bad(
                     node,
                     value,
@@ -41,7 +41,7 @@ def find(examined: Examined) -> Iterator[Finding]:
                     f"on {node}: `ibstat` shows state and rate of each port; look at cables and switch ports",
                 )
             )
-        yield from found or [ok(node, value)]
+        yield from findings or [ok(node, value)]
 
 
 def active_rates(facts: Facts) -> tuple[str, ...]:

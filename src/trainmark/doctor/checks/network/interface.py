@@ -11,10 +11,10 @@ from trainmark.doctor.finding import About, Check, Finding, bad, ok
 
 
 def find(examined: Examined) -> Iterator[Finding]:
-    found = {name: facts.interface for name, facts in examined.facts()}
-    usual_mtu = most_common({name: own.mtu for name, own in found.items() if own})
-    usual_speed = most_common({name: own.speed_mbps for name, own in found.items() if own})
-    for node, own in found.items():
+    interfaces = {name: facts.interface for name, facts in examined.facts()}
+    usual_mtu = most_common({name: own.mtu for name, own in interfaces.items() if own})
+    usual_speed = most_common({name: own.speed_mbps for name, own in interfaces.items() if own})
+    for node, own in interfaces.items():
         asked = examined.wanted.interfaces.get(node)
         if own is None:
             yield bad(

@@ -20,8 +20,8 @@ def find(examined: Examined) -> Iterator[Finding]:
     for node in examined.nodes:
         if node.offset is not None:
             own = among.get(node.name)
-            found = [*_of(node.name, own, "the other nodes'"), *_of(node.name, node.offset, "ours")]
-            yield from found or [ok(node.name, _value(own or node.offset))]
+            findings = [*_of(node.name, own, "the other nodes'"), *_of(node.name, node.offset, "ours")]
+            yield from findings or [ok(node.name, _value(own or node.offset))]
 
 
 def among_nodes(calls: Sequence[Call]) -> dict[str, Offset]:

@@ -14,10 +14,10 @@ Sums = tuple[str | None, str | None]
 
 
 def find(examined: Examined) -> Iterator[Finding]:
-    found = {name: facts.dataset for name, facts in examined.facts() if facts.dataset}
-    usual = most_common({name: _sums(own) for name, own in found.items() if own.files})
-    source = next((name for name, own in found.items() if own.files and _sums(own) == usual), None)
-    for node, own in found.items():
+    datasets = {name: facts.dataset for name, facts in examined.facts() if facts.dataset}
+    usual = most_common({name: _sums(own) for name, own in datasets.items() if own.files})
+    source = next((name for name, own in datasets.items() if own.files and _sums(own) == usual), None)
+    for node, own in datasets.items():
         path = shlex.quote(own.path)
         copy = f"from {source}: `rsync -a --delete {path}/ {shlex.quote(node)}:{path}/`"
         fix = copy if source and source != node else f"put it there, or name its place: --dataset, not {path}"

@@ -15,8 +15,10 @@ FRAMEWORK = re.compile(
 
 
 def find(examined: Examined) -> Iterator[Finding]:
-    for asked, found in examined.installed():
-        versions = {node: framework_versions(told.packages) for node, told in found.items()}
+    for asked, installations in examined.installed():
+        versions = {
+            node: framework_versions(installation.packages) for node, installation in installations.items()
+        }
         usual = most_common(versions)
         for node, own in versions.items():
             if own == usual:
@@ -27,8 +29,8 @@ def find(examined: Examined) -> Iterator[Finding]:
 
 
 def framework_versions(packages: Mapping[str, str]) -> str:
-    found = [f"{name} {version}" for name, version in packages.items() if FRAMEWORK.fullmatch(name)]
-    return ", ".join(sorted(found)) or "no framework"
+    versions = [f"{name} {version}" for name, version in packages.items() if FRAMEWORK.fullmatch(name)]
+    return ", ".join(sorted(versions)) or "no framework"
 
 
 CHECK = Check("framework versions", About.SOFTWARE, find, essential=True)

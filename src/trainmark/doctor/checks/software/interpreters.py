@@ -10,11 +10,11 @@ from trainmark.doctor.fixes import reinstalled
 
 
 def find(examined: Examined) -> Iterator[Finding]:
-    for asked, found in examined.installed():
-        usual = most_common({node: told.version for node, told in found.items()})
+    for asked, installations in examined.installed():
+        usual = most_common({node: installation.version for node, installation in installations.items()})
         for node, _ in examined.facts():
-            told = found.get(node)
-            if told is None:
+            installation = installations.get(node)
+            if installation is None:
                 yield bad(
                     node,
                     f"{asked.name}: none",
@@ -22,15 +22,15 @@ def find(examined: Examined) -> Iterator[Finding]:
                     f"on {node}: "
                     + (f"`{asked.install}`" if asked.install else f"install one as {asked.path}"),
                 )
-            elif told.version != usual:
+            elif installation.version != usual:
                 yield bad(
                     node,
-                    f"{asked.name}: {told.version}",
-                    f"{asked.name} runs with Python {told.version}, on the others with {usual}",
+                    f"{asked.name}: {installation.version}",
+                    f"{asked.name} runs with Python {installation.version}, on the others with {usual}",
                     reinstalled(node, asked, f"with Python {usual}"),
                 )
             else:
-                yield ok(node, f"{asked.name}: {told.version}")
+                yield ok(node, f"{asked.name}: {installation.version}")
 
 
 CHECK = Check("interpreters", About.SOFTWARE, find, essential=True)

@@ -13,8 +13,10 @@ NONE = "not installed"
 
 
 def find(examined: Examined) -> Iterator[Finding]:
-    for asked, found in examined.installed():
-        versions = {node: told.packages.get("trainmark", NONE) for node, told in found.items()}
+    for asked, installations in examined.installed():
+        versions = {
+            node: installation.packages.get("trainmark", NONE) for node, installation in installations.items()
+        }
         usual = most_common(versions)
         pip = f"{shlex.quote(asked.path)} -m pip"
         for node, own in versions.items():

@@ -30,18 +30,20 @@ class Reports:
     steps: Floats
     done: Floats
     fresh: NDArray[np.bool_]
-    said: Mapping[str, Floats]
+    columns: Mapping[str, Floats]
     ranks: int
     falls: int = 0
     restarts: bool = False
 
     def __getitem__(self, name: str) -> Floats:
-        column = self.said.get(name)
+        column = self.columns.get(name)
         return np.full(len(self.steps), np.nan) if column is None else column
 
     def where(self, mask: NDArray[np.bool_]) -> Reports:
-        said = {name: column[mask] for name, column in self.said.items()}
-        return replace(self, steps=self.steps[mask], done=self.done[mask], fresh=self.fresh[mask], said=said)
+        columns = {name: column[mask] for name, column in self.columns.items()}
+        return replace(
+            self, steps=self.steps[mask], done=self.done[mask], fresh=self.fresh[mask], columns=columns
+        )
 
 
 def reports(columns: Mapping[str, Floats], steps_a_line: int = 1, rates_add_up: bool = False) -> Reports:
@@ -59,8 +61,8 @@ def reports(columns: Mapping[str, Floats], steps_a_line: int = 1, rates_add_up: 
     else:
         epoch = _epochs(number, columns.get("epoch"))
     place = np.floor(epoch) * STEPS_AN_EPOCH + number
-    told = "counted" not in columns and _has_all(columns.get("epoch"))
-    restarts = told and _restarts(place, columns.get("rank"))
+    has_epochs = "counted" not in columns and _has_all(columns.get("epoch"))
+    restarts = has_epochs and _restarts(place, columns.get("rank"))
     ranks = 1
     if not (np.diff(place) > 0).all():
         _, first, which, count = np.unique(place, return_index=True, return_inverse=True, return_counts=True)
@@ -76,7 +78,7 @@ def reports(columns: Mapping[str, Floats], steps_a_line: int = 1, rates_add_up: 
     # Some programs count an epoch in fractions.
     fresh = np.concatenate([[True], np.diff(np.floor(epoch)) != 0])
     steps, done = _covered(number, fresh, columns, steps_a_line)
-    falls = _falls(np.floor(epoch) * STEPS_AN_EPOCH + number) if told else _falls_within(number)
+    falls = _falls(np.floor(epoch) * STEPS_AN_EPOCH + number) if has_epochs else _falls_within(number)
     return Reports(steps, done, fresh, columns, ranks, falls, restarts)
 
 
@@ -127,16 +129,16 @@ def _falls_within(number: Floats) -> int:
 
 def _joined(name: str, column: Floats, which: NDArray[np.intp], size: int, rates_add_up: bool) -> Floats:
     """One value a report, over the lines that have one."""
-    said = ~np.isnan(column)
+    present = ~np.isnan(column)
     if name in ("wall", "last_step"):
         latest = np.full(size, -np.inf)
-        np.maximum.at(latest, which[said], column[said])
+        np.maximum.at(latest, which[present], column[present])
         return np.where(np.isinf(latest), np.nan, latest)
     harmonic = name == "rate" and not rates_add_up
     with np.errstate(divide="ignore", invalid="ignore"):
         values = 1 / column if harmonic else column
-        count = np.bincount(which[said], minlength=size)
-        mean = np.bincount(which[said], weights=values[said], minlength=size) / count
+        count = np.bincount(which[present], minlength=size)
+        mean = np.bincount(which[present], weights=values[present], minlength=size) / count
         return np.asarray(1 / mean if harmonic else mean, dtype=np.float64)
 
 

@@ -69,9 +69,9 @@ class Library:
 
     def window(self, width, height, training, size, least, key, index):
         """What `augment` would choose; for the test that it does."""
-        found = _Window()
-        self._window(width, height, training, size, least, key, index, ctypes.byref(found))
-        return tuple(getattr(found, name) for name, _ in _Window._fields_)
+        window = _Window()
+        self._window(width, height, training, size, least, key, index, ctypes.byref(window))
+        return tuple(getattr(window, name) for name, _ in _Window._fields_)
 
 
 def load():

@@ -48,7 +48,7 @@ def build(path, machine=(), links=(STATIC, SHARED)):
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as beside:
             part = os.path.join(beside, "jpeg.so")
-            said = ""
+            output = ""
             for link in links:
                 command = [*compiler.split(), *FLAGS, *machine, *SOURCES, "-o", part, *link, "-lm"]
                 done = subprocess.run(
@@ -57,14 +57,14 @@ def build(path, machine=(), links=(STATIC, SHARED)):
                 if done.returncode == 0:
                     os.replace(part, path)
                     return
-                said = done.stdout.decode(errors="replace")
+                output = done.stdout.decode(errors="replace")
     except (OSError, subprocess.SubprocessError) as error:
         raise Unbuilt(f"it cannot be compiled: {error}") from error
-    if "jpeglib.h: No such file" in said or "'jpeglib.h' file not found" in said:
+    if "jpeglib.h: No such file" in output or "'jpeglib.h' file not found" in output:
         raise Unbuilt(
             "no headers of libjpeg-turbo (Debian: libjpeg62-turbo-dev, Red Hat: libjpeg-turbo-devel)"
         )
-    raise Unbuilt("it cannot be compiled: " + _first_error(said))
+    raise Unbuilt("it cannot be compiled: " + _first_error(output))
 
 
 def _cache():
@@ -90,12 +90,14 @@ def _processor():
             lines = file.read().split(b"\n\n")[0].splitlines()
     except OSError:
         return platform.processor().encode()
-    kept = (b"model name", b"flags", b"Features", b"CPU part", b"CPU implementer")
-    return b"\n".join(line for line in lines if line.startswith(kept))
+    prefixes = (b"model name", b"flags", b"Features", b"CPU part", b"CPU implementer")
+    return b"\n".join(line for line in lines if line.startswith(prefixes))
 
 
-def _first_error(said):
+def _first_error(output):
     lines = (
-        [line for line in said.splitlines() if "error" in line.lower()] or said.splitlines() or ["no reason"]
+        [line for line in output.splitlines() if "error" in line.lower()]
+        or output.splitlines()
+        or ["no reason"]
     )
     return lines[0]

@@ -163,7 +163,7 @@ def observe(ranks: int) -> list[dict[str, Any]]:
         for step in range(conformance.STEPS)
     ]
     return [
-        _kept(
+        _recorded_parts(
             conformance.summary(
                 start,
                 {**probed.weights, **probed.statistics[rank]},
@@ -180,7 +180,7 @@ def observe(ranks: int) -> list[dict[str, Any]]:
     ]
 
 
-def _kept(shown: dict[str, Any]) -> dict[str, Any]:
+def _recorded_parts(shown: dict[str, Any]) -> dict[str, Any]:
     """Without what follows from the recipe, and in nine digits: a hundred times what float32 tells apart."""
     parts = ("losses", "gradient_norms", "gradients", "moved", "statistics", "sample_statistics")
     return {part: _rounded(shown[part]) for part in parts}

@@ -54,9 +54,9 @@ def network(parameters):
 
     def norm(name):
         learnt = [parameters.view(parameters.master, name + part) for part in (".scale", ".bias")]
-        kept = [parameters.named[name + part] for part in (".mean", ".variance")]
+        statistics = [parameters.named[name + part] for part in (".mean", ".variance")]
         gradients = [parameters.view(parameters.gradient, name + part) for part in (".scale", ".bias")]
-        return Norm(*learnt, *kept, *gradients)
+        return Norm(*learnt, *statistics, *gradients)
 
     blocks = []
     for stage, (depth, _) in enumerate(recipe.STAGES):
@@ -84,7 +84,7 @@ class Passes:
         self.stem, self.blocks = network(parameters)
         self.ops, self.beside = operations, beside
         self.kind = parameters.half.dtype
-        self.kept = []
+        self.activations = []
 
     def forward(self, images):
         """The features before the mean, as the last block's output."""
@@ -95,7 +95,7 @@ class Passes:
         self.stem_norm = ops.stem(self.folded, ops.fold_weight(self.stem.weight), self.stem.norm)
         x, self.which = ops.pool(self.stem_norm, shape)
         self.stem_shape, shape = shape, halved(shape)
-        self.kept = []
+        self.activations = []
         for block in self.blocks:
             x, shape = self.through(block, x, shape)
         self.last = x
@@ -112,15 +112,15 @@ class Passes:
             shortcut = ops.widen(x, block.shortcut, shape if block.stride == 2 else None)
         else:
             shortcut = x.value
-        self.kept.append(Kept(block, shape, x, y1, x1, y2))
+        self.activations.append(Kept(block, shape, x, y1, x1, y2))
         return ops.join(Joined(y3, shortcut)), out
 
     def backward(self, gradient):
         """From the gradient of every image's mean; yields a block when its gradients are there."""
         upper, sums = self.ops.head_back(gradient, self.last, self.images)
         onto, before = self.last, None
-        while self.kept:
-            seen = self.kept.pop()
+        while self.activations:
+            seen = self.activations.pop()
             upper, sums = self.back_through(seen, onto, upper, sums)
             self.beside.turn()
             if before:

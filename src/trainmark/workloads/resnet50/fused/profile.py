@@ -55,8 +55,8 @@ class Watched:
         def timed(*inputs, **more):
             out = operation(*inputs, **more)
             took = tuning.milliseconds(lambda: operation(*inputs, **more))
-            told = described(name, inputs), moved(inputs, more, out), worked(name, inputs)
-            times = self.seen.setdefault((name, *told), [])
+            facts = described(name, inputs), moved(inputs, more, out), worked(name, inputs)
+            times = self.seen.setdefault((name, *facts), [])
             times.append(took / 1e3)
             return out
 
@@ -64,10 +64,10 @@ class Watched:
 
 
 def described(name, inputs):
-    return " ".join("×".join(map(str, each.shape)) for each in found(inputs[:1]) if each.ndim > 1)
+    return " ".join("×".join(map(str, each.shape)) for each in tensors(inputs[:1]) if each.ndim > 1)
 
 
-def found(things):
+def tensors(things):
     """Every tensor in these, those of dataclasses included, each once."""
     seen = {}
     for thing in things:
@@ -75,23 +75,23 @@ def found(things):
             seen.setdefault((thing.data_ptr(), thing.shape), thing)
         elif dataclasses.is_dataclass(thing):
             parts = [getattr(thing, field.name) for field in dataclasses.fields(thing)]
-            seen.update(((each.data_ptr(), each.shape), each) for each in found(parts))
+            seen.update(((each.data_ptr(), each.shape), each) for each in tensors(parts))
         elif isinstance(thing, (list, tuple)):
-            seen.update(((each.data_ptr(), each.shape), each) for each in found(thing))
+            seen.update(((each.data_ptr(), each.shape), each) for each in tensors(thing))
     return list(seen.values())
 
 
 def moved(inputs, more, out):
     """The fewest bytes: each tensor once; what widened is not read on the way back, only what it read."""
     read = [each.operand if isinstance(each, Widened) else each for each in inputs]
-    return sum(each.numel() * each.element_size() for each in found([read, list(more.values()), out]))
+    return sum(each.numel() * each.element_size() for each in tensors([read, list(more.values()), out]))
 
 
 def worked(name, inputs):
     """Floating-point operations of the products in it."""
     if name in PRODUCTS:
         times, at = PRODUCTS[name]
-        return 2 * times * found(inputs[:1])[0].shape[0] * inputs[at].weight.numel()
+        return 2 * times * tensors(inputs[:1])[0].shape[0] * inputs[at].weight.numel()
     if name in ("convolution", "convolution_back"):
         (images, rows, columns), stride = inputs[-2], inputs[-1]
         weight = inputs[1] if name == "convolution" else inputs[2].weight

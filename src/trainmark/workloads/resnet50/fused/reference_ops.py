@@ -256,17 +256,17 @@ def head_back(gradient, onto, images):
 # The update
 
 
-def find_overflow(gradient, found):
-    """Sets `found` to one where any gradient is infinite or not a number."""
-    found.copy_(~gradient.isfinite().all())
+def find_overflow(gradient, overflow):
+    """Sets `overflow` to one where any gradient is infinite or not a number."""
+    overflow.copy_(~gradient.isfinite().all())
 
 
-def update(parameters, rate, shrink, found, inertia, decay):
+def update(parameters, rate, shrink, overflow, inertia, decay):
     """SGD with momentum; `shrink` undoes the loss scale, and nothing moves where an overflow was found."""
     weights, decayed = parameters.master, parameters.decayed
     gradient = parameters.gradient * shrink
     gradient[:decayed] += decay * weights[:decayed]
-    moves = found == 0
+    moves = overflow == 0
     momentum = parameters.momentum
     momentum.copy_(torch.where(moves, inertia * momentum + gradient, momentum))
     weights.copy_(torch.where(moves, weights - rate * momentum, weights))

@@ -7,28 +7,28 @@ BLOCK = 4096
 
 
 @triton.jit
-def _find_overflow(gradient, found, count, BLOCK: tl.constexpr):
+def _find_overflow(gradient, overflow, count, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     g = tl.load(gradient + at, mask=at < count, other=0.0)
     # Infinite or not a number: what is neither less than the largest float nor equal to it.
     bad = tl.sum(tl.where(tl.abs(g) <= 3.4028234663852886e38, 0, 1), axis=0)
     if bad > 0:
-        tl.store(found, 1.0)
+        tl.store(overflow, 1.0)
 
 
-def find_overflow(gradient, found):
-    """Sets `found` to one where any gradient is infinite or not a number."""
-    found.zero_()
+def find_overflow(gradient, overflow):
+    """Sets `overflow` to one where any gradient is infinite or not a number."""
+    overflow.zero_()
     count = gradient.numel()
-    _find_overflow[(triton.cdiv(count, BLOCK),)](gradient, found, count, BLOCK)
+    _find_overflow[(triton.cdiv(count, BLOCK),)](gradient, overflow, count, BLOCK)
 
 
 @triton.jit
 def _update(
-    master, momentum, gradient, half, rate, shrink, found, inertia, decay, decayed, count,
+    master, momentum, gradient, half, rate, shrink, overflow, inertia, decay, decayed, count,
     copies: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    if tl.load(found) == 0.0:
+    if tl.load(overflow) == 0.0:
         at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         there = at < count
         w = tl.load(master + at, mask=there)
@@ -42,10 +42,10 @@ def _update(
             tl.store(half + at, w.to(half.dtype.element_ty), mask=there)
 
 
-def update(parameters, rate, shrink, found, inertia, decay):
+def update(parameters, rate, shrink, overflow, inertia, decay):
     """SGD with momentum; `shrink` undoes the loss scale, and nothing moves where an overflow was found."""
     count = parameters.master.numel()
     _update[(triton.cdiv(count, BLOCK),)](
-        parameters.master, parameters.momentum, parameters.gradient, parameters.half, rate, shrink, found,
+        parameters.master, parameters.momentum, parameters.gradient, parameters.half, rate, shrink, overflow,
         inertia, decay, parameters.decayed, count, parameters.half is not parameters.master, BLOCK,
     )  # fmt: skip
