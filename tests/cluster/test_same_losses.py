@@ -54,7 +54,7 @@ def suite(tmp_path_factory) -> Path:
 def at_home(suite, tmp_path_factory) -> dict[int, list[list[float]]]:
     """Two and four ranks on this machine, which must hold them: one thread each."""
     runs = tmp_path_factory.mktemp("home")
-    found = {}
+    by_ranks = {}
     for ranks in (2, 4):
         folder = runs / str(ranks)
         code = folder / "code"
@@ -70,8 +70,8 @@ def at_home(suite, tmp_path_factory) -> dict[int, list[list[float]]]:
             ranks_per_node=ranks,
         )
         watch(LocalLauncher().start(job), job, Limits(300, 120), lambda: False, lambda: None)
-        found[ranks] = losses(folder, ranks)
-    return found
+        by_ranks[ranks] = losses(folder, ranks)
+    return by_ranks
 
 
 def losses(trial: Path, ranks: int) -> list[list[float]]:
@@ -92,8 +92,8 @@ def trained_alike(runs: Path, at_home: dict[int, list[list[float]]], *topologies
         assert json.loads((trial / "figure.json").read_text())["outcome"] == "ok"
         assert losses(trial, nodes * each) == at_home[nodes * each]
         assert len(at_home[nodes * each][0]) == STEPS
-        told = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
-        assert len(told) == nodes
+        devices = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
+        assert len(devices) == nodes
 
 
 def run(suite: Path, runs: Path, *words: str, **environment: str) -> None:
