@@ -18,9 +18,9 @@ from pathlib import Path
 
 from harness import Case, fuzz
 
-from trainmark.cli.published.logged_runs import as_dicts, lines
+from trainmark.cli.published.logged_runs import Figures, Given, ReadLog, lines, mark_copies, shown
 from trainmark.published.readers.input.refusal import Refusal
-from trainmark.published.readers.read import Log, read_logs
+from trainmark.published.readers.read import each_log
 
 LINE = "train: epoch 0, iter {n}, loss: 6.5, top_1: 0.0, top_k: 0.1, samples/s: 288.088 {t:.3f}\n"
 GOOD = "".join(LINE.format(n=20 * n, t=1.6e9 + 4 * n) for n in range(1, 40)).encode()
@@ -52,9 +52,10 @@ def check(data: bytes, good: set[str]) -> str | None:
         paths = [Path(folder, name) for name in ("first.log", "x", "last.log")]
         for path, content in zip(paths, (GOOD, data, GOOD), strict=True):
             path.write_bytes(content)
-        answers = list(read_logs([str(path) for path in paths]))
-        logs = [answer for answer in answers if isinstance(answer, Log)]
-        list(lines(logs, as_dicts(logs)))
+        show = functools.partial(shown, given=Given(), figures=Figures())
+        answers = list(each_log([str(path) for path in paths], show))
+        logs = [answer for answer in answers if isinstance(answer, ReadLog)]
+        list(lines(logs, mark_copies(logs)))
     for answer in answers:
         if isinstance(answer, Refusal) and (not answer.sentence.endswith(".") or "\n" in answer.sentence):
             return f"not one sentence: {answer.sentence!r}"

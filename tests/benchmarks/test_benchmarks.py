@@ -51,5 +51,5 @@ def test_a_measurement_that_does_not_exist_is_named(capsys):
 
 
 def test_a_value_beside_its_repeats_is_their_median_between_the_quartiles():
-    found = importlib.import_module("benchmarks.row").from_repeats("x", [5.0, 1.0, 2.0, 4.0, 3.0], "s", 3.0)
-    assert (found.low, found.value, found.high, found.holds) == (2.0, 3.0, 4.0, True)
+    row = importlib.import_module("benchmarks.row").from_repeats("x", [5.0, 1.0, 2.0, 4.0, 3.0], "s", 3.0)
+    assert (row.low, row.value, row.high, row.holds) == (2.0, 3.0, 4.0, True)

@@ -83,7 +83,7 @@ def carry_out(
     def look() -> None:
         if open_doors or not all(losses_of(job, rank) for rank in range(job.world_size)):
             return
-        with held(processes(job)) as ranks:  # the kernel goes on to answer at their doors
+        with suspended(processes(job)) as ranks:  # the kernel goes on to answer at their doors
             open_doors.extend(sorted({door for rank in ranks for door in doors(rank)}, key=str))
             knocks = {}
             for door in open_doors:
@@ -108,16 +108,16 @@ def losses_of(job: Job, rank: int) -> list[float]:
 
 def processes(job: Job) -> list[psutil.Process]:
     """All of the job, whichever host they are on."""
-    found = []
+    members = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if process.environ().get(MARK) == job.environment[MARK]:
-                found.append(process)
-    return found
+                members.append(process)
+    return members
 
 
 @contextmanager
-def held(ranks: list[psutil.Process]) -> Iterator[list[psutil.Process]]:
+def suspended(ranks: list[psutil.Process]) -> Iterator[list[psutil.Process]]:
     """For as long as this lasts they do not go on, and so do not end either."""
     for rank in ranks:
         rank.suspend()

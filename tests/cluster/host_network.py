@@ -21,8 +21,8 @@ class UnavailableError(Exception):
 
 def program(name: str, package: str) -> str:
     """The full path of a program, or the Debian package that is missing."""
-    if found := shutil.which(name, path=SEARCH):
-        return found
+    if executable := shutil.which(name, path=SEARCH):
+        return executable
     raise UnavailableError(f"there is no {name} here (Debian's {package})")
 
 

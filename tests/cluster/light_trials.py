@@ -170,20 +170,20 @@ def tail(given: Job, rank: int) -> str:
 
 def carriers() -> dict[int, str]:
     """What this process has started that still lives, but for the hosts and the bed's own cable."""
-    found = {}
+    commands = {}
     for process in psutil.Process().children(recursive=True):
         # A host's process is counted there; one that has ended meanwhile has no command any more.
         with suppress(psutil.NoSuchProcess, *GONE):
             command = " ".join(process.cmdline())
             if namespace(process.pid) == namespace(os.getpid()) and not BEDS_OWN.search(command):
-                found[process.pid] = command
-    return found
+                commands[process.pid] = command
+    return commands
 
 
 def leaks(hosts: Hosts, before: Iterable[int]) -> dict[str, list[str]]:
-    found = {name: [process.command for process in hosts.processes(name)] for name in hosts.names}
-    found["here"] = [command for pid, command in carriers().items() if pid not in before]
-    return {name: commands for name, commands in found.items() if commands}
+    by_host = {name: [process.command for process in hosts.processes(name)] for name in hosts.names}
+    by_host["here"] = [command for pid, command in carriers().items() if pid not in before]
+    return {name: commands for name, commands in by_host.items() if commands}
 
 
 def rank_pid(hosts: Hosts, name: str) -> int:

@@ -167,11 +167,11 @@ class Host:
         """SIGKILL, until none is left."""
 
         def none_left() -> bool:
-            found = self.pids(which)
-            for pid in found:
+            pids = self.pids(which)
+            for pid in pids:
                 with suppress(*GONE):
                     self.kill(pid)
-            return not found
+            return not pids
 
         if not wait_until(none_left, 10):
             raise RuntimeError(f"what runs on {self.name} does not die")

@@ -145,10 +145,10 @@ class RayCluster:
                 stderr=subprocess.STDOUT,
                 text=True,
             )
-        said = {name: process.communicate(timeout=120)[0] for name, process in starting.items()}
+        output = {name: process.communicate(timeout=120)[0] for name, process in starting.items()}
         for name, process in starting.items():
             if process.returncode:
-                raise UnavailableError(f"Ray does not start on {name}: {said[name].strip()}")
+                raise UnavailableError(f"Ray does not start on {name}: {output[name].strip()}")
 
     def _join_as_guest(self) -> None:
         """A driver finds the cluster through a raylet among the processes of its machine.

@@ -122,8 +122,8 @@ class SlurmCluster:
 
     def salloc(self, *argv: str | Path) -> int:
         """The number of an allocation in which nothing runs yet."""
-        said = self.run("salloc", "--no-shell", *argv, check=True).stderr
-        return int(said.split("Granted job allocation ")[1].split()[0])
+        message = self.run("salloc", "--no-shell", *argv, check=True).stderr
+        return int(message.split("Granted job allocation ")[1].split()[0])
 
     def scancel(self, *argv: str | Path | int) -> None:
         self.run("scancel", *map(str, argv), check=True)

@@ -60,27 +60,27 @@ def test_a_node_that_computes_slowly_is_named_with_its_cost(hosts, tmp_path):
         _, errors = run.communicate(timeout=300)
     assert run.returncode == 0, errors
     (figure,) = (tmp_path / "it" / "trials").glob("*/01/figure.json")
-    found = json.loads(figure.read_text())["figure"]
-    doubts = {doubt["code"]: doubt["message"] for doubt in found["doubts"]}
+    metrics = json.loads(figure.read_text())["figure"]
+    doubts = {doubt["code"]: doubt["message"] for doubt in metrics["doubts"]}
     assert "node2" in doubts["straggler"] and "%" in doubts["straggler"]
-    own = {rank["node"]: rank["own_seconds"] for rank in found["breakdown"]["ranks"]}
+    own = {rank["node"]: rank["own_seconds"] for rank in metrics["breakdown"]["ranks"]}
     assert own["node2"] > own["node1"]
     assert "node2" in (tmp_path / "it" / "report.md").read_text()
 
 
 def test_a_link_that_is_slow_is_named_by_the_fabric_and_kept(hosts, tmp_path):
     hosts.delay("node3", ms=20, loss=0)
-    kept, drawn = tmp_path / "fabric.json", tmp_path / "map.svg"
-    words = ["--seconds", "0.6", "--sizes", "8,4K,256K", "--output", str(kept), "--map", str(drawn)]
+    record, drawn = tmp_path / "fabric.json", tmp_path / "map.svg"
+    words = ["--seconds", "0.6", "--sizes", "8,4K,256K", "--output", str(record), "--map", str(drawn)]
     # On a busy machine another link can be slow for a moment, and then says so; not three times in a row.
     for _ in range(3):
         run = trainmark(hosts, "fabric", *words, names="node1,node2,node3,node4")
-        said, errors = run.communicate(timeout=300)
+        output, errors = run.communicate(timeout=300)
         assert run.returncode == 0, errors
-        assert "node3" in said.splitlines()[-1] or any(
-            "slow" in line and "node3" in line for line in said.splitlines()
+        assert "node3" in output.splitlines()[-1] or any(
+            "slow" in line and "node3" in line for line in output.splitlines()
         )
-        verdicts = json.loads(kept.read_text())["verdicts"]
+        verdicts = json.loads(record.read_text())["verdicts"]
         alone = all("node3" in verdict["message"] for verdict in verdicts)
         if alone:
             break

@@ -1,4 +1,4 @@
-"""A suite through every launcher: all ranks meet, and each is told who it is."""
+"""A suite through every launcher: all ranks meet, and each knows which it is."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def met(runs: Path, *topologies: str) -> None:
         (trial,) = (runs / "it" / "trials").glob(f"*-{topology}*/01")
         assert json.loads((trial / "figure.json").read_text())["outcome"] == "ok"
         assert losses(trial, nodes * each) == expected(nodes * each)
-        told = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
-        assert len(told) == nodes
+        devices = {json.loads(line)["device"] for line in (trial / "samples.jsonl").read_text().splitlines()}
+        assert len(devices) == nodes
 
 
 def run(suite: Path, runs: Path, *words: str, **environment: str) -> None:

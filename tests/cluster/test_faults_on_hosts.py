@@ -77,7 +77,7 @@ class Fault:
     harm: Callable[[Bed], None]
     outcome: Outcome = Outcome.LOST
     node: str | None = "node2"
-    said: str = ""
+    phrase: str = ""
     program: str = RING
     nodes: int = NODES
     lasts: float = ENDLESS
@@ -112,7 +112,7 @@ FAULTS = (
     Fault("a full disk", ("ssh",), lambda bed: bed.hosts.fill_disk("node2")),
     Fault("a stopped slurmd", ("slurm",), lambda bed: bed.scheduler.stop_slurmd("node2")),
     Fault("a killed slurmd", ("slurm",), lambda bed: bed.scheduler.kill_slurmd("node2")),
-    Fault("scancel", ("slurm",), cancel, node=None, said="Slurm's job"),
+    Fault("scancel", ("slurm",), cancel, node=None, phrase="Slurm's job"),
     Fault("a killed node of Ray", ("ray",), lambda bed: bed.scheduler.kill_node("node2")),
     Fault(
         "200 ms and 1 % loss",
@@ -149,13 +149,16 @@ def test_a_fault_ends_the_trial_where_it_happened_and_nothing_is_left(kind, faul
     with bed.launcher() as launcher:
         harmed = job(tmp_path / "harmed", fault.program, fault.lasts, fault.nodes)
         ended = carry_out(bed.hosts, launcher, harmed, lambda: fault.harm(bed))
-    found = ended.judgement
+    judgement = ended.judgement
     # Seen with `pytest -s`.
-    print(f"\n{fault.name} | {kind} | {ended.seconds:.1f} s | {found.outcome.value} | {found.detail}", end="")
+    print(
+        f"\n{fault.name} | {kind} | {ended.seconds:.1f} s | {judgement.outcome.value} | {judgement.detail}",
+        end="",
+    )
     assert ended.leaks == {}
-    assert found.outcome is fault.outcome, found
-    assert fault.node in (None, found.node) and fault.said in found.detail, found
-    assert fault.outcome is Outcome.OK or ended.seconds < PROMISED_SECONDS, found
+    assert judgement.outcome is fault.outcome, judgement
+    assert fault.node in (None, judgement.node) and fault.phrase in judgement.detail, judgement
+    assert fault.outcome is Outcome.OK or ended.seconds < PROMISED_SECONDS, judgement
     bed.heal()
     with bed.launcher() as launcher:
         again = carry_out(bed.hosts, launcher, job(tmp_path / "healed", RING, SHORT, NODES))

@@ -116,8 +116,8 @@ def trains_alike(folder: Path, at_home: Trained, *words: str, **environment: str
     assert done.returncode == 0, done.stderr
     (trial,) = (folder / "runs" / "it" / "trials").glob("*/01")
     events = [(trial / "events" / f"rank{rank}.jsonl").read_text().splitlines() for rank in range(2)]
-    found = [[e["loss"] for e in map(json.loads, lines) if "loss" in e] for lines in events]
-    assert found == at_home.losses
+    losses = [[e["loss"] for e in map(json.loads, lines) if "loss" in e] for lines in events]
+    assert losses == at_home.losses
 
 
 def test_the_quickest_of_them_trains_through_slurm(hosts, slurm, quickest_at_home, tmp_path):

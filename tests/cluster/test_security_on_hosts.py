@@ -123,7 +123,7 @@ def test_what_could_be_obeyed_is_refused_with_a_sentence(hosts, tmp_path, words)
 def telltale(hosts, tmp_path, monkeypatch):
     monkeypatch.setenv("SITE_API_KEY", SECRET)
 
-    def told(*where):
+    def run_program(*where):
         run = ClusterRun(tmp_path, hosts, *where)
         (run.folder / "telltale.py").write_text(TELLTALE)
         environment = {"OUTSIDE": str(run.outside)}
@@ -138,7 +138,7 @@ def telltale(hosts, tmp_path, monkeypatch):
         assert done.code == 1 and "cannot log in with *****" in done.errors, done.errors
         return run, done, shown
 
-    return told
+    return run_program
 
 
 @pytest.mark.parametrize("where", ["here", "on hosts"])

@@ -62,7 +62,7 @@ def run(hosts, suite: Path, runs: Path, name: str, *words: str) -> subprocess.Co
     return subprocess.run([*command, *where, *words], capture_output=True, text=True, timeout=200)
 
 
-def said(runs: Path, name: str) -> list[str]:
+def log_texts(runs: Path, name: str) -> list[str]:
     logs = sorted((runs / name).glob("trials/*/01/logs/rank*.log"))
     return [log.read_text().strip() for log in logs]
 
@@ -71,7 +71,7 @@ def test_an_environment_and_a_program_that_a_node_lacks_are_sent_once(hosts, sui
     for name in ("first", "second"):
         done = run(hosts, suite, tmp_path, name)
         assert done.returncode == 0, done.stderr
-    first, second = said(tmp_path, "first"), said(tmp_path, "second")
+    first, second = log_texts(tmp_path, "first"), log_texts(tmp_path, "second")
     assert len(first) == 2 and first == second
     for line in first:
         assert line.startswith("found the package")
@@ -86,7 +86,7 @@ def test_an_environment_that_changed_here_is_sent_anew(hosts, suite, environment
     (record,) = environment.glob("lib/python3*/site-packages/marker-1.0.dist-info/RECORD")
     record.write_text(f"marker.py,sha256={os.urandom(8).hex()},30\n")
     assert run(hosts, suite, tmp_path, "after").returncode == 0
-    assert all(line.startswith("found another package") for line in said(tmp_path, "after"))
+    assert all(line.startswith("found another package") for line in log_texts(tmp_path, "after"))
 
 
 def test_an_interpreter_that_is_no_environment_must_be_on_every_node(hosts, suite, environment, tmp_path):

@@ -57,12 +57,12 @@ def command(runtime: str, gpus: bool = False) -> str:
 
 @pytest.mark.parametrize("runtime", ["docker", "podman"])
 def test_a_container_sees_the_code_and_the_trial_and_gets_its_rank_by_name(runtime):
-    said = command(runtime)
-    assert said.startswith(f"{runtime} run --rm --init --interactive --network host --ipc host")
-    assert f"--volume {CODE}:{CODE} --volume {TRIAL}:{TRIAL} --workdir {TRIAL}" in said
-    assert "--env RANK " in said
-    assert "--env NCCL_DEBUG" in said
-    assert said.endswith("--read-only torch:2.13 python3 -m x")
+    command_line = command(runtime)
+    assert command_line.startswith(f"{runtime} run --rm --init --interactive --network host --ipc host")
+    assert f"--volume {CODE}:{CODE} --volume {TRIAL}:{TRIAL} --workdir {TRIAL}" in command_line
+    assert "--env RANK " in command_line
+    assert "--env NCCL_DEBUG" in command_line
+    assert command_line.endswith("--read-only torch:2.13 python3 -m x")
 
 
 def test_apptainer_shares_the_environment_and_binds_the_folders():

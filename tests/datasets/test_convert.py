@@ -33,14 +33,14 @@ def folder(tmp_path):
 
 def pictures(root):
     """Label and bytes of every picture, found as a loader finds them: by the index alone."""
-    found = {}
+    entries = {}
     for split in read_dataset(root).splits:
         index = read_index(root / split)
         for row, name in zip(index.rows, index.names, strict=True):
             content = (root / split / index.shards[row["shard"]]).read_bytes()
             begin = int(row["offset"])
-            found[f"{split}/{name}"] = (int(row["label"]), content[begin : begin + int(row["size"])])
-    return found
+            entries[f"{split}/{name}"] = (int(row["label"]), content[begin : begin + int(row["size"])])
+    return entries
 
 
 def by_hand(folder):
@@ -70,9 +70,9 @@ def test_a_shard_is_scanned_back_as_it_was_written(folder, tmp_path, to):
         pytest.skip("every picture is a file of its own")
     convert(Request(folder, tmp_path / "out", to, shards=2))
     index = read_index(tmp_path / "out/train")
-    found = [row for shard in index.shards for row in form.scan(tmp_path / "out/train" / shard)]
+    records = [row for shard in index.shards for row in form.scan(tmp_path / "out/train" / shard)]
     wanted = [tuple(row)[1:6] for row in index.rows.tolist()]
-    assert [(one.begin, one.length, one.offset, one.size, one.label) for one in found] == wanted
+    assert [(one.begin, one.length, one.offset, one.size, one.label) for one in records] == wanted
 
 
 def test_a_picture_with_the_magic_number_of_recordio_is_still_one_read_away(folder, tmp_path):
@@ -84,7 +84,7 @@ def test_a_picture_with_the_magic_number_of_recordio_is_still_one_read_away(fold
     assert read_index(tmp_path / "out/train").shards == ("train.rec", "train.rec.whole")
     assert pictures(tmp_path / "out")["train/n00/cut.JPEG"] == (0, content)
     scanned = list(formats.named("rec").scan(tmp_path / "out/train/train.rec"))
-    (cut,) = [found for found in scanned if found.offset < 0]
+    (cut,) = [record for record in scanned if record.offset < 0]
     assert formats.named("rec").gather(tmp_path / "out/train/train.rec", cut.begin) == content
 
 
@@ -216,9 +216,9 @@ def test_a_bad_picture_is_named_and_ends_it_or_is_left_out(folder, tmp_path, kin
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_picture_is_named_and_kept_unless_told_otherwise(folder, tmp_path, kind):
     (folder / "train/n01/odd.JPEG").write_bytes(ODD[kind]())
-    kept = convert(Request(folder, tmp_path / "kept", "tfrecord"))
-    assert [(one.name, one.tolerated) for one in kept.troubles] == [("train/n01/odd.JPEG", True)]
-    assert kept.written["train"] == 13
+    outcome = convert(Request(folder, tmp_path / "kept", "tfrecord"))
+    assert [(one.name, one.tolerated) for one in outcome.troubles] == [("train/n01/odd.JPEG", True)]
+    assert outcome.written["train"] == 13
     left = convert(Request(folder, tmp_path / "left", "tfrecord", on_bad="skip", keep=frozenset()))
     assert left.skipped == 1
     with pytest.raises(UserError, match="odd"):
@@ -248,8 +248,8 @@ def test_folders_that_cannot_be_read_or_hold_nothing_are_named(folder, tmp_path)
     with pytest.raises(UserError, match="train/n04 is a folder that cannot be read"):
         convert(Request(folder, tmp_path / "stop", "rec"))
     outcome = convert(Request(folder, tmp_path / "skip", "rec", on_bad="skip"))
-    found = {one.name: one.codes for one in outcome.troubles if one.name.startswith("train")}
-    assert found == {
+    codes = {one.name: one.codes for one in outcome.troubles if one.name.startswith("train")}
+    assert codes == {
         "train/n03": ("empty-class",),
         "train/n04": ("unreadable-folder",),
         "train/stray.JPEG": ("label-out-of-range",),
@@ -315,14 +315,16 @@ def test_tfrecord_has_as_many_shards_as_imagenet_in_proportion(records, shards):
 
 def test_the_command_tells_what_it_did(folder, trainmark):
     (folder / "val/n00/bad.JPEG").write_bytes(jpeg(1)[:-9])
-    said = trainmark("data", "convert", str(folder), "out", "--to", "tfrecord")
-    assert said.code == 2
-    assert said.err == (
+    result = trainmark("data", "convert", str(folder), "out", "--to", "tfrecord")
+    assert result.code == 2
+    assert result.err == (
         "trainmark: val/n00/bad.JPEG ends before its end mark; mend or remove it, or give --on-bad skip.\n"
     )
-    said = trainmark("data", "convert", str(folder), "out", "--to", "tfrecord", "--on-bad", "skip", "--json")
-    record = json.loads(said.out)
-    assert said.code == 0
+    result = trainmark(
+        "data", "convert", str(folder), "out", "--to", "tfrecord", "--on-bad", "skip", "--json"
+    )
+    record = json.loads(result.out)
+    assert result.code == 0
     assert (record["found"], record["written"], record["skipped"]) == (
         {"train": 12, "val": 4},
         {"train": 12, "val": 3},
@@ -344,10 +346,10 @@ def test_the_command_tells_what_it_did(folder, trainmark):
     ],
 )
 def test_bad_input_is_one_sentence_and_touches_nothing(folder, trainmark, tmp_path, words, says):
-    said = trainmark("data", "convert", *words)
-    assert said.code == 2
-    assert says in said.err
-    assert said.err.count("\n") == 1
+    result = trainmark("data", "convert", *words)
+    assert result.code == 2
+    assert says in result.err
+    assert result.err.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -25,9 +25,9 @@ def an_index(count=3):
 
 def test_an_index_is_read_as_it_was_written(tmp_path):
     write_index(tmp_path, an_index())
-    found = read_index(tmp_path)
-    assert (found.rows == an_index().rows).all()
-    assert (found.shards, found.names) == (an_index().shards, an_index().names)
+    index = read_index(tmp_path)
+    assert (index.rows == an_index().rows).all()
+    assert (index.shards, index.names) == (an_index().shards, an_index().names)
 
 
 def test_a_record_has_36_bytes_on_every_machine():

@@ -21,8 +21,8 @@ SMALL = ("--classes", "3", "--images", "20", "--size", "64x48", "--difficulty", 
 @pytest.fixture
 def make(trainmark):
     def call(*words, out="set", options=SMALL):
-        said = trainmark("data", "make", out, *options, "--workers", "1", "--json", *words)
-        return said.code, json.loads(said.out) if said.out else {}, said.err
+        result = trainmark("data", "make", out, *options, "--workers", "1", "--json", *words)
+        return result.code, json.loads(result.out) if result.out else {}, result.err
 
     return call
 
@@ -159,13 +159,13 @@ def _wait_until_nobody_is_left(group):
 def test_other_arguments_are_refused_and_the_set_is_left_alone(make, tmp_path):
     make()
     before = checksums(tmp_path / "set")
-    code, _, said = make("--seed", "5")
-    assert (code, "begun with seed = 0, not 5" in said) == (2, True)
+    code, _, message = make("--seed", "5")
+    assert (code, "begun with seed = 0, not 5" in message) == (2, True)
     assert checksums(tmp_path / "set") == before
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "phrase"),
     [
         (("--images", "2"), "at least one a class"),
         (("--validation", "1"), "at least one a class"),
@@ -178,9 +178,9 @@ def test_other_arguments_are_refused_and_the_set_is_left_alone(make, tmp_path):
         (("--seed", "-1"), "--seed"),
     ],
 )
-def test_bad_input_is_one_sentence_and_writes_nothing(make, tmp_path, words, said):
+def test_bad_input_is_one_sentence_and_writes_nothing(make, tmp_path, words, phrase):
     code, _, sentence = make(*words)
-    assert (code, said in sentence, sentence.count("\n")) == (2, True, 1)
+    assert (code, phrase in sentence, sentence.count("\n")) == (2, True, 1)
     assert not (tmp_path / "set").exists()
 
 
@@ -194,8 +194,8 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(make, tmp_
 def test_a_damaged_plan_of_an_unfinished_set_is_one_sentence(make, tmp_path):
     (tmp_path / "set/.unfinished").mkdir(parents=True)
     (tmp_path / "set/.unfinished/plan.json").write_text("{")
-    code, _, said = make()
-    assert (code, "is damaged" in said) == (2, True)
+    code, _, message = make()
+    assert (code, "is damaged" in message) == (2, True)
 
 
 def test_mean_colour_does_not_tell_the_class(make, tmp_path):

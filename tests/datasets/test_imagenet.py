@@ -30,8 +30,8 @@ def unpack(trainmark, tmp_path):
         given = ["train.tar" if train else "-", "val.tar" if val else "-", "out"]
         if labels is not None:
             given += ["--val-labels", "labels.txt"]
-        said = trainmark("data", "imagenet", *given, "--workers", str(workers), "--json", *words)
-        return said.code, json.loads(said.out) if said.out else {}, said.err
+        result = trainmark("data", "imagenet", *given, "--workers", str(workers), "--json", *words)
+        return result.code, json.loads(result.out) if result.out else {}, result.err
 
     return call
 
@@ -82,7 +82,7 @@ def test_a_finished_set_is_left_as_it_is(unpack):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         (PICTURE[:-30], "ends before its end mark"),
         (b"<html>404</html>", "is no picture"),
@@ -92,13 +92,13 @@ def test_a_finished_set_is_left_as_it_is(unpack):
         (animated("GIF"), "has more than one frame"),
     ],
 )
-def test_a_damaged_picture_is_named_and_the_set_stays_unfinished(unpack, tmp_path, content, said):
+def test_a_damaged_picture_is_named_and_the_set_stays_unfinished(unpack, tmp_path, content, reason):
     files = {CLASSES[0]: [*pictures_of(CLASSES[0]), ("bad.JPEG", content)]}
     code, record, _ = unpack(train_tar(files))
     assert code == 1
     assert len(damaged(record)) == 1
     assert damaged(record)[0].startswith(f"{CLASSES[0]}/bad.JPEG ")
-    assert said in damaged(record)[0]
+    assert reason in damaged(record)[0]
     assert not (tmp_path / "out/dataset.json").exists()
 
 
@@ -151,7 +151,7 @@ def test_a_bad_header_of_a_class_loses_that_class_and_is_told(unpack):
     code, record, _ = unpack(bytes(whole), None, None, "--on-bad", "skip")
     assert (code, record["classes"], record["splits"]) == (0, 2, {"train": 8})
     for name, _ in pictures_of("n01443537"):
-        assert any(name in said for said in damaged(record))
+        assert any(name in sentence for sentence in damaged(record))
 
 
 def test_a_name_that_leads_out_of_the_folder_stays_within(unpack, tmp_path):
@@ -190,22 +190,22 @@ def test_a_label_that_is_no_class_of_the_set_is_named(unpack):
 
 
 def test_what_is_no_tar_is_refused_before_anything_is_written(unpack, tmp_path):
-    code, _, said = unpack(b"\x1f\x8b" + b"gzip" * 500)
+    code, _, message = unpack(b"\x1f\x8b" + b"gzip" * 500)
     assert code == 2
-    assert "is no tar" in said
+    assert "is no tar" in message
     assert not (tmp_path / "out").exists()
 
 
 def test_a_validation_tar_needs_labels(unpack):
-    code, _, said = unpack(None, validation_tar())
-    assert (code, "--val-labels" in said) == (2, True)
+    code, _, message = unpack(None, validation_tar())
+    assert (code, "--val-labels" in message) == (2, True)
 
 
 def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(unpack, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.txt").write_text("years")
-    code, _, said = unpack(train_tar())
-    assert (code, "choose a folder" in said) == (2, True)
+    code, _, message = unpack(train_tar())
+    assert (code, "choose a folder" in message) == (2, True)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
 

@@ -59,12 +59,12 @@ def test_kaggle_s_table_is_read(labels):
 
 @pytest.mark.parametrize("compressed", [True, False])
 def test_the_devkit_is_read_without_matlab(labels, compressed):
-    found = labels(devkit([3, 1, 2], compressed))
-    assert [found.synsets[number] for number in (1, 2, 3)] == [CLASSES[2], CLASSES[0], CLASSES[1]]
+    ground_truth = labels(devkit([3, 1, 2], compressed))
+    assert [ground_truth.synsets[number] for number in (1, 2, 3)] == [CLASSES[2], CLASSES[0], CLASSES[1]]
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "phrase"),
     [
         (b"", "is empty"),
         (b"490\n361\n", "give the devkit"),
@@ -77,7 +77,7 @@ def test_the_devkit_is_read_without_matlab(labels, compressed):
         (devkit([1])[:200], "no devkit"),
     ],
 )
-def test_anything_else_is_refused_with_a_sentence(labels, content, said):
+def test_anything_else_is_refused_with_a_sentence(labels, content, phrase):
     with pytest.raises(UserError, match=r"\.$") as refused:
         labels(content)
-    assert said in str(refused.value)
+    assert phrase in str(refused.value)

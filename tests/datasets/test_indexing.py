@@ -91,8 +91,8 @@ def test_a_damaged_shard_is_refused_and_nothing_is_written(foreign):
 
 def test_the_command_tells_what_it_found(foreign, trainmark):
     foreign("webdataset")
-    said = trainmark("data", "index", "set", "--workers", "1", "--json")
-    assert json.loads(said.out)["splits"] == {"train": 12, "val": 3}
+    result = trainmark("data", "index", "set", "--workers", "1", "--json")
+    assert json.loads(result.out)["splits"] == {"train": 12, "val": 3}
     again = trainmark("data", "index", "set")
     assert (again.code, again.err) == (
         2,

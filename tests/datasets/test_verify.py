@@ -104,10 +104,10 @@ def test_a_flipped_byte_in_any_other_file_is_found(sets, to):
 @pytest.mark.parametrize("to", ALL)
 def test_every_truncation_is_found(sets, to, tmp_path):
     root = sets / to
-    kept = tmp_path / "kept"
+    backup = tmp_path / "kept"
     chosen = [path for path in files_of(root) if path.parent.name != "n01" and "val" not in path.parts]
     for number, path in enumerate(chosen[:8]):
-        shutil.copy(path, kept)
+        shutil.copy(path, backup)
         for length in positions(path.stat().st_size, CUTS, number)[::-1]:
             with path.open("r+b") as file:
                 file.truncate(length)
@@ -115,7 +115,7 @@ def test_every_truncation_is_found(sets, to, tmp_path):
             assert path.relative_to(root).as_posix() in {finding.file for finding in verdict.findings} or (
                 path.name in ("checksums.txt", "dataset.json", "shards.txt") and not verdict.sound
             )
-        shutil.copy(kept, path)
+        shutil.copy(backup, path)
     assert verify(root, 1, False).sound
 
 
@@ -132,16 +132,16 @@ def test_missing_and_extra_files_are_named(sets, tmp_path):
     root = shutil.copytree(sets / "rec", tmp_path / "set")
     (root / "train/train.lst").unlink()
     (root / "train/more.rec").write_bytes(b"")
-    found = {(finding.file, finding.kind) for finding in verify(root, 1, False).findings}
-    assert found == {("train/train.lst", "missing"), ("train/more.rec", "extra")}
+    findings = {(finding.file, finding.kind) for finding in verify(root, 1, False).findings}
+    assert findings == {("train/train.lst", "missing"), ("train/more.rec", "extra")}
 
 
 def test_a_damaged_index_does_not_keep_the_damage_from_being_found(sets, tmp_path):
     root = shutil.copytree(sets / "rec", tmp_path / "set")
     (root / "train/index.npy").write_bytes(b"\x93NUMPY nonsense")
     flip(root / "train/train.rec", 300)
-    found = {finding.file for finding in verify(root, 1, False).findings}
-    assert found == {"train/train.rec", "train/index.npy"}
+    files = {finding.file for finding in verify(root, 1, False).findings}
+    assert files == {"train/train.rec", "train/index.npy"}
 
 
 def test_pictures_that_were_bad_from_the_beginning_are_found_by_decoding(tmp_path):
@@ -186,13 +186,13 @@ def test_tfrecord_finds_every_flipped_byte_by_its_own_checksums(sets, tmp_path):
 
 def test_the_command_says_one_line_or_names_the_damage(sets, trainmark, tmp_path):
     root = shutil.copytree(sets / "beton", tmp_path / "set")
-    said = trainmark("data", "verify", "set", "--workers", "1")
-    assert (said.code, said.out) == (0, "set is sound: 9 files with 15 records, by checksums.\n")
+    result = trainmark("data", "verify", "set", "--workers", "1")
+    assert (result.code, result.out) == (0, "set is sound: 9 files with 15 records, by checksums.\n")
     index = read_index(root / "val")
     flip(root / "val/val.beton", int(index.rows[1]["begin"]) + 9)
-    said = trainmark("data", "verify", "set", "--workers", "1")
-    assert said.code == 1
-    assert f"val/val.beton: has damaged records: {index.names[1]}" in said.out
+    result = trainmark("data", "verify", "set", "--workers", "1")
+    assert result.code == 1
+    assert f"val/val.beton: has damaged records: {index.names[1]}" in result.out
     record = json.loads(trainmark("data", "verify", "set", "--workers", "1", "--json").out)
     assert record["damaged_records"] == [index.names[1]]
     assert not record["sound"]
@@ -202,7 +202,7 @@ def test_the_command_says_one_line_or_names_the_damage(sets, trainmark, tmp_path
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_a_name_that_is_no_utf8_is_shown_with_its_escape(tmp_path, trainmark, form):
     (tmp_path / "checksums.txt").write_bytes(b"0" * 64 + b"  tr\xe8s\x1b[31m.bin\n")
-    said = trainmark("data", "verify", str(tmp_path), *form)
-    assert (said.code, said.err) == (1, "")
-    assert "tr\\udce8s" in said.out
-    assert "\x1b" not in said.out
+    result = trainmark("data", "verify", str(tmp_path), *form)
+    assert (result.code, result.err) == (1, "")
+    assert "tr\\udce8s" in result.out
+    assert "\x1b" not in result.out

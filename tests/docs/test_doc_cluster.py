@@ -68,5 +68,5 @@ def test_the_names_that_the_page_calls_secrets_are_taken_for_secrets():
 
 @pytest.mark.parametrize("message", [message for message in MESSAGES if message not in SAID_BY_SSH])
 def test_a_message_with_advice_is_one_that_is_still_said(message):
-    said = message.replace(f"{PATIENCE_SECONDS:.0f} s", "{self.patience:.0f} s")
-    assert said in SOURCE
+    template = message.replace(f"{PATIENCE_SECONDS:.0f} s", "{self.patience:.0f} s")
+    assert template in SOURCE

@@ -31,10 +31,10 @@ def test_the_table_says_what_the_lock_says(path):
 
 
 def test_every_state_is_in_the_table():
-    told = {code(row["state"])[0] for row in table(section(PAGE, "States"))}
-    assert told == {*(state.value for state in State), OWN}
+    states = {code(row["state"])[0] for row in table(section(PAGE, "States"))}
+    assert states == {*(state.value for state in State), OWN}
 
 
 def test_the_json_has_the_names_that_the_page_lists():
-    told = {code(row["name"])[0] for row in table(section(PAGE, "The JSON"))}
-    assert told == {*(field.name for field in fields(Standing)), "conformant"}
+    names = {code(row["name"])[0] for row in table(section(PAGE, "The JSON"))}
+    assert names == {*(field.name for field in fields(Standing)), "conformant"}

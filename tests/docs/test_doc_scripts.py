@@ -28,7 +28,7 @@ KINDS = {"array" if kind == "list" else kind: types for kind, types in TYPES.ite
 def printed(hasty_reader):
     """The JSON of each command, by the name that the page gives it."""
     hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
-    told = {
+    commands = {
         "report": ("report", "one", "--format", "json"),
         "list": ("list", "--json"),
         "compare": ("compare", "one", "one", "--json"),
@@ -36,7 +36,7 @@ def printed(hasty_reader):
         "doctor": ("doctor", "--json", "--python", sys.executable),
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
-    return {name: json.loads(hasty_reader.trainmark(*words).stdout) for name, words in told.items()}
+    return {name: json.loads(hasty_reader.trainmark(*words).stdout) for name, words in commands.items()}
 
 
 def found_at(path, printed):
@@ -68,9 +68,9 @@ def test_the_folder_of_a_run_is_as_the_page_draws_it(hasty_reader):
     hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
     run = hasty_reader.folder / "runs" / "one"
     files = [path for path in run.rglob("*") if run / "code" not in path.parents]
-    found = {path.name for path in files if path.is_file() and not path.name.startswith(".")}
+    names = {path.name for path in files if path.is_file() and not path.name.startswith(".")}
     drawn = PAGE.partition("```text\n")[2].partition("```")[0]
-    assert set(re.findall(r"\w+\.(?:jsonl|json|yaml|html|md|csv|log|arrivals)\b", drawn)) == found
+    assert set(re.findall(r"\w+\.(?:jsonl|json|yaml|html|md|csv|log|arrivals)\b", drawn)) == names
 
 
 def test_bad_input_exits_with_2_and_one_sentence(hasty_reader):

@@ -102,14 +102,14 @@ def test_the_operations_of_an_image_are_as_the_page_says():
 def test_every_source_that_the_statistics_cite_is_in_the_literature():
     cited = re.compile(r"\b([A-Z][a-z]+)(?: et al\.|(?:, [A-Z][a-z]+)* & [A-Z][a-z]+)? \(?((?:19|20)\d\d)\b")
     listed = section(page("docs/method.md"), "Literature").splitlines()
-    found = {
+    citations = {
         each
         for path in (SOURCE / "measure").rglob("*.py")
         for each in cited.findall(path.read_text(encoding="utf-8"))
     }
-    assert found
+    assert citations
     assert {
-        each for each in found if not any(each[0] in line and each[1] in line for line in listed)
+        each for each in citations if not any(each[0] in line and each[1] in line for line in listed)
     } == set()
 
 

@@ -16,9 +16,9 @@ def test_an_example_ends_with_a_figure_and_a_falling_loss(example, unit, reader)
     assert result["throughput"]["unit"] == unit
     assert not {"nan-loss", "loss-not-falling"} & {doubt["code"] for doubt in result["doubts"]}
     for figure in reader.folder.glob("runs/example/trials/*/*/figure.json"):
-        told = json.loads(figure.read_text(encoding="utf-8"))["figure"]
-        assert told["loss_last"] < told["loss_first"] / 2
-        assert told["window"]["stop"] == 120
+        metrics = json.loads(figure.read_text(encoding="utf-8"))["figure"]
+        assert metrics["loss_last"] < metrics["loss_first"] / 2
+        assert metrics["window"]["stop"] == 120
 
 
 def test_the_probe_example_trains_alike_without_trainmark(reader):

@@ -63,10 +63,10 @@ def asked(node: LocalNode, question: dict[str, Any], program: str, limit: float)
 def oldest_python() -> str:
     """The oldest that the programs are written for."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found = [*map(str, sorted(pyenv.glob("3.8.*/bin/python"))), shutil.which("python3.8")]
-    if found[0] is None:
+    interpreters = [*map(str, sorted(pyenv.glob("3.8.*/bin/python"))), shutil.which("python3.8")]
+    if interpreters[0] is None:
         pytest.skip("no Python 3.8 here")
-    return found[0]
+    return interpreters[0]
 
 
 def local_nodes(count: int, **of_last: Any) -> LocalNodes:

@@ -16,8 +16,8 @@ def doctor(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["trainmark", "doctor", "--python", sys.executable, *words])
         with pytest.raises(SystemExit) as left:
             main()
-        said = capsys.readouterr()
-        return left.value.code, said.out, said.err
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
 
     return call
 
@@ -31,9 +31,9 @@ def test_this_machine_is_examined_where_no_hosts_are_named(doctor):
 
 def test_json_is_one_object_with_facts_and_findings(doctor):
     _, out, _ = doctor("--json")
-    told = json.loads(out)
-    assert set(told) == {"healthy", "findings", "nodes", "calls"}
-    assert told["nodes"][0]["facts"]["host"]["cpus"] >= 1
+    document = json.loads(out)
+    assert set(document) == {"healthy", "findings", "nodes", "calls"}
+    assert document["nodes"][0]["facts"]["host"]["cpus"] >= 1
 
 
 def test_a_red_line_is_exit_code_1(doctor, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from told import ENVIRONMENT, ETH0, FACTS, GPU, HOST, PORT, PYTHON, findings, troubles
+from healthy_node import ENVIRONMENT, ETH0, FACTS, GPU, HOST, PORT, PYTHON, findings, troubles
 
 from trainmark.doctor.diagnosis import CHECKS, ESSENTIAL
 from trainmark.doctor.examined import Call, most_common
@@ -103,16 +103,18 @@ SICK = [
 
 @pytest.mark.parametrize(("third", "check", "mark", "what", "fix"), SICK)
 def test_what_is_wrong_with_one_node_is_said_of_it_with_a_fix(third, check, mark, what, fix):
-    found = [each for each in troubles(FACTS, FACTS, third) if (each.check, each.mark) == (check, mark)]
-    assert [finding.node for finding in found] == ["n3"]
-    assert what in found[0].what
-    assert fix in found[0].fix
+    matching = [each for each in troubles(FACTS, FACTS, third) if (each.check, each.mark) == (check, mark)]
+    assert [finding.node for finding in matching] == ["n3"]
+    assert what in matching[0].what
+    assert fix in matching[0].fix
 
 
 def test_equal_and_healthy_nodes_are_green_in_every_check_that_has_something_to_say():
-    found = findings(FACTS, FACTS, FACTS)
-    assert {finding.mark for finding in found} == {Mark.OK}
-    assert {finding.check for finding in found} == {check.name for check in CHECKS} - {"reaches the others"}
+    all_findings = findings(FACTS, FACTS, FACTS)
+    assert {finding.mark for finding in all_findings} == {Mark.OK}
+    assert {finding.check for finding in all_findings} == {check.name for check in CHECKS} - {
+        "reaches the others"
+    }
 
 
 def test_a_load_is_judged_by_the_number_of_processors():
@@ -164,9 +166,9 @@ def test_a_clock_that_differs_from_its_peers_is_named_and_theirs_are_not(ahead, 
         for other in ahead
         if one != other
     )
-    (found,) = troubles(*[FACTS] * len(ahead), calls=calls)
-    assert (found.node, found.mark) == (wrong, Mark.WARN)
-    assert "its clock is 2.00 ± " in found.what
+    (finding,) = troubles(*[FACTS] * len(ahead), calls=calls)
+    assert (finding.node, finding.mark) == (wrong, Mark.WARN)
+    assert "its clock is 2.00 ± " in finding.what
 
 
 def test_gpus_of_another_kind_may_be_set_otherwise():
@@ -188,8 +190,8 @@ def test_what_a_device_does_not_tell_is_no_fault():
 
 
 def test_gpus_on_the_bus_that_nothing_drives_are_mentioned():
-    (found,) = troubles(replace(FACTS, gpus=()))
-    assert (found.check, found.mark) == ("devices", Mark.WARN)
+    (finding,) = troubles(replace(FACTS, gpus=()))
+    assert (finding.check, finding.mark) == ("devices", Mark.WARN)
 
 
 def test_a_blocked_direction_is_named_with_both_ends():
@@ -197,10 +199,10 @@ def test_a_blocked_direction_is_named_with_both_ends():
         Call("n1", "n2", "10.0.0.2", 29500, trouble="no answer"),
         Call("n2", "n1", "10.0.0.1", 29500, 0.0002, 0.0),
     )
-    (found,) = troubles(FACTS, FACTS, calls=calls)
-    assert (found.node, found.peer, found.mark) == ("n1", "n2", Mark.BAD)
-    assert "cannot reach n2 at 10.0.0.2 port 29500: no answer" in found.what
-    assert "-s 10.0.0.1 -j ACCEPT" in found.fix
+    (finding,) = troubles(FACTS, FACTS, calls=calls)
+    assert (finding.node, finding.peer, finding.mark) == ("n1", "n2", Mark.BAD)
+    assert "cannot reach n2 at 10.0.0.2 port 29500: no answer" in finding.what
+    assert "-s 10.0.0.1 -j ACCEPT" in finding.fix
 
 
 def test_a_long_way_between_two_nodes_is_a_warning():
@@ -222,14 +224,14 @@ def test_a_long_way_between_two_nodes_is_a_warning():
     ],
 )
 def test_the_fix_fits_what_kept_the_node_from_answering(trouble, fix):
-    (found,) = troubles(FACTS, FACTS, Node("", trouble))
-    assert fix in found.fix
+    (finding,) = troubles(FACTS, FACTS, Node("", trouble))
+    assert fix in finding.fix
 
 
 def test_a_name_cannot_break_out_of_the_command_that_is_to_be_pasted():
     odd = replace(ETH0, name="eth0;reboot", mtu=1500)
-    (found,) = troubles(FACTS, FACTS, replace(FACTS, interface=odd))
-    assert "dev 'eth0;reboot' mtu 9000" in found.fix
+    (finding,) = troubles(FACTS, FACTS, replace(FACTS, interface=odd))
+    assert "dev 'eth0;reboot' mtu 9000" in finding.fix
 
 
 def test_of_two_that_are_as_common_the_earlier_one_is_the_usual():

@@ -53,9 +53,9 @@ def red(diagnosis: Diagnosis) -> list[tuple[str, str, str | None]]:
 
 
 def interface_of(hosts: Hosts, node: str) -> str:
-    told = json.loads(hosts.run(node, ["ip", "-json", "address"]).stdout)
+    interfaces = json.loads(hosts.run(node, ["ip", "-json", "address"]).stdout)
     here = hosts.addresses[node]
-    return next(each["ifname"] for each in told if here in [one["local"] for one in each["addr_info"]])
+    return next(each["ifname"] for each in interfaces if here in [one["local"] for one in each["addr_info"]])
 
 
 def test_equal_hosts_are_green_and_each_reaches_each(hosts):
@@ -71,9 +71,9 @@ def test_the_command_examines_the_hosts_that_are_named(hosts, monkeypatch, capsy
     monkeypatch.setattr(sys, "argv", ["trainmark", "doctor", *words, "--json"])
     with pytest.raises(SystemExit) as left:
         main()
-    told = json.loads(capsys.readouterr().out)
+    document = json.loads(capsys.readouterr().out)
     assert left.value.code == 0
-    assert {node["node"]: node["facts"]["address"] for node in told["nodes"]} == hosts.addresses
+    assert {node["node"]: node["facts"]["address"] for node in document["nodes"]} == hosts.addresses
 
 
 def test_another_mtu_is_found_and_its_fix_mends_it(hosts):
@@ -81,9 +81,9 @@ def test_another_mtu_is_found_and_its_fix_mends_it(hosts):
     usual = json.loads(hosts.run("node3", ["ip", "-json", "link", "show", interface]).stdout)[0]["mtu"]
     hosts.run("node3", ["ip", "link", "set", "dev", interface, "mtu", "1280"], check=True)
     try:
-        (found,) = [each for each in examined(hosts).findings if each.mark is Mark.BAD]
-        assert (found.check, found.node) == ("interface", "node3")
-        command = found.fix.partition("`sudo ")[2].rstrip("`")
+        (finding,) = [each for each in examined(hosts).findings if each.mark is Mark.BAD]
+        assert (finding.check, finding.node) == ("interface", "node3")
+        command = finding.fix.partition("`sudo ")[2].rstrip("`")
         hosts.run("node3", ["sh", "-c", command], check=True)
         assert red(examined(hosts)) == []
     finally:
@@ -114,10 +114,10 @@ def test_a_dataset_that_lies_on_one_host_only_is_missed_on_the_others(hosts):
     data = hosts.scratch / "data"
     hosts.run("node1", ["sh", "-c", f"mkdir -p {data} && echo 1 > {data}/a"], check=True)
     try:
-        found = red(examined(hosts, dataset=str(data)))
+        findings = red(examined(hosts, dataset=str(data)))
     finally:
         hosts.run("node1", ["rm", "-r", str(data)])
-    assert found == [("dataset", node, None) for node in ("node2", "node3", "node4")]
+    assert findings == [("dataset", node, None) for node in ("node2", "node3", "node4")]
 
 
 def test_a_full_disk_is_red_where_it_is_full(hosts):

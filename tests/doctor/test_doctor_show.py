@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from told import ETH0, FACTS, WANTED
+from healthy_node import ETH0, FACTS, WANTED
 
 from trainmark.doctor.diagnosis import diagnose
 from trainmark.doctor.examined import Examined
@@ -14,8 +14,8 @@ from trainmark.doctor.show import as_text
 SMALL = replace(FACTS, interface=replace(ETH0, mtu=1500))
 
 
-def shown(*told) -> str:
-    nodes = [Node(f"n{i}", None, facts, Offset(0.0, 0.0), {}) for i, facts in enumerate(told, 1)]
+def shown(*all_facts) -> str:
+    nodes = [Node(f"n{i}", None, facts, Offset(0.0, 0.0), {}) for i, facts in enumerate(all_facts, 1)]
     return as_text(diagnose(Examined(WANTED, tuple(nodes))))
 
 

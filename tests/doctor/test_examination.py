@@ -107,7 +107,7 @@ def test_a_dataset_that_cannot_be_read_in_time_leaves_the_other_facts_of_the_nod
 
 def test_the_json_has_every_fact_and_every_finding():
     ask = local_nodes(2)
-    told = examine(ask, wanted(ask)).as_dict()
-    assert [node["facts"]["address"] for node in told["nodes"]] == ["127.0.0.11", "127.0.0.12"]
-    assert {finding["node"] for finding in told["findings"]} == {"n1", "n2"}
-    assert len(told["calls"]) == 2
+    document = examine(ask, wanted(ask)).as_dict()
+    assert [node["facts"]["address"] for node in document["nodes"]] == ["127.0.0.11", "127.0.0.12"]
+    assert {finding["node"] for finding in document["findings"]} == {"n1", "n2"}
+    assert len(document["calls"]) == 2

@@ -9,8 +9,8 @@ import sys
 import threading
 
 import pytest
+from healthy_node import FACTS
 from local_nodes import local_nodes, oldest_python
-from told import FACTS
 
 from trainmark.doctor import meet
 from trainmark.doctor.facts import Node
@@ -68,22 +68,22 @@ def test_a_node_with_python_3_8_meets_one_with_ours(places):
 
 
 def test_a_peer_at_which_nothing_listens_is_named_with_the_reason(places):
-    told = meeting_of(places, "n1", seconds=0.3).hold()
-    assert told["reached"] == {}
-    assert told["failed"] == {"n2": "Connection refused", "n3": "Connection refused"}
+    report = meeting_of(places, "n1", seconds=0.3).hold()
+    assert report["reached"] == {}
+    assert report["failed"] == {"n2": "Connection refused", "n3": "Connection refused"}
 
 
 def test_who_does_not_know_the_token_gets_no_answer_and_is_not_heard(places):
     pair = {name: places[name] for name in ("n1", "n2")}
-    held = meeting_of(pair, "n1", seconds=1.5)
-    told = {}
-    thread = threading.Thread(target=lambda: told.update(held.hold()))
+    meeting = meeting_of(pair, "n1", seconds=1.5)
+    report = {}
+    thread = threading.Thread(target=lambda: report.update(meeting.hold()))
     thread.start()
     with socket.create_connection((pair["n1"].address, pair["n1"].port), timeout=5) as stranger:
         stranger.sendall(f"{meet.proof('guessed', 'n2')} n2\n".encode())
         assert stranger.recv(100) == b""
     thread.join()
-    assert told["heard"] == []
+    assert report["heard"] == []
 
 
 def test_another_service_at_the_peers_port_is_not_taken_for_the_peer(places):
@@ -97,9 +97,9 @@ def test_another_service_at_the_peers_port_is_not_taken_for_the_peer(places):
 
         thread = threading.Thread(target=greet)
         thread.start()
-        held = meeting_of(pair, "n1")
-        with held.listener, pytest.raises(ConnectionError, match="something else"):
-            held.round_trip(vars(pair["n2"]), 5.0)
+        meeting = meeting_of(pair, "n1")
+        with meeting.listener, pytest.raises(ConnectionError, match="something else"):
+            meeting.round_trip(vars(pair["n2"]), 5.0)
         thread.join()
 
 
@@ -142,8 +142,8 @@ def test_what_kept_a_node_from_the_meeting_is_the_reason_of_all_its_calls(places
 
 
 def test_nodes_that_share_an_address_meet_at_different_ports():
-    found = places_of([Node("n1", None, FACTS), Node("n2", "gone"), Node("n3", None, FACTS)])
-    assert {name: place.port for name, place in found.items()} == {"n1": 29500, "n3": 29501}
+    meeting_places = places_of([Node("n1", None, FACTS), Node("n2", "gone"), Node("n3", None, FACTS)])
+    assert {name: place.port for name, place in meeting_places.items()} == {"n1": 29500, "n3": 29501}
 
 
 def many(count: int) -> dict[str, MeetingNode]:

@@ -85,9 +85,9 @@ def test_an_answer_that_would_put_a_command_into_a_fix_is_not_understood(changes
 def test_limits_are_those_of_the_process_that_was_started():
     if shutil.which("prlimit") is None:
         pytest.skip("no prlimit here")
-    told = facts_of(tell(before=("prlimit", "--nofile=512:1024", "--memlock=65536:65536")))
-    assert (told.open_files.soft, told.open_files.hard) == (512, 1024)
-    assert told.locked_memory.soft == 65536
+    facts = facts_of(tell(before=("prlimit", "--nofile=512:1024", "--memlock=65536:65536")))
+    assert (facts.open_files.soft, facts.open_files.hard) == (512, 1024)
+    assert facts.locked_memory.soft == 65536
 
 
 def test_nvidia_smi_is_asked_again_without_the_fields_that_its_driver_does_not_know(tmp_path):
@@ -230,10 +230,10 @@ def data(tmp_path) -> Path:
 
 
 def test_a_dataset_is_told_by_number_size_and_names_of_its_files(data):
-    told = data_on_node.dataset(str(data), deep=False)
-    assert (told["exists"], told["files"], told["bytes"], told["contents"]) == (True, 2, 6, None)
+    facts = data_on_node.dataset(str(data), deep=False)
+    assert (facts["exists"], facts["files"], facts["bytes"], facts["contents"]) == (True, 2, 6, None)
     (data / "b.jpg").rename(data / "c.jpg")
-    assert data_on_node.dataset(str(data), deep=False)["names"] != told["names"]
+    assert data_on_node.dataset(str(data), deep=False)["names"] != facts["names"]
 
 
 def test_only_a_deep_look_sees_a_changed_byte(data):
@@ -251,9 +251,9 @@ def test_a_folder_that_links_to_itself_is_entered_once(data):
 
 def test_a_file_that_cannot_be_read_is_told_and_the_rest_of_the_answer_stays():
     # It exists, but nothing lies at its beginning.
-    told = data_on_node.dataset("/proc/self/mem", deep=True)
-    assert told["exists"]
-    assert "Input/output error" in told["trouble"]
+    facts = data_on_node.dataset("/proc/self/mem", deep=True)
+    assert facts["exists"]
+    assert "Input/output error" in facts["trouble"]
 
 
 def test_a_dataset_may_be_one_file(data):

@@ -19,8 +19,10 @@ def refused(done):
 
 
 def test_an_install_ends_with_an_interpreter_that_imports_the_locked_version(whole):
-    said = subprocess.run([whole.python, "-c", "import toy; print(toy.__version__)"], capture_output=True)
-    assert said.stdout.strip() == b"1.0"
+    completed = subprocess.run(
+        [whole.python, "-c", "import toy; print(toy.__version__)"], capture_output=True
+    )
+    assert completed.stdout.strip() == b"1.0"
     marker = json.loads(whole.marker.read_text())
     assert (marker["framework"], marker["version"]) == ("toy", "1.0")
 
@@ -157,10 +159,10 @@ def held_at_start(toy):
 
 
 @pytest.mark.parametrize(
-    ("held", "number"), [(held_at_import, signal.SIGTERM), (held_at_start, signal.SIGINT)]
+    ("start", "number"), [(held_at_import, signal.SIGTERM), (held_at_start, signal.SIGINT)]
 )
-def test_an_interrupted_install_clears_up_behind_itself(toy, held, number):
-    process = held(toy)
+def test_an_interrupted_install_clears_up_behind_itself(toy, start, number):
+    process = start(toy)
     process.send_signal(number)
     done = toy.finish(process)
     assert done.code == 130 and "nothing half-installed is left" in done.errors

@@ -37,14 +37,14 @@ def test_every_framework_has_a_word_for_each_platform(name):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "sentence"),
     [
         ("# python: new\ntoy==1\n", "write it as `# python: 3.11 - 3.13`"),
         ("# size: big\ntoy==1\n", "write it as `# size: 650 MB`"),
         ("other==1\n", "no line pins 'toy'"),
     ],
 )
-def test_a_lock_that_is_not_understood_is_refused_in_one_sentence(tmp_path, text, said):
+def test_a_lock_that_is_not_understood_is_refused_in_one_sentence(tmp_path, text, sentence):
     (tmp_path / "toy.txt").write_text(text)
-    with pytest.raises(UserError, match=re.escape(said)):
+    with pytest.raises(UserError, match=re.escape(sentence)):
         read(tmp_path / "toy.txt")

@@ -21,8 +21,8 @@ KEYS = {
 
 
 def package(toy):
-    (found,) = toy.environment.glob("lib/python3*/site-packages/toy/__init__.py")
-    return found
+    (path,) = toy.environment.glob("lib/python3*/site-packages/toy/__init__.py")
+    return path
 
 
 def test_every_framework_is_listed_whether_installed_or_not(toy):
@@ -110,7 +110,7 @@ def test_an_interpreter_of_ones_own_is_asked_for_all_frameworks(installed):
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "reason"),
     [
         ("raise RuntimeError('no such device')", "RuntimeError: no such device"),
         ("import os; os.abort()", "import toy: it was ended by SIGABRT"),
@@ -119,9 +119,9 @@ def test_an_interpreter_of_ones_own_is_asked_for_all_frameworks(installed):
         ("import sys; sys.exit('\\x1b]0;evil\\x07bad luck')", "]0;evilbad luck"),
     ],
 )
-def test_what_goes_wrong_at_import_is_told_in_one_line(installed, source, said):
+def test_what_goes_wrong_at_import_is_told_in_one_line(installed, source, reason):
     package(installed).write_text(source)
-    assert imported_version(str(installed.python), "toy", limit=3) == (None, said)
+    assert imported_version(str(installed.python), "toy", limit=3) == (None, reason)
 
 
 def test_a_flood_at_import_does_no_harm(installed):
@@ -150,9 +150,9 @@ def test_a_child_that_hangs_is_ended_with_its_own_children(tmp_path):
 
 def test_a_child_that_leaves_a_grandchild_with_its_pipes_is_not_waited_for():
     program = "import subprocess, sys; subprocess.Popen(['sleep', '600']); print('done')"
-    said = []
-    assert run([sys.executable, "-c", program], said.append, limit=60).code == 0
-    assert said == ["done"]
+    lines = []
+    assert run([sys.executable, "-c", program], lines.append, limit=60).code == 0
+    assert lines == ["done"]
 
 
 def test_the_names_are_those_of_the_locks(shipped):

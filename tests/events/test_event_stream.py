@@ -30,7 +30,7 @@ def test_a_share_above_one_or_a_number_of_another_type_is_outside_its_range(fiel
     assert not ranges.FIELDS[field].holds(value)
 
 
-def told(field: str) -> st.SearchStrategy[float]:
+def numbers(field: str) -> st.SearchStrategy[float]:
     """Any number that the field can have."""
     known = ranges.FIELDS[field]
     if known.types == (int,):
@@ -39,7 +39,7 @@ def told(field: str) -> st.SearchStrategy[float]:
 
 
 def sometimes(*names: str) -> dict[str, st.SearchStrategy[float | None]]:
-    return {name: st.none() | told(name) for name in names}
+    return {name: st.none() | numbers(name) for name in names}
 
 
 TIMES = ("mono", "wall")
@@ -47,14 +47,14 @@ NUMBERS_OF_A_STEP = (*TIMES, "samples", "loss", "lr", "data_wait", "memory", "co
 READINGS = ("utilisation", "memory_bytes", "power_watts", "temperature_c", "clock_mhz", "clock_max_mhz")
 EVENTS = {
     "run_start": st.builds(
-        RunStart, rank=RANK, world_size=told("world_size"), unit=st.text(), scope=st.sampled_from(Scope),
+        RunStart, rank=RANK, world_size=numbers("world_size"), unit=st.text(), scope=st.sampled_from(Scope),
         facts=FACTS, **sometimes(*TIMES),
     ),
-    "step": st.builds(Step, rank=RANK, step=told("step"), **sometimes(*NUMBERS_OF_A_STEP)),
+    "step": st.builds(Step, rank=RANK, step=numbers("step"), **sometimes(*NUMBERS_OF_A_STEP)),
     "mark": st.builds(Mark, kind=st.sampled_from(sorted(MARKS)), rank=RANK, facts=FACTS, **sometimes(*TIMES)),
     "device_sample": st.builds(
-        DeviceSample, device=st.text(), mono=told("mono"), wall=told("wall"),
-        throttle=st.lists(st.text()).map(tuple), foreign_processes=told("foreign_processes"),
+        DeviceSample, device=st.text(), mono=numbers("mono"), wall=numbers("wall"),
+        throttle=st.lists(st.text()).map(tuple), foreign_processes=numbers("foreign_processes"),
         **sometimes(*READINGS, "foreign_share"),
     ),
     "run_end": st.builds(RunEnd, rank=RANK, facts=FACTS, **sometimes(*TIMES)),
@@ -167,9 +167,9 @@ KEYS = st.sampled_from(
     st.sampled_from(["run_start", "step", "note", "device_sample", "run_end"]) | JSON,
     st.dictionaries(KEYS, JSON),
 )
-def test_nothing_but_a_stream_error_comes_of_any_json(name, found):
+def test_nothing_but_a_stream_error_comes_of_any_json(name, fields):
     try:
-        decode(json.dumps({**found, "event": name}))
+        decode(json.dumps({**fields, "event": name}))
     except StreamError as error:
         assert str(error)
 

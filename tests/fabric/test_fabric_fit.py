@@ -15,8 +15,8 @@ bandwidths = st.floats(1e5, 1e12)
 
 @given(latencies, bandwidths)
 def test_times_on_a_line_give_that_line(latency, bandwidth):
-    found = fit([(size, latency + size / bandwidth) for size in SIZES])
-    predicted = [found.latency_seconds + size / found.bytes_per_second for size in SIZES]
+    line = fit([(size, latency + size / bandwidth) for size in SIZES])
+    predicted = [line.latency_seconds + size / line.bytes_per_second for size in SIZES]
     assert predicted == pytest.approx([latency + size / bandwidth for size in SIZES], rel=1e-9)
 
 
@@ -24,16 +24,16 @@ def test_times_on_a_line_give_that_line(latency, bandwidth):
 def test_one_size_off_the_line_does_not_bend_it(place, factor):
     times = [(size, 2e-5 + size / 1e10) for size in SIZES]
     times[place] = (times[place][0], factor * times[place][1])
-    found = fit(times)
-    assert found.latency_seconds == pytest.approx(2e-5, rel=0.05)
-    assert found.bytes_per_second == pytest.approx(1e10, rel=0.05)
+    line = fit(times)
+    assert line.latency_seconds == pytest.approx(2e-5, rel=0.05)
+    assert line.bytes_per_second == pytest.approx(1e10, rel=0.05)
 
 
 @given(st.lists(st.tuples(st.integers(1, 1 << 30), st.floats(1e-9, 1e3)), min_size=1, max_size=9))
 def test_whatever_the_times_neither_number_is_below_zero(times):
-    found = fit(times)
-    assert found.latency_seconds >= 0
-    assert found.bytes_per_second is None or found.bytes_per_second > 0
+    line = fit(times)
+    assert line.latency_seconds >= 0
+    assert line.bytes_per_second is None or line.bytes_per_second > 0
 
 
 @given(st.permutations([(size, 3e-5 + size / 4e9) for size in SIZES]))
@@ -55,9 +55,9 @@ def test_a_single_time_is_its_own_interval():
 
 def test_a_turn_unlike_the_others_widens_the_interval_and_leaves_the_median():
     even = [1.0 + place / 1000 for place in range(70)]
-    found = point(8, [even, [9.0] * 70, even])
-    assert found.seconds < 1.1
-    assert (found.low, found.high) == (pytest.approx(1.0, rel=0.1), 9.0)
+    summary = point(8, [even, [9.0] * 70, even])
+    assert summary.seconds < 1.1
+    assert (summary.low, summary.high) == (pytest.approx(1.0, rel=0.1), 9.0)
 
 
 def test_the_bus_of_an_all_reduce_carries_twice_the_message_less_the_own_share():

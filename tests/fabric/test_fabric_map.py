@@ -29,11 +29,11 @@ def places(svg: str) -> dict[str, ElementTree.Element]:
 
 
 def framed(svg: str) -> list[str]:
-    return [told for told, group in places(svg).items() if group.find(f"{SVG}rect").get("stroke")]
+    return [title for title, group in places(svg).items() if group.find(f"{SVG}rect").get("stroke")]
 
 
 def test_each_pair_of_nodes_has_a_place():
-    assert {told.partition(":")[0] for told in places(fabric_map.render(fabric(FOUR)))} == {
+    assert {title.partition(":")[0] for title in places(fabric_map.render(fabric(FOUR)))} == {
         "a – b", "a – c", "a – d", "b – c", "b – d", "c – d",
     }  # fmt: skip
 
@@ -52,9 +52,9 @@ def test_one_node_is_shown_rank_by_rank():
 
 
 def test_the_slow_link_and_no_other_is_framed():
-    (told,) = framed(fabric_map.render(fabric(FOUR, SLOW)))
-    assert told.startswith("b – d: ")
-    assert told.endswith("slow: bandwidth")
+    (title,) = framed(fabric_map.render(fabric(FOUR, SLOW)))
+    assert title.startswith("b – d: ")
+    assert title.endswith("slow: bandwidth")
 
 
 def test_of_a_slow_node_every_link_is_framed():

@@ -22,8 +22,8 @@ def record():
 
 
 def test_what_is_kept_is_read_back_whole():
-    kept = {**record(), "nccl_tests": [PRINTED]}
-    assert to_json(from_json(json.loads(json.dumps(kept)))) == kept
+    document = {**record(), "nccl_tests": [PRINTED]}
+    assert to_json(from_json(json.loads(json.dumps(document)))) == document
 
 
 def test_a_link_tells_its_ends_and_its_figures():
@@ -36,9 +36,9 @@ def test_a_link_tells_its_ends_and_its_figures():
 
 
 def test_an_all_reduce_is_kept_by_size_and_as_a_line():
-    kept = record()
-    assert {(each["ranks"], each["nodes"]) for each in kept["allreduce"]} == {(3, 2)}
-    (fitted,) = kept["allreduce_fit"]
+    document = record()
+    assert {(each["ranks"], each["nodes"]) for each in document["allreduce"]} == {(3, 2)}
+    (fitted,) = document["allreduce_fit"]
     assert fitted["latency_seconds"] == pytest.approx(1e-4)
     assert fitted["bus_bytes_per_second"] == pytest.approx(5e9 * 4 / 3)
 
@@ -54,9 +54,9 @@ def test_a_run_without_a_fabric_has_none(tmp_path):
 
 
 def damaged(change):
-    kept = record()
-    change(kept)
-    return json.dumps(kept)
+    document = record()
+    change(document)
+    return json.dumps(document)
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def damaged(change):
         "{",
         "[]",
         "null",
-        damaged(lambda kept: kept.update(schema=2)),
-        damaged(lambda kept: kept.pop("links")),
-        damaged(lambda kept: kept.update(links=7)),
-        damaged(lambda kept: kept["links"][0].update(to=9)),
-        damaged(lambda kept: kept["links"][0].update(points=[])),
-        damaged(lambda kept: kept["links"][0]["points"][0].update(seconds=0)),
-        damaged(lambda kept: kept["links"][0]["points"][0].update(bytes=0)),
-        damaged(lambda kept: kept["links"][0]["points"][0].update(high=float("inf"))),
-        damaged(lambda kept: kept["links"][0]["points"][0].update(bytes=float("inf"))),
-        damaged(lambda kept: kept["allreduce"][0].update(ranks=0)),
-        damaged(lambda kept: kept.update(nccl_tests=[{"node": "a"}])),
+        damaged(lambda document: document.update(schema=2)),
+        damaged(lambda document: document.pop("links")),
+        damaged(lambda document: document.update(links=7)),
+        damaged(lambda document: document["links"][0].update(to=9)),
+        damaged(lambda document: document["links"][0].update(points=[])),
+        damaged(lambda document: document["links"][0]["points"][0].update(seconds=0)),
+        damaged(lambda document: document["links"][0]["points"][0].update(bytes=0)),
+        damaged(lambda document: document["links"][0]["points"][0].update(high=float("inf"))),
+        damaged(lambda document: document["links"][0]["points"][0].update(bytes=float("inf"))),
+        damaged(lambda document: document["allreduce"][0].update(ranks=0)),
+        damaged(lambda document: document.update(nccl_tests=[{"node": "a"}])),
     ],
 )
 def test_a_damaged_file_is_refused_by_its_name(tmp_path, text):

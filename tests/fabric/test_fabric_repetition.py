@@ -29,9 +29,9 @@ class Wire:
 
 def test_every_size_is_measured_and_its_warm_up_is_not_counted():
     wire = Wire(1e-3, 1e9)
-    found = wire.measured([8, 1024], 1.0)
-    assert set(found) == {8, 1024}
-    assert all(wire.sent[size] == len(times) + WARM_UP for size, times in found.items())
+    times_by_size = wire.measured([8, 1024], 1.0)
+    assert set(times_by_size) == {8, 1024}
+    assert all(wire.sent[size] == len(times) + WARM_UP for size, times in times_by_size.items())
 
 
 def test_a_quick_link_is_not_measured_without_end():
@@ -39,8 +39,8 @@ def test_a_quick_link_is_not_measured_without_end():
 
 
 def test_a_slow_link_is_measured_often_enough_for_an_interval():
-    found = Wire(0.2, 1e9).measured([8, 1024], 0.5)
-    assert {len(times) for times in found.values()} == {LEAST}
+    times_by_size = Wire(0.2, 1e9).measured([8, 1024], 0.5)
+    assert {len(times) for times in times_by_size.values()} == {LEAST}
     assert TURNS * LEAST >= 6
 
 
@@ -62,10 +62,10 @@ def test_the_time_asked_for_is_about_the_time_it_takes():
 
 
 def test_one_who_follows_repeats_as_often_as_the_one_who_decides():
-    said = []
-    decided = Wire(1e-3, 1e9).measured([8, 1 << 20], 0.3, lambda number: said.append(number) or number)
-    told = iter(said)
-    followed = Wire(5e-2, 1e7).measured([8, 1 << 20], 0.3, lambda _: next(told))
+    counts = []
+    decided = Wire(1e-3, 1e9).measured([8, 1 << 20], 0.3, lambda number: counts.append(number) or number)
+    remaining = iter(counts)
+    followed = Wire(5e-2, 1e7).measured([8, 1 << 20], 0.3, lambda _: next(remaining))
     assert {size: len(times) for size, times in decided.items()} == {
         size: len(times) for size, times in followed.items()
     }

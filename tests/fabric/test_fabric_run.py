@@ -71,33 +71,33 @@ def test_more_gpus_than_there_are_is_refused_by_the_ranks():
 
 def test_the_command_keeps_it_with_the_run_and_draws_it(trainmark, tmp_path):
     fabricate(tmp_path / "runs", "mine", {"1n1g": [100.0, 101.0]})
-    said = trainmark("fabric", *QUICK, "--run", "mine", "--map", "map.svg")
-    assert said.code == 0
-    assert "All-reduce over 2 ranks on 1 node" in said.out
+    result = trainmark("fabric", *QUICK, "--run", "mine", "--map", "map.svg")
+    assert result.code == 0
+    assert "All-reduce over 2 ranks on 1 node" in result.out
     assert kept_fabric(tmp_path / "runs" / "mine").links[0].ranks == (0, 1)
     assert (tmp_path / "map.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_json_is_what_is_kept(trainmark, tmp_path):
-    said = trainmark("fabric", *QUICK, "--output", "f.json", "--json")
-    assert said.code == 0
-    told = json.loads(said.out)
-    assert told == json.loads((tmp_path / "f.json").read_bytes())
-    assert {"schema", "taken", "links", "allreduce", "verdicts"} <= told.keys()
+    result = trainmark("fabric", *QUICK, "--output", "f.json", "--json")
+    assert result.code == 0
+    document = json.loads(result.out)
+    assert document == json.loads((tmp_path / "f.json").read_bytes())
+    assert {"schema", "taken", "links", "allreduce", "verdicts"} <= document.keys()
 
 
 def test_where_a_rank_fails_the_exit_code_is_1_and_what_was_kept_stays(trainmark, tmp_path, monkeypatch):
-    kept = tmp_path / FABRIC
-    kept.write_text("former", encoding="utf-8")
+    path = tmp_path / FABRIC
+    path.write_text("former", encoding="utf-8")
     (tmp_path / "torch.py").write_text("raise SystemExit('not today')", encoding="utf-8")
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     )
-    said = trainmark("fabric", *QUICK, "--output", FABRIC)
-    assert said.code == 1
-    assert said.out == ""
-    assert said.err.splitlines()[-1].endswith("left with exit code 1: not today")
-    assert kept.read_text(encoding="utf-8") == "former"
+    result = trainmark("fabric", *QUICK, "--output", FABRIC)
+    assert result.code == 1
+    assert result.out == ""
+    assert result.err.splitlines()[-1].endswith("left with exit code 1: not today")
+    assert path.read_text(encoding="utf-8") == "former"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_where_a_rank_fails_the_exit_code_is_1_and_what_was_kept_stays(trainmark
     ],
 )
 def test_bad_input_is_one_sentence_before_any_rank_starts(trainmark, words, sentence):
-    said = trainmark("fabric", "--device", "cpu", *words)
-    assert said.code == 2
-    assert sentence in said.err
-    assert len(said.err.splitlines()) == 1
+    result = trainmark("fabric", "--device", "cpu", *words)
+    assert result.code == 2
+    assert sentence in result.err
+    assert len(result.err.splitlines()) == 1

@@ -57,8 +57,8 @@ def test_what_it_printed_is_kept_with_its_node():
         Mark("note", 0, None, None, {"what": "nccl-tests", "program": "sendrecv_perf", "text": text}),
     ]
     fabric = fabric_of(events, Wanted(Topology(1, 2), "cuda", (8, 64), 1.0, False), "now")
-    (kept,) = fabric.nccl_tests
-    assert (kept["node"], kept["program"]) == ("here", "sendrecv_perf")
-    assert kept["sizes"] == [
+    (record,) = fabric.nccl_tests
+    assert (record["node"], record["program"]) == ("here", "sendrecv_perf")
+    assert record["sizes"] == [
         {"bytes": 8, "seconds": pytest.approx(6.5e-6), "bus_bytes_per_second": pytest.approx(0.5e9)}
     ]

@@ -18,8 +18,8 @@ from trainmark.measure.slow_links import Slow, median_without, slow_parts
 FOUR = dict.fromkeys("abcd", 1)
 
 
-def named(found: list[Slow]) -> set[tuple[str, tuple[str, ...], str]]:
-    return {(slow.what, slow.names, slow.figure) for slow in found}
+def named(parts: list[Slow]) -> set[tuple[str, tuple[str, ...], str]]:
+    return {(slow.what, slow.names, slow.figure) for slow in parts}
 
 
 def found_in(nodes, worse=None):
@@ -147,9 +147,9 @@ def test_on_a_busy_machine_the_narrowed_link_is_named_and_no_other():
             (f"host{pair[0]}", f"host{pair[1]}"),
             tuple(
                 Point(int(size), *(int(micro) * 1e-6 for micro in micros))
-                for size, *micros in re.findall(r"(\d+):(\d+)\[(\d+),(\d+)\]", told)
+                for size, *micros in re.findall(r"(\d+):(\d+)\[(\d+),(\d+)\]", times)
             ),
         )
-        for pair, told in BUSY.items()
+        for pair, times in BUSY.items()
     ]
     assert named(slow_parts(links)) == {("link", ("host1", "host3"), "bandwidth")}

@@ -28,12 +28,12 @@ def course(trainmark, tmp_path):
 
 def losses(folder):
     """Every loss that was ever reported of a step."""
-    found, events = {}, folder / "events" / "rank0.jsonl"
+    by_step, events = {}, folder / "events" / "rank0.jsonl"
     for line in events.read_text().splitlines() if events.exists() else ():
         event = json.loads(line)
         if event["event"] == "step":
-            found.setdefault(event["step"], set()).add(event["loss"])
-    return found
+            by_step.setdefault(event["step"], set()).add(event["loss"])
+    return by_step
 
 
 def struck(course, blow, after, *command):

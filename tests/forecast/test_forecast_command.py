@@ -35,8 +35,8 @@ def test_the_table_has_a_line_for_each_size(forecast):
 
 def test_a_slower_network_gives_less(forecast):
     def rate(bandwidth):
-        told = forecast(*TYPED[:-1], bandwidth, "--to", "4n8g", "--json").output
-        return json.loads(told)[0]["forecasts"][0]["throughput"]
+        output = forecast(*TYPED[:-1], bandwidth, "--to", "4n8g", "--json").output
+        return json.loads(output)[0]["forecasts"][0]["throughput"]
 
     assert rate("1e9") < rate("12.5e9") < rate("100e9")
 
@@ -74,8 +74,10 @@ def test_the_buckets_that_a_run_reported_are_used(forecast, run):
     events = run.trial("pytorch-fp32-b32-1n2g", 1).done / "events"
     events.mkdir()
     facts = {"gradient_buckets": [{"bytes": 8, "ready_seconds": 0.01}]}
-    told = (RunStart(0, 2, 1.0, 2.0), RunEnd(0, 2.0, 3.0, facts))
-    (events / "rank0.jsonl").write_text("".join(stream.encode(one) + "\n" for one in told), encoding="utf-8")
+    run_events = (RunStart(0, 2, 1.0, 2.0), RunEnd(0, 2.0, 3.0, facts))
+    (events / "rank0.jsonl").write_text(
+        "".join(stream.encode(one) + "\n" for one in run_events), encoding="utf-8"
+    )
     after = forecast("mine", "--to", "4n2g", "--bandwidth", "1e9", "--json").output
     rates = [json.loads(each)[0]["forecasts"][0]["throughput"] for each in (before, after)]
     assert rates[0] < rates[1]
@@ -110,9 +112,9 @@ def test_a_run_without_a_figure_of_one_device_is_refused(forecast, tmp_path):
     ],
 )
 def test_what_cannot_be_forecast_is_said_in_a_sentence(forecast, words, says):
-    told = forecast(*words)
-    assert told.exit_code == 2
-    assert says in told.output
+    result = forecast(*words)
+    assert result.exit_code == 2
+    assert says in result.output
 
 
 def test_fabric_json_that_is_none_is_refused(forecast, run):
@@ -129,11 +131,11 @@ def test_validation_prints_every_row_and_three_summaries(forecast):
 
 
 def test_validation_as_json_says_the_same(forecast):
-    told = json.loads(forecast("--validate", "--json").output)
-    assert len(told["rows"]) == told["summary"]["all series"]["rows"] == 91
-    row = told["rows"][0]
+    document = json.loads(forecast("--validate", "--json").output)
+    assert len(document["rows"]) == document["summary"]["all series"]["rows"] == 91
+    row = document["rows"][0]
     assert row["error"] == pytest.approx(row["predicted"] / row["published"] - 1)
-    assert set(told["by_source"]) == {row["source"] for row in told["rows"]}
+    assert set(document["by_source"]) == {row["source"] for row in document["rows"]}
 
 
 @pytest.mark.parametrize("words, panels", [((*TYPED, "--to", "1n8g,2n8g"), 1), (("--validate",), 46)])

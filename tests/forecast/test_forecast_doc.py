@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text(encoding="
 
 def table_of_errors():
     checks = validate(load())
-    rows = {f"`{source}`": found for source, found in by_source(checks).items()}
+    rows = {f"`{source}`": statistics for source, statistics in by_source(checks).items()}
     rows["**all series**"] = summary(checks)
     rows["without odd series"] = summary(without_odd(checks))
     rows["with the framework's other cases known"] = summary(validate(load(), KNOWN_PROGRAM))
@@ -19,9 +19,9 @@ def table_of_errors():
         "| series | rows | median error | 90th percentile | covered by 80 % |",
         "|---|---:|---:|---:|---:|",
     ]
-    for name, found in rows.items():
-        errors = f"{100 * found.median:.1f} % | {100 * found.p90:.1f} %"
-        lines.append(f"| {name} | {found.rows} | {errors} | {100 * found.coverage:.0f} % |")
+    for name, statistics in rows.items():
+        errors = f"{100 * statistics.median:.1f} % | {100 * statistics.p90:.1f} %"
+        lines.append(f"| {name} | {statistics.rows} | {errors} | {100 * statistics.coverage:.0f} % |")
     return "\n".join(lines)
 
 

@@ -117,8 +117,8 @@ def link(same_node, rate, latency=2e-6):
 
 
 def test_measured_links_replace_what_is_usual_for_their_kind():
-    found = from_record({"links": [link(True, 50e9), link(True, None)]}, FABRIC, "ring")
-    assert (found.intra_bandwidth, found.bandwidth, found.latency) == (50e9, 10e9, 1e-5)
+    fabric = from_record({"links": [link(True, 50e9), link(True, None)]}, FABRIC, "ring")
+    assert (fabric.intra_bandwidth, fabric.bandwidth, fabric.latency) == (50e9, 10e9, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_a_measured_reduction_across_nodes_takes_as_long_again(algorithm, reduce
         "links": [link(False, 11e9)],
         "allreduce": [{"ranks": 4, "nodes": 2, "bytes": 1e8, "seconds": 0.05}],
     }
-    found = from_record(record, Fabric(1.0, 0.0, math.inf, 0.0), algorithm)
-    assert reduce(Size(2, 2), 1e8, found) == pytest.approx(0.05, rel=0.01)
+    fabric = from_record(record, Fabric(1.0, 0.0, math.inf, 0.0), algorithm)
+    assert reduce(Size(2, 2), 1e8, fabric) == pytest.approx(0.05, rel=0.01)
 
 
 def test_a_fabric_of_one_node_tells_nothing_between_nodes():

@@ -78,10 +78,10 @@ def test_only_rows_of_one_node_and_at_most_eight_devices_are_fitted_on():
 
 
 def test_every_published_series_with_several_nodes_is_there_and_a_copy_once():
-    found = published_series(load())
-    rows = sum(len(series.targets) for series in found)
-    assert (len(found), rows) == (46, 91)
-    assert [series.also_in for series in found if series.source == "dlperf-ngc-pytorch"] == [
+    all_series = published_series(load())
+    rows = sum(len(series.targets) for series in all_series)
+    assert (len(all_series), rows) == (46, 91)
+    assert [series.also_in for series in all_series if series.source == "dlperf-ngc-pytorch"] == [
         ("dlperf-v1",)
     ] * 2
 
@@ -127,14 +127,14 @@ def test_the_spread_is_of_order_statistics_that_leave_a_tenth_on_each_side():
 
 
 def test_a_measured_size_is_forecast_as_it_was_measured():
-    (found,) = forecast(CASE, [Size(1, 8)], LEARNED)
-    assert found.step_seconds == 0.22
+    (prediction,) = forecast(CASE, [Size(1, 8)], LEARNED)
+    assert prediction.step_seconds == 0.22
 
 
 def test_more_nodes_are_never_faster_a_step_and_less_certain():
-    found = forecast(CASE, [Size(2**n, 8) for n in range(10)], LEARNED)
-    steps = [one.step_seconds for one in found]
-    widths = [one.interval.high / one.interval.low for one in found]
+    predictions = forecast(CASE, [Size(2**n, 8) for n in range(10)], LEARNED)
+    steps = [one.step_seconds for one in predictions]
+    widths = [one.interval.high / one.interval.low for one in predictions]
     assert steps == sorted(steps)
     assert widths == sorted(widths)
 
@@ -148,18 +148,20 @@ def test_a_forecast_starts_from_the_widest_measured_size():
 
 def test_devices_a_node_that_were_not_measured_are_reckoned_from_those_that_were():
     half = replace(CASE, steps={Size(1, 1): 0.2, Size(1, 4): 0.22})
-    (found,) = forecast(half, [Size(1, 8)], LEARNED)
-    assert found.step_seconds == pytest.approx(0.23)
+    (prediction,) = forecast(half, [Size(1, 8)], LEARNED)
+    assert prediction.step_seconds == pytest.approx(0.23)
 
 
 def test_a_loader_limits_what_a_node_can_train():
-    (found,) = forecast(replace(CASE, loader=2000), [Size(2, 8)], LEARNED)
-    assert found.throughput == pytest.approx(4000)
+    (prediction,) = forecast(replace(CASE, loader=2000), [Size(2, 8)], LEARNED)
+    assert prediction.throughput == pytest.approx(4000)
 
 
 def test_no_interval_reaches_beyond_the_ideal():
-    (found,) = forecast(replace(CASE, steps={Size(1, 1): 0.2, Size(1, 8): 0.2001}), [Size(1, 8)], LEARNED)
-    assert found.interval.high == pytest.approx(CASE.ideal(Size(1, 8)))
+    (prediction,) = forecast(
+        replace(CASE, steps={Size(1, 1): 0.2, Size(1, 8): 0.2001}), [Size(1, 8)], LEARNED
+    )
+    assert prediction.interval.high == pytest.approx(CASE.ideal(Size(1, 8)))
 
 
 def test_what_is_learned_slows_more_nodes_and_leaves_room_on_both_sides():

@@ -40,16 +40,16 @@ def main(name, dataset, out, epochs):
     own = importlib.import_module(f"trainmark.workloads.images.own.{name.split('-')[0]}")
     opt = options(dataset=dataset, loader=name)
     images = own.Images(opt)
-    found, labels, first = [], [], None
+    crops, labels, first = [], [], None
     for epoch in range(epochs):
-        told = []
+        epoch_labels = []
         for batch, label in images.training(epoch):
             assert tuple(batch.shape) == (BATCH, 3, SIZE, SIZE), batch.shape
             given = pixels(batch)
             first = given if first is None else first
-            found.append(boxes(given))
-            told.append(as_array(label).reshape(-1).copy())
-        labels.append(np.concatenate(told))
+            crops.append(boxes(given))
+            epoch_labels.append(as_array(label).reshape(-1).copy())
+        labels.append(np.concatenate(epoch_labels))
     again = next(iter(own.Images(opt).training(0)))
     resumed = labels_of(own.Images(opt).training(0, 3))
     evaluation, evaluated = [], []
@@ -63,7 +63,7 @@ def main(name, dataset, out, epochs):
             ranks.append((labels_of(both.training(0)), labels_of(both.evaluation())))
     np.savez(
         out,
-        boxes=np.concatenate(found),
+        boxes=np.concatenate(crops),
         labels=np.stack(labels),
         repeated=np.abs(pixels(again[0]) - first).max(),
         repeatable=own.REPEATABLE,

@@ -65,7 +65,7 @@ class Ground:
     """What all trainings here have in common; what each framework told is kept."""
 
     folder: Path
-    told: dict[str, Course] = field(default_factory=dict)
+    courses: dict[str, Course] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ class Started:
                 process.kill()
         assert [process.wait() for process in processes] == [-signal.SIGKILL] * len(processes)
 
-    def told(self) -> list[list[Event]]:
+    def events(self) -> list[list[Event]]:
         """By each rank."""
         return [list(read(self.job.events(rank))) for rank in range(self.job.world_size)]
 
@@ -219,21 +219,21 @@ def course(ground: Ground, name: str, ranks: int, *arguments: str) -> Course:
     part, whole = (checkpoints / name.format(first + EVERY) for name in (".step-{:08d}.part", "step-{:08d}"))
     files = [part / f"rank{rank}.npz" for rank in range(ranks)]
     started.with_weights().killed_when(lambda: all(map(Path.exists, files)) or whole.exists())
-    before = started.told()
+    before = started.events()
     shutil.rmtree(whole, ignore_errors=True)  # where it was quicker than we
     saved = sorted(file.name for file in (checkpoints / f"step-{first:08d}").iterdir())
     started.finish()
     shutil.rmtree(checkpoints)  # a gigabyte
-    after = [told[len(early) :] for told, early in zip(started.told(), before, strict=True)]
+    after = [stream[len(early) :] for stream, early in zip(started.events(), before, strict=True)]
     return Course(before, after, first, 2 * epoch, saved)
 
 
 def mixed(ground: Ground, name: str) -> Course:
     """Two ranks, images mixed, layers at rates of their own."""
-    if name not in ground.told:
+    if name not in ground.courses:
         require(name)
-        ground.told[name] = course(ground, name, 2, "--recipe", str(ground.folder / "mixed.json"))
-    return ground.told[name]
+        ground.courses[name] = course(ground, name, 2, "--recipe", str(ground.folder / "mixed.json"))
+    return ground.courses[name]
 
 
 def assert_the_same_again(ran: Course) -> None:

@@ -94,7 +94,7 @@ def _interpreter(name):
     return str(python)
 
 
-def _told(name, *arguments):
+def _reply(name, *arguments):
     done = subprocess.run(
         [_interpreter(name), PROGRAMS / f"formats_with_{name}.py", *map(str, arguments)],
         capture_output=True,
@@ -111,10 +111,10 @@ def _read_back(name, to, folder, tmp_path, shards=None):
     plan = _converted(folder, tmp_path / to, to, shards)
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     (tmp_path / "own").mkdir()
-    told = _told(name, tmp_path / to / "train", tmp_path / "own", tmp_path / "plan.json")
-    assert told["read"] == _expected(plan)
-    if "decoded" in told:
-        assert sorted(told["decoded"]) == sorted(one["label"] for one in plan)
+    reply = _reply(name, tmp_path / to / "train", tmp_path / "own", tmp_path / "plan.json")
+    assert reply["read"] == _expected(plan)
+    if "decoded" in reply:
+        assert sorted(reply["decoded"]) == sorted(one["label"] for one in plan)
 
 
 def _same_files(tmp_path, to, endings=("",)):
@@ -148,10 +148,10 @@ def test_mindspore_reads_and_writes_the_same_mindrecords(folder, tmp_path):
 def _rows(path):
     """SQLite's own bytes differ from version to version; what it says does not."""
     database = sqlite3.connect(f"{path}.db")
-    found = [database.execute(f"SELECT * FROM {table}").fetchall() for table in ("INDEXES", "SHARD_NAME")]
+    rows = [database.execute(f"SELECT * FROM {table}").fetchall() for table in ("INDEXES", "SHARD_NAME")]
     columns = [line[1:3] for line in database.execute("PRAGMA table_info(INDEXES)")]
     database.close()
-    return found, columns
+    return rows, columns
 
 
 def test_oneflow_reads_and_writes_the_same_ofrecords(folder, tmp_path):
@@ -178,6 +178,6 @@ def test_dali_reads_recordio_and_tfrecord_by_their_index_files(folder, tmp_path)
     rec = _converted(folder, tmp_path / "rec", "rec")
     records = _converted(folder, tmp_path / "tfrecord", "tfrecord", 2)
     (tmp_path / "plan.json").write_text(json.dumps(rec))
-    told = _told("dali", tmp_path / "rec/train", tmp_path / "tfrecord/train", tmp_path / "plan.json")
-    assert told["read"] == _expected(rec)
-    assert told["tfrecord"] == _expected(records)
+    reply = _reply("dali", tmp_path / "rec/train", tmp_path / "tfrecord/train", tmp_path / "plan.json")
+    assert reply["read"] == _expected(rec)
+    assert reply["tfrecord"] == _expected(records)

@@ -107,9 +107,9 @@ def shapes(boxes: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def test_area_and_aspect_of_its_crops_are_distributed_as_ours(given, reference):
-    found, wanted = shapes(given[1]["boxes"]), shapes(reference)
+    measured, wanted = shapes(given[1]["boxes"]), shapes(reference)
     for kind in wanted:
-        assert ks_2samp(found[kind], wanted[kind]).pvalue > LEVEL, kind
+        assert ks_2samp(measured[kind], wanted[kind]).pvalue > LEVEL, kind
 
 
 def test_its_crops_lie_anywhere_and_are_no_few_that_come_again(given):
@@ -126,36 +126,36 @@ def test_it_flips_one_of_two(given):
 
 
 def test_an_epoch_has_every_image_once(given):
-    name, told = given
-    (labels,) = told["labels"]
+    name, arrays = given
+    (labels,) = arrays["labels"]
     assert len(labels) == TRAIN
     assert len(set(labels)) >= (0.9 * TRAIN if name == ENDLESS else TRAIN)
 
 
 def test_it_repeats_where_it_says_so_and_goes_on_from_any_batch(given):
-    _, told = given
-    assert told["repeated"] == 0 or not told["repeatable"]
-    assert len(told["resumed"]) == TRAIN - 3 * BATCH
-    if told["repeatable"]:
-        assert np.array_equal(told["resumed"], told["labels"][0][3 * BATCH :])
+    _, arrays = given
+    assert arrays["repeated"] == 0 or not arrays["repeatable"]
+    assert len(arrays["resumed"]) == TRAIN - 3 * BATCH
+    if arrays["repeatable"]:
+        assert np.array_equal(arrays["resumed"], arrays["labels"][0][3 * BATCH :])
 
 
 def test_evaluation_has_every_image_exactly_once_on_one_rank_and_over_two(given):
-    name, told = given
-    assert sorted(told["evaluated"][told["evaluated"] >= 0]) == list(range(VAL))
-    assert len(told["evaluated"]) % BATCH == 0
+    name, arrays = given
+    assert sorted(arrays["evaluated"][arrays["evaluated"] >= 0]) == list(range(VAL))
+    assert len(arrays["evaluated"]) % BATCH == 0
     if name != ENDLESS:
-        over = told["rank_evaluated"]
+        over = arrays["rank_evaluated"]
         assert sorted(over[over >= 0]) == list(range(VAL))
-        assert len(set(told["rank_training"].reshape(-1))) == TRAIN
+        assert len(set(arrays["rank_training"].reshape(-1))) == TRAIN
 
 
 def test_evaluation_takes_the_centre(given):
-    _, told = given
+    _, arrays = given
     for shape, sides in enumerate([(coordinate_set.LONG, coordinate_set.SHORT)] * 2):
         width, height = sides if shape == 0 else sides[::-1]
         window = augment.evaluation_window(width, height, SIZE)
         wanted = [window.left / width, window.top / height, window.width / width, window.height / height]
-        rows = told["evaluation"][(told["evaluated"] >= 0) & (told["evaluation"][:, 5] == shape)]
+        rows = arrays["evaluation"][(arrays["evaluated"] >= 0) & (arrays["evaluation"][:, 5] == shape)]
         assert np.abs(rows[:, :4] - wanted).max() < 0.03
         assert not rows[:, 4].any()

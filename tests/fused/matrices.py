@@ -50,8 +50,8 @@ def convolution(outputs, inputs, kind):
     return Conv(weight, torch.full((outputs, inputs), float("nan")), norm(outputs))
 
 
-def assert_same(found, expected, kind, times=1):
-    found, expected = found.double(), expected.double()
-    assert found.shape == expected.shape
-    distance = (found - expected).norm() / expected.norm()
+def assert_same(actual, expected, kind, times=1):
+    actual, expected = actual.double(), expected.double()
+    assert actual.shape == expected.shape
+    distance = (actual - expected).norm() / expected.norm()
     assert distance < CLOSE[kind] * times, f"{distance:.1e}"

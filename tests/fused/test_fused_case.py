@@ -19,8 +19,8 @@ def test_the_engine_is_told_to_the_rank_and_kept_in_key_and_name(tmp_path, engin
     (tmp_path / "suite.yaml").write_text(f"name: light\nengine: {engine}\nlayout: NHWC\n")
     [case] = load(str(tmp_path / "suite.yaml"), ["device=cpu"]).cases
     case = choices(case)[0]
-    told = arguments(case)
-    assert (told[told.index("--engine") + 1] if "--engine" in told else None) == word
+    argv = arguments(case)
+    assert (argv[argv.index("--engine") + 1] if "--engine" in argv else None) == word
     assert key_of(case, "cpu", {}).compiler == compiler
     assert ("fused" in case.slug) == (engine == "fused")
 

@@ -54,8 +54,8 @@ def reference(model, images, labels, precision=None):
     (loss * SCALE).backward()
     named = named_tensors(model)
     gradients = {name: each.grad / SCALE for name, each in named.items() if not tensors.is_statistic(name)}
-    kept = {name: each.detach() for name, each in named.items() if tensors.is_statistic(name)}
-    return loss.detach(), gradients, kept
+    statistics = {name: each.detach() for name, each in named.items() if tensors.is_statistic(name)}
+    return loss.detach(), gradients, statistics
 
 
 def fused(model, images, labels, precision):
@@ -63,13 +63,13 @@ def fused(model, images, labels, precision):
     loss = step(images, labels)  # the rate is zero: no weight moves
     flat, parameters = step.parameters.gradient / step.scaler.scale, step.parameters
     gradients = {name: parameters.view(flat, name) for name in parameters.trained()}
-    kept = {name: each for name, each in parameters.named.items() if tensors.is_statistic(name)}
-    return loss, gradients, kept
+    statistics = {name: each for name, each in parameters.named.items() if tensors.is_statistic(name)}
+    return loss, gradients, statistics
 
 
-def far(found, expected):
+def far(actual, expected):
     """The distance of all tensors together, by their length."""
-    away = sum((found[name].double() - each.double()).square().sum() for name, each in expected.items())
+    away = sum((actual[name].double() - each.double()).square().sum() for name, each in expected.items())
     return (away / sum(each.double().square().sum() for each in expected.values())).sqrt().item()
 
 
@@ -96,8 +96,8 @@ def no_further(images, size, precision):
     # A single number may be right by chance: one rounding of the loss is allowed besides.
     rounding = torch.finfo(HALF[precision]).eps * exact[0]
     assert abs(ours[0] - exact[0]) <= NO_WORSE * abs(theirs[0] - exact[0]) + rounding
-    for found, other, expected in zip(ours[1:], theirs[1:], exact[1:], strict=True):
-        assert far(found, expected) <= NO_WORSE * far(other, expected)
+    for actual, other, expected in zip(ours[1:], theirs[1:], exact[1:], strict=True):
+        assert far(actual, expected) <= NO_WORSE * far(other, expected)
 
 
 def test_in_float32_every_gradient_is_that_of_float64(untuned):
@@ -108,7 +108,7 @@ def test_in_float32_every_gradient_is_that_of_float64(untuned):
         tensor.data.copy_(torch.from_numpy(initial[name]))
     pixels, labels = torch.randn(8, 3, 64, 64).cuda(), torch.randint(0, 1000, (8,)).cuda()
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    _, expected, kept = reference(model, pixels, labels)
-    _, found, ours = fused(model, pixels, labels, "fp32")
-    assert far(found, expected) < 1e-4
-    assert far(ours, kept) < 1e-5
+    _, expected, statistics = reference(model, pixels, labels)
+    _, gradients, ours = fused(model, pixels, labels, "fp32")
+    assert far(gradients, expected) < 1e-4
+    assert far(ours, statistics) < 1e-5

@@ -31,9 +31,9 @@ def both():
 
 
 def test_steps_from_the_same_weights_have_the_same_losses(both):
-    _, _, (found, expected), _ = both
-    assert found == pytest.approx(expected, rel=1e-3)
-    assert found[2] < found[0]
+    _, _, (losses, expected), _ = both
+    assert losses == pytest.approx(expected, rel=1e-3)
+    assert losses[2] < losses[0]
 
 
 def test_an_evaluation_takes_the_weights_and_running_statistics_of_the_steps(both):
@@ -48,9 +48,9 @@ def test_what_was_kept_goes_on_to_the_same_weights(both):
     again.load(ours.tensors(), ours.momenta(), ours.rest())
     ours.step(*batch, 0.01)
     again.step(*batch, 0.01)
-    found, expected = again.tensors(), ours.tensors()
-    assert found.keys() == expected.keys()
-    assert all((found[name] == tensor).all() for name, tensor in expected.items())
+    resumed, expected = again.tensors(), ours.tensors()
+    assert resumed.keys() == expected.keys()
+    assert all((resumed[name] == tensor).all() for name, tensor in expected.items())
 
 
 def test_where_no_kernel_runs_it_says_so(both):

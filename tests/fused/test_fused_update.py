@@ -21,13 +21,13 @@ RATE = torch.tensor(0.1)
 def stepped(ops, parameters, *, overflow=False):
     """The parameters after two updates with random gradients."""
     torch.manual_seed(1)
-    found = torch.zeros(())
+    overflow_flag = torch.zeros(())
     for _ in range(2):
         parameters.gradient.copy_(torch.randn(parameters.gradient.shape) * SCALE)
         if overflow:
             parameters.gradient[-1] = float("inf")
-        ops.find_overflow(parameters.gradient, found)
-        ops.update(parameters, RATE, 1 / torch.tensor(SCALE), found, MOMENTUM, DECAY)
+        ops.find_overflow(parameters.gradient, overflow_flag)
+        ops.update(parameters, RATE, 1 / torch.tensor(SCALE), overflow_flag, MOMENTUM, DECAY)
     return parameters
 
 
@@ -64,8 +64,8 @@ def test_the_kernel_does_what_its_twin_does(kernels, overflow):
         decayed=7_000,
     )
     expected = stepped(reference_ops, copy.deepcopy(flat), overflow=overflow)
-    found = stepped(kernels, flat, overflow=overflow)
-    torch.testing.assert_close(found.master, expected.master)
-    torch.testing.assert_close(found.momentum, expected.momentum)
-    torch.testing.assert_close(found.half, expected.half)
-    assert torch.equal(found.master, before) == overflow
+    actual = stepped(kernels, flat, overflow=overflow)
+    torch.testing.assert_close(actual.master, expected.master)
+    torch.testing.assert_close(actual.momentum, expected.momentum)
+    torch.testing.assert_close(actual.half, expected.half)
+    assert torch.equal(actual.master, before) == overflow

@@ -70,9 +70,9 @@ def test_a_layer_left_to_pytorch_is_said_once_and_again_by_the_next_process(tuni
             launches = Launches(tuning, unfit=["fused"])
             way = tuner.choose("join_way", (64, 256, torch.float16), ["fused", "apart"], launches, CUDA)
             assert way == "apart"
-        said = "no tile of join_way fits this device at 64 × 256: apart"
-        assert capsys.readouterr().err == said + "\n"
-        assert tuner.fallbacks() == [said]
+        message = "no tile of join_way fits this device at 64 × 256: apart"
+        assert capsys.readouterr().err == message + "\n"
+        assert tuner.fallbacks() == [message]
 
 
 def test_a_slow_kernel_is_no_news(tuning, tmp_path, capsys, monkeypatch):

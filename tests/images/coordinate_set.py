@@ -43,9 +43,9 @@ def encode(width: int, height: int, blue: int) -> bytes:
     pixels[..., 0] = (np.arange(width) + 0.5) / width * 255
     pixels[..., 1] = ((np.arange(height) + 0.5) / height * 255)[:, None]
     pixels[..., 2] = blue
-    kept = io.BytesIO()
-    Image.fromarray(pixels.round().astype(np.uint8)).save(kept, "JPEG", quality=98, subsampling=0)
-    return kept.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(pixels.round().astype(np.uint8)).save(buffer, "JPEG", quality=98, subsampling=0)
+    return buffer.getvalue()
 
 
 def boxes(images: np.ndarray) -> np.ndarray:

@@ -18,17 +18,17 @@ def pictures(tmp_path_factory):
 
 
 def test_loaders_are_timed_side_by_side_and_the_absent_say_how_to_get_them(trainmark, pictures):
-    said = trainmark(
+    result = trainmark(
         "data", "bench", str(pictures), *QUICK, "--loader", "host-pillow", "--loader", "mxnet", "--json"
     )
-    assert said.code == 0
-    told = json.loads(said.out)
-    pillow, mxnet = told["loaders"]
+    assert result.code == 0
+    document = json.loads(result.out)
+    pillow, mxnet = document["loaders"]
     assert len(pillow["rounds"]) == 2
     rate = pillow["images_per_second_per_core"]
     assert 0 < rate["low"] <= rate["median"] <= rate["high"]
     assert "--convert" in mxnet["reason"]
-    assert told["fastest"] == "host-pillow"
+    assert document["fastest"] == "host-pillow"
 
 
 def test_the_table_names_loader_rate_and_rate_for_each_core(trainmark, pictures):
@@ -36,18 +36,18 @@ def test_the_table_names_loader_rate_and_rate_for_each_core(trainmark, pictures)
         jpeg.codec("native")
     except jpeg.Absent as error:
         pytest.skip(str(error))
-    said = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "pytorch")
-    assert said.code == 0
-    assert "img/s a core" in said.out
-    assert "native decoder" in said.out
-    assert "trainmark frameworks install pytorch" in said.out
+    result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "pytorch")
+    assert result.code == 0
+    assert "img/s a core" in result.out
+    assert "native decoder" in result.out
+    assert "trainmark frameworks install pytorch" in result.out
 
 
 def test_a_set_smaller_than_a_batch_is_said_and_no_loop(trainmark, pictures):
-    said = trainmark(
+    result = trainmark(
         "data", "bench", str(pictures), "--batch", "100", "--rounds", "1", "--loader", "host-pillow"
     )
-    assert "fewer training images than one batch of 100" in said.out
+    assert "fewer training images than one batch of 100" in result.out
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_set_smaller_than_a_batch_is_said_and_no_loop(trainmark, pictures):
     ],
 )
 def test_bad_input_is_one_sentence(trainmark, pictures, words, sentence):
-    said = trainmark("data", "bench", *[word.format(set=pictures) for word in words])
-    assert said.code == 2
-    assert sentence in said.err
-    assert "Traceback" not in said.err
+    result = trainmark("data", "bench", *[word.format(set=pictures) for word in words])
+    assert result.code == 2
+    assert sentence in result.err
+    assert "Traceback" not in result.err

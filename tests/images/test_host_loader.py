@@ -55,7 +55,7 @@ def loader(root, split="train", batch=4, **options):
     return host.HostLoader(dataset.open_split(root, split), batch, SIZE, **options)
 
 
-def kept(batches):
+def snapshots(batches):
     return [(pixels.copy(), labels.copy()) for pixels, labels in batches]
 
 
@@ -66,7 +66,7 @@ def same(one, two) -> bool:
 
 
 def test_the_same_bytes_with_one_two_and_five_workers(root):
-    first, *others = [kept(loader(root, workers=workers).training(2)) for workers in (1, 2, 5)]
+    first, *others = [snapshots(loader(root, workers=workers).training(2)) for workers in (1, 2, 5)]
     assert len(first) == TRAIN // 4
     assert all(same(first, other) for other in others)
 
@@ -84,10 +84,10 @@ def test_whole_batches_by_the_decoders_own_threads_are_the_images_one_by_one(roo
     whole, single = with_codec(root, "native"), with_codec(root, "native")
     assert whole.drivers == 2
     single.drivers = 0
-    assert same(kept(whole.training(5)), kept(single.training(5)))
+    assert same(snapshots(whole.training(5)), snapshots(single.training(5)))
     ours, theirs = (with_codec(root, "native", split="val") for _ in range(2))
     theirs.drivers = 0
-    assert same(kept(ours.evaluation()), kept(theirs.evaluation()))
+    assert same(snapshots(ours.evaluation()), snapshots(theirs.evaluation()))
 
 
 @given(
@@ -114,25 +114,27 @@ def test_the_decoder_draws_the_windows_that_python_draws(width, height, seed, ep
 def test_a_loader_cuts_as_large_a_part_as_it_is_told(root):
     whole, usual = loader(root, workers=1, least_area=1.0), loader(root, workers=1)
     in_python = loader(root, workers=1, least_area=1.0, codec="pillow")
-    assert not same(kept(whole.training(0)), kept(usual.training(0)))
-    for (pixels, _), (expected, _) in zip(kept(whole.training(0)), kept(in_python.training(0)), strict=True):
+    assert not same(snapshots(whole.training(0)), snapshots(usual.training(0)))
+    for (pixels, _), (expected, _) in zip(
+        snapshots(whole.training(0)), snapshots(in_python.training(0)), strict=True
+    ):
         assert abs(pixels.astype(int) - expected).mean() < 4
 
 
 def test_epochs_differ_in_order_and_in_crops(root):
     made = loader(root, workers=2)
-    assert not same(kept(made.training(0)), kept(made.training(1)))
+    assert not same(snapshots(made.training(0)), snapshots(made.training(1)))
 
 
 def test_a_pass_goes_on_from_any_batch(root):
     made = loader(root, workers=2)
-    assert same(kept(made.training(1))[3:], kept(made.training(1, first=3)))
+    assert same(snapshots(made.training(1))[3:], snapshots(made.training(1, first=3)))
 
 
 def test_evaluation_has_every_image_once_over_three_ranks_with_as_many_batches_on_each(root):
     labels = []
     for rank in range(3):
-        batches = kept(loader(root, "val", batch=2, rank=rank, world_size=3).evaluation())
+        batches = snapshots(loader(root, "val", batch=2, rank=rank, world_size=3).evaluation())
         assert len(batches) == 2
         labels += [label for _, each in batches for label in each.tolist()]
         for pixels, each in batches:
@@ -151,11 +153,11 @@ def test_a_batch_stays_until_two_more_were_asked_for(root):
 
 def test_training_and_evaluation_may_be_interleaved(root):
     made = loader(root, batch=2, workers=2)
-    alone = kept(made.training(0))
+    alone = snapshots(made.training(0))
     passing = made.training(0)
     begun = [tuple(part.copy() for part in next(passing)) for _ in range(3)]
-    kept(made.evaluation())
-    assert same(alone, begun + kept(passing))
+    snapshots(made.evaluation())
+    assert same(alone, begun + snapshots(passing))
 
 
 def test_buffers_come_from_whoever_allocates_them(root):
@@ -213,7 +215,7 @@ def test_a_bad_image_stops_the_pass_and_is_named(damaged):
 
 def test_a_bad_image_is_skipped_counted_and_replaced_by_the_next(damaged):
     made = loader(damaged, workers=2, batch=TRAIN, on_bad="skip")
-    ((_, labels),) = kept(made.training(0))
+    ((_, labels),) = snapshots(made.training(0))
     assert BAD not in labels
     assert sorted(labels.tolist()).count(BAD + 1) == 2
     assert made.bad == 1
@@ -222,7 +224,7 @@ def test_a_bad_image_is_skipped_counted_and_replaced_by_the_next(damaged):
 
 def test_a_bad_image_is_not_replaced_in_evaluation(damaged):
     made = loader(damaged, "val", batch=VAL, on_bad="skip")
-    ((_, labels),) = kept(made.evaluation())
+    ((_, labels),) = snapshots(made.evaluation())
     assert sorted(labels.tolist()) == [-1, 0, 1, 2, 3, 4, 6]
     assert made.bad == 1
 

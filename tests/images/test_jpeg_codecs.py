@@ -43,31 +43,31 @@ def evaluation(size):
 def test_training_windows_are_pillows(codec, shape, options):
     data = picture(*shape, **options)
     for index in range(12):
-        found, wanted = both(codec, data, training(index), 112)
-        assert abs(found - wanted).max() <= CLOSE, index
+        pixels, wanted = both(codec, data, training(index), 112)
+        assert abs(pixels - wanted).max() <= CLOSE, index
 
 
 @pytest.mark.parametrize("shape", [(250, 187), (187, 250), (91, 63)])
 def test_evaluation_windows_are_pillows(codec, shape):
-    found, wanted = both(codec, picture(*shape), evaluation(112), 112)
-    assert abs(found - wanted).max() <= CLOSE
+    pixels, wanted = both(codec, picture(*shape), evaluation(112), 112)
+    assert abs(pixels - wanted).max() <= CLOSE
 
 
 def test_a_window_of_twice_the_output_and_more_is_near_pillows(codec):
     for window in (evaluation(40), training(3)):
-        found, wanted = both(codec, picture(500, 375), window, 40)
-        assert abs(found - wanted).mean() <= CLOSE_SHRUNK
+        pixels, wanted = both(codec, picture(500, 375), window, 40)
+        assert abs(pixels - wanted).mean() <= CLOSE_SHRUNK
 
 
 def test_grey_and_cmyk_become_red_green_and_blue(codec):
     for mode in ("L", "CMYK"):
-        found, wanted = both(codec, picture(100, 80, mode=mode), evaluation(64), 64)
-        assert abs(found - wanted).max() <= CLOSE + (mode == "CMYK"), mode
+        pixels, wanted = both(codec, picture(100, 80, mode=mode), evaluation(64), 64)
+        assert abs(pixels - wanted).max() <= CLOSE + (mode == "CMYK"), mode
 
 
 def test_one_pixel_fills_the_output(codec):
-    found = decoded(codec, picture(1, 1, quality=100), training(0), 8)
-    assert np.ptp(found.reshape(-1, 3), axis=0).max() == 0
+    pixels = decoded(codec, picture(1, 1, quality=100), training(0), 8)
+    assert np.ptp(pixels.reshape(-1, 3), axis=0).max() == 0
 
 
 def test_a_jpeg_cut_anywhere_is_undecodable_whatever_the_window(codec):
@@ -85,18 +85,18 @@ def test_no_byte_that_is_changed_ends_the_process(codec):
         for place in random.integers(3, len(data) - 2, 3):
             changed[place] = random.integers(0, 256)
         try:
-            found = decoded(codec, bytes(changed), training(0), 16)
+            pixels = decoded(codec, bytes(changed), training(0), 16)
         except jpeg.Undecodable as error:
             assert str(error)
         else:
-            assert found.shape == (16, 16, 3)
+            assert pixels.shape == (16, 16, 3)
 
 
 def test_a_png_of_eight_bits_is_read_and_others_are_named(codec):
     def saved(image, form, **options):
-        kept = io.BytesIO()
-        image.save(kept, form, **options)
-        return kept.getvalue()
+        buffer = io.BytesIO()
+        image.save(buffer, form, **options)
+        return buffer.getvalue()
 
     small = Image.fromarray(np.full((20, 30, 3), 90, np.uint8))
     assert (decoded(codec, saved(small, "PNG"), evaluation(8), 8) == 90).all()

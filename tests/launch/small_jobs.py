@@ -43,10 +43,10 @@ def carry_out(launcher, job: Job, limits: Limits = PATIENT, stop_asked=lambda: F
 def left_running(job: Job) -> list[int]:
     """Every process that still carries the job's mark."""
     mark = str(job.folder / "events")
-    found = psutil.process_iter(["pid", "environ", "status"])
+    processes = psutil.process_iter(["pid", "environ", "status"])
     return [
         process.pid
-        for process in found
+        for process in processes
         if (process.info["environ"] or {}).get("TRAINMARK_EVENTS") == mark
         and process.info["status"] != psutil.STATUS_ZOMBIE
     ]

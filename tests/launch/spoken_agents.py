@@ -30,7 +30,7 @@ def unreachable(node):
     raise NodeError(node.name, "no")
 
 
-def said(message, payload=b""):
+def encoded(message, payload=b""):
     if payload:
         message = {**message, "bytes": len(payload)}
     return json.dumps(message).encode() + b"\n" + payload

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 
-from spoken_agents import Pipes, said, unreachable
+from spoken_agents import Pipes, encoded, unreachable
 
 from trainmark.launch.job.job import Job
 from trainmark.launch.job.outcome import Outcome, judge
@@ -13,15 +13,15 @@ from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import Node
 from trainmark.launch.transport.agent_connection import AgentConnection
 
-GONE = said({"event": "gone"})
-ALIVE = said({"event": "alive"})
-ENDED = said({"event": "ended"})
+GONE = encoded({"event": "gone"})
+ALIVE = encoded({"event": "alive"})
+ENDED = encoded({"event": "ended"})
 TURN_SECONDS = 0.2
 PATIENCE_SECONDS = 60.0  # no agent here is ever silent: a machine that stands still must not make one so
 
 
 def exited(rank, code=0):
-    return said({"event": "exited", "rank": rank, "code": code, "oom_kills": 0})
+    return encoded({"event": "exited", "rank": rank, "code": code, "oom_kills": 0})
 
 
 def judged(folder, *lives, why_lost=lambda node: None):

@@ -21,9 +21,9 @@ def test_a_connection_takes_as_many_open_files_as_are_counted_for_it():
     PipeChannel(["cat"]).close()  # the file that all share is made with the first
     before = open_files()
     channels = [PipeChannel(["cat"]) for _ in range(20)]
-    held = open_files() - before
+    descriptors = open_files() - before
     close_together([(channel, True) for channel in channels])
-    assert (held, open_files()) == (20 * PER_NODE, before)
+    assert (descriptors, open_files()) == (20 * PER_NODE, before)
 
 
 def test_the_last_words_of_one_are_not_those_of_another():

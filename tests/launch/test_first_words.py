@@ -25,12 +25,12 @@ def test_a_greeting_is_taken_with_the_way_from_its_clock_to_ours():
     [{"addresses": None}, {"addresses": ["eth0"]}, {"mono": "soon"}, {"mono": None}, {"host": ...}],
 )
 def test_a_greeting_that_is_none_names_the_node(change):
-    said = {name: value for name, value in {**HELLO, **change}.items() if value is not ...}
-    found = hello_of(POST, said)
-    assert isinstance(found, NodeError) and str(found) == "node1: its greeting is not understood"
+    greeting = {name: value for name, value in {**HELLO, **change}.items() if value is not ...}
+    error = hello_of(POST, greeting)
+    assert isinstance(error, NodeError) and str(error) == "node1: its greeting is not understood"
 
 
-@pytest.mark.parametrize("told", [{}, {"ports": None}, {"ports": ["x"]}, {"ports": 7}])
-def test_ports_that_are_none_name_the_node(told):
+@pytest.mark.parametrize("reply", [{}, {"ports": None}, {"ports": ["x"]}, {"ports": 7}])
+def test_ports_that_are_none_name_the_node(reply):
     with pytest.raises(NodeError, match="node1: it names no ports"):
-        ports_of(POST, (told, b""))
+        ports_of(POST, (reply, b""))

@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from spoken_agents import Pipes, said, unreachable
+from spoken_agents import Pipes, encoded, unreachable
 
 from trainmark.launch.job.job import Job
 from trainmark.launch.job.outcome import Outcome, judge
@@ -13,7 +13,7 @@ from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import Node
 from trainmark.launch.transport.agent_connection import AgentConnection
 
-EXITED = said({"event": "exited", "rank": 0, "code": 0, "oom_kills": 0}) + said({"event": "gone"})
+EXITED = encoded({"event": "exited", "rank": 0, "code": 0, "oom_kills": 0}) + encoded({"event": "gone"})
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def home(tmp_path):
     return folder
 
 
-def told(home, *words: bytes):
+def run_trial(home, *words: bytes):
     """How a trial of one rank ends whose node says this and then no more, and the files that it leaves."""
     job = Job(("true",), {}, home, home, nodes=1, ranks_per_node=1)
     channel = Pipes()
@@ -39,11 +39,11 @@ def told(home, *words: bytes):
 
 def test_what_an_honest_node_says_is_kept(home):
     words = [
-        said({"event": "grew", "file": "rank0.jsonl"}, b"{}\n"),
-        said({"event": "output", "rank": 0, "mono": 1.0}, b"hello\n"),
+        encoded({"event": "grew", "file": "rank0.jsonl"}, b"{}\n"),
+        encoded({"event": "output", "rank": 0, "mono": 1.0}, b"hello\n"),
         EXITED,
     ]
-    judgement, files = told(home, *words)
+    judgement, files = run_trial(home, *words)
     assert judgement.outcome is Outcome.OK
     assert files == {"events/rank0.jsonl", "logs/rank0.log", "logs/rank0.arrivals"}
 
@@ -52,7 +52,7 @@ def test_what_an_honest_node_says_is_kept(home):
     "name", ["../../x", "/tmp/x", "..", ".hidden", "a/b", "", "x" * 200, "rank0.jsonl\n", "\0", "a\\b", "ä"]
 )
 def test_a_file_that_would_lie_elsewhere_is_not_written(home, name):
-    judgement, files = told(home, said({"event": "grew", "file": name}, b"x"), EXITED)
+    judgement, files = run_trial(home, encoded({"event": "grew", "file": name}, b"x"), EXITED)
     assert judgement.outcome is Outcome.OK and files == set()
 
 
@@ -80,7 +80,7 @@ def test_a_file_that_would_lie_elsewhere_is_not_written(home, name):
     ids=json.dumps,
 )
 def test_a_message_that_makes_no_sense_loses_the_node_and_nothing_else(home, message):
-    judgement, files = told(home, said(message, b"x"))
+    judgement, files = run_trial(home, encoded(message, b"x"))
     assert (judgement.outcome, judgement.node, files) == (Outcome.LOST, "node1", set())
 
 
@@ -100,11 +100,11 @@ def test_a_message_that_makes_no_sense_loses_the_node_and_nothing_else(home, mes
     ],
 )
 def test_what_is_no_message_at_all_loses_the_node(home, line):
-    judgement, files = told(home, line)
+    judgement, files = run_trial(home, line)
     assert (judgement.outcome, judgement.node, files) == (Outcome.LOST, "node1", set())
 
 
 def test_what_a_node_says_cannot_move_the_cursor(home):
     reason = "\x1b[2J\x1b]0;owned\x07 no luck " + "x" * 5000
-    judgement, _ = told(home, said({"event": "trouble", "reason": reason}))
+    judgement, _ = run_trial(home, encoded({"event": "trouble", "reason": reason}))
     assert judgement.detail.isprintable() and len(judgement.detail) < 400

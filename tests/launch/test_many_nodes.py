@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from small_jobs import HANG_GUARD_SECONDS, left_running, wait_for
-from spoken_agents import Pipes, said
+from spoken_agents import Pipes, encoded
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -162,15 +162,15 @@ def test_connections_are_opened_a_few_dozen_at_a_time():
         most[0] = max(most[0], len(waiting))
         if len(waiting) == AT_ONCE:  # they say hello when so many wait, and not before
             for each in waiting:
-                os.write(each.says, said(HELLO))
+                os.write(each.says, encoded(HELLO))
             waiting.clear()
         return connection
 
-    found = connect(nodes, reach, HANG_GUARD_SECONDS, all_needed=True)
-    for each in found:
+    connections = connect(nodes, reach, HANG_GUARD_SECONDS, all_needed=True)
+    for each in connections:
         assert isinstance(each, Connected)
         each.connection.close()
-    assert (len(found), most[0]) == (len(nodes), AT_ONCE)
+    assert (len(connections), most[0]) == (len(nodes), AT_ONCE)
 
 
 def test_a_hard_limit_that_is_too_low_is_told_in_one_sentence_before_anything_starts(ssh):
@@ -210,7 +210,7 @@ def test_what_is_lent_reaches_all_of_them_and_the_one_that_is_dead_says_why(ssh,
     launcher = ClusterLauncher(Ssh(nodes_named(*names)))
     with launcher.shipped(tmp_path / "code"):
         show = ["cat", str(tmp_path / "code" / "word")]
-        found = launcher.ask(launcher.nodes, show, [b""] * 41, HANG_GUARD_SECONDS)
-    assert [output for _, output in found[:40]] == [b"sent"] * 40
-    assert isinstance(found[40], NodeError) and found[40].node == "dead1"
+        answers = launcher.ask(launcher.nodes, show, [b""] * 41, HANG_GUARD_SECONDS)
+    assert [output for _, output in answers[:40]] == [b"sent"] * 40
+    assert isinstance(answers[40], NodeError) and answers[40].node == "dead1"
     assert len(list((ssh.path / "home" / "sent").iterdir())) == 1

@@ -51,9 +51,9 @@ def test_a_log_keeps_no_secret_and_its_arrivals_count_what_was_kept(tmp_path):
     for piece in (b"x hun", b"ter", b"22 y\n"):
         log.add(piece, moment=1.0)
     log.close()
-    kept = (tmp_path / "rank0.log").read_bytes()
-    assert kept == b"x ***** y\n"
-    assert (tmp_path / "rank0.arrivals").read_text().split()[-2] == str(len(kept))
+    content = (tmp_path / "rank0.log").read_bytes()
+    assert content == b"x ***** y\n"
+    assert (tmp_path / "rank0.arrivals").read_text().split()[-2] == str(len(content))
 
 
 def test_secrets_are_known_by_their_names():

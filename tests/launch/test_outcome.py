@@ -139,7 +139,7 @@ def test_a_refusal_of_the_workload_is_a_skip_with_its_reason():
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "phrase"),
     [
         (1, "left with exit code 1"),
         (255, "left with exit code 255"),
@@ -148,8 +148,8 @@ def test_a_refusal_of_the_workload_is_a_skip_with_its_reason():
         (-(signal.SIGRTMIN + 3), f"was ended by signal {signal.SIGRTMIN + 3}"),
     ],
 )
-def test_an_exit_is_told_in_words(code, said):
-    assert judge(failed(0, rank0=code), {0: ""}).detail == f"rank 0 {said}"
+def test_an_exit_is_told_in_words(code, phrase):
+    assert judge(failed(0, rank0=code), {0: ""}).detail == f"rank 0 {phrase}"
 
 
 def test_a_crash_shows_the_last_line_that_says_something():

@@ -27,9 +27,9 @@ def placed(nodes: int) -> Placement:
 
 
 def test_what_ranks_have_in_common_is_made_once_and_the_rest_is_their_own():
-    found = placed(1000)
-    assert found.common["WORLD_SIZE"] == "8000" and PEERS not in found.own(7999)
-    assert found.own(7999) == {
+    thousand_nodes = placed(1000)
+    assert thousand_nodes.common["WORLD_SIZE"] == "8000" and PEERS not in thousand_nodes.own(7999)
+    assert thousand_nodes.own(7999) == {
         "RANK": "7999",
         "LOCAL_RANK": "7",
         "NODE_RANK": "999",

@@ -60,13 +60,13 @@ def test_all_ranks_are_told_the_same_port(tmp_path, launcher):
 
 
 def test_a_wanted_port_is_given_to_the_first_job_only(tmp_path):
-    launcher, said = LocalLauncher(first_port=23456), []
+    launcher, ports = LocalLauncher(first_port=23456), []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         job = python_job(tmp_path / name, "print(os.environ['MASTER_PORT'])")
         carry_out(launcher, job)
-        said.append(job.log(0).read_text())
-    assert said[0] == "23456\n" != said[1]
+        ports.append(job.log(0).read_text())
+    assert ports[0] == "23456\n" != ports[1]
 
 
 def test_the_job_s_own_variables_reach_the_ranks(tmp_path, launcher):

@@ -12,12 +12,12 @@ STATES: dict[str, str] = {}
 
 @pytest.fixture
 def asked(monkeypatch) -> list[str]:
-    found: list[str] = []
+    jobs: list[str] = []
     monkeypatch.setattr(slurm.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(slurm, "_state", lambda job: found.append(job) or STATES.get(job, "CANCELLED"))
+    monkeypatch.setattr(slurm, "_state", lambda job: jobs.append(job) or STATES.get(job, "CANCELLED"))
     monkeypatch.setattr(slurm, "_node_states", lambda names: [])
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    return found
+    return jobs
 
 
 def test_whether_the_allocation_is_gone_is_asked_once_for_many_nodes(asked):

@@ -108,12 +108,12 @@ class TwoNodes:
 
     def __init__(self, gone_after):
         self.began, self.gone_after = time.monotonic(), gone_after
-        self.told = [Exited(0, 1)]
+        self.pending = [Exited(0, 1)]
 
     def exits(self, timeout):
         time.sleep(timeout)
-        told, self.told = self.told, []
-        return told
+        ended, self.pending = self.pending, []
+        return ended
 
     def node_of(self, rank):
         return f"node{rank}"
@@ -134,10 +134,10 @@ class FallingOneByOne(TwoNodes):
 
     def __init__(self, *exits):
         super().__init__(gone_after=HANG_GUARD_SECONDS)
-        self.told = list(exits)
+        self.pending = list(exits)
 
     def exits(self, timeout):
-        return [self.told.pop(0)] if self.told else []
+        return [self.pending.pop(0)] if self.pending else []
 
 
 def test_the_first_rank_to_fall_is_blamed_and_every_kill_for_want_of_memory_counted(tmp_path):
@@ -147,13 +147,13 @@ def test_the_first_rank_to_fall_is_blamed_and_every_kill_for_want_of_memory_coun
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("log_text", "cause"),
     [("connection closed by peer", Cause.NODE_LOST), ("ValueError: no", Cause.RANK_FAILED)],
 )
-def test_a_rank_that_lost_its_peer_is_not_blamed_before_the_peers_node_is_missed(tmp_path, said, cause):
+def test_a_rank_that_lost_its_peer_is_not_blamed_before_the_peers_node_is_missed(tmp_path, log_text, cause):
     job = python_job(tmp_path, "", ranks=2)
     job.log(0).parent.mkdir(exist_ok=True)
-    job.log(0).write_text(said)
+    job.log(0).write_text(log_text)
     ending = watch(TwoNodes(gone_after=4.0), job, Limits(), lambda: False, lambda: None)
     assert ending.cause is cause
 

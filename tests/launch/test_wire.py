@@ -49,7 +49,9 @@ def test_every_message_arrives_whole_however_the_bytes_are_cut(conversation, cut
             os.write(write, data[:size])
             data = data[size:]
             heard += wire.receive()
-    plain = [({key: value for key, value in found.items() if key != "bytes"}, body) for found, body in heard]
+    plain = [
+        ({key: value for key, value in message.items() if key != "bytes"}, body) for message, body in heard
+    ]
     assert plain == conversation
 
 

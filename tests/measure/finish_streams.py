@@ -39,7 +39,7 @@ class Training:
     step_facts: dict[str, Any] = field(default_factory=dict)
 
     def start(self, **facts: Any) -> RunStart:
-        told = {
+        all_facts = {
             "epochs": len(self.top1),
             "steps_per_epoch": self.steps_per_epoch,
             "training_samples": self.steps_per_epoch * self.batch * self.ranks,
@@ -52,7 +52,7 @@ class Training:
             **facts,
         }
         at = self.now + self.late
-        return RunStart(self.rank, self.ranks, at + self.shift, at + WALL_OFFSET, "images", facts=told)
+        return RunStart(self.rank, self.ranks, at + self.shift, at + WALL_OFFSET, "images", facts=all_facts)
 
     def mark(self, kind: str, late: float = 0.0, **facts: Any) -> Mark:
         at = self.now + late
@@ -100,21 +100,21 @@ class Training:
 
 def training(ranks: int = 1, late: float = 0.0, **changes: Any) -> list[Event]:
     """All ranks, rank after rank; each but the first is `late`."""
-    said: list[Event] = []
+    events: list[Event] = []
     for rank in range(ranks):
         own = Training(rank=rank, ranks=ranks, late=late if rank else 0.0, **changes)
-        said += [own.start(), *own.events()]
-    return said
+        events += [own.start(), *own.events()]
+    return events
 
 
 def killed(stop: int, resumed: int, down: float = 60.0, ranks: int = 1, **changes: Any) -> list[Event]:
     """Killed before step `stop`, then taken up again at step `resumed`, `down` seconds later."""
     boot = changes.pop("boot", 0.0)
-    said: list[Event] = []
+    events: list[Event] = []
     for rank in range(ranks):
         own = Training(rank=rank, ranks=ranks, **changes)
-        said += [own.start(), *own.events(stop=stop)]
+        events += [own.start(), *own.events(stop=stop)]
         own.now += down
         own.shift += boot
-        said += [own.start(resumed_step=resumed), *own.events(first=resumed)]
-    return said
+        events += [own.start(resumed_step=resumed), *own.events(first=resumed)]
+    return events

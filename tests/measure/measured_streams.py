@@ -39,8 +39,10 @@ def events_of(
             waited = np.broadcast_to(np.reshape(waits[rank], (-1,)), len(ends))
         delay = (late or {}).get(rank, 0.0)
         for step, end in enumerate(ends):
-            told = {} if waits is None else {"communication": float(waited[step])}
-            yield Step(rank, step, end + delay, end + delay + WALL_OFFSET, samples, **told, **step_fields)
+            wait_fields = {} if waits is None else {"communication": float(waited[step])}
+            yield Step(
+                rank, step, end + delay, end + delay + WALL_OFFSET, samples, **wait_fields, **step_fields
+            )
         yield RunEnd(rank, float(ends[-1]) + 1, float(ends[-1]) + 1 + WALL_OFFSET, {"peak_flops": 1e12})
 
 

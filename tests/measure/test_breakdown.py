@@ -83,7 +83,7 @@ def test_a_rank_that_does_not_tell_every_step_leaves_no_breakdown():
 
 @given(arrays(float, (3, STEPS), elements=st.floats(-0.1, 0.9)), st.floats(0, 1), st.floats(0, 1))
 def test_shares_and_parts_add_up_to_one_whatever_the_ranks_say(waits, data, compute):
-    told = broken_down(events_of(LEVEL, ranks=3, waits=waits, data_wait=data, compute=compute))
-    assert sum(astuple(told.shares)) == pytest.approx(1)
-    assert sum(astuple(told.parts)) == pytest.approx(1)
-    assert min(*astuple(told.shares), *astuple(told.parts)) > -1e-9
+    breakdown = broken_down(events_of(LEVEL, ranks=3, waits=waits, data_wait=data, compute=compute))
+    assert sum(astuple(breakdown.shares)) == pytest.approx(1)
+    assert sum(astuple(breakdown.parts)) == pytest.approx(1)
+    assert min(*astuple(breakdown.shares), *astuple(breakdown.parts)) > -1e-9

@@ -51,14 +51,14 @@ def test_the_clock_as_ai_rank_counts_starts_with_the_process():
 def test_the_clock_starts_with_the_first_rank_and_stops_with_the_last():
     late = finish(training(ranks=2, late=0.25))
     assert late.time2train == pytest.approx(29)
-    held = training(ranks=2)
-    held = [
+    events = training(ranks=2)
+    events = [
         replace(e, mono=e.mono + 0.5, wall=e.wall + 0.5)
         if isinstance(e, Mark) and e.rank == 1 and "top1" in e.facts
         else e
-        for e in held
+        for e in events
     ]
-    assert finish(held).time2train == pytest.approx(29.5)
+    assert finish(events).time2train == pytest.approx(29.5)
 
 
 def test_a_target_that_no_evaluation_reaches_is_not_reached():

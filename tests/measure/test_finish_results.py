@@ -26,8 +26,8 @@ def codes(result):
 
 
 def message(result, code):
-    (found,) = [doubt.message for doubt in result.doubts if doubt.code is code]
-    return found
+    (text,) = [doubt.message for doubt in result.doubts if doubt.code is code]
+    return text
 
 
 def test_the_time_over_seeds_is_their_median_with_an_interval_over_them():

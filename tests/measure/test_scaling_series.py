@@ -25,7 +25,7 @@ def parts(compute, data=0.0, other=0.0, straggling=0.0, communication=0.0):
 
 def results(*cases):
     return summarise(
-        [trial for rates, key, told in cases for trial in trials_with(rates, key, breakdown=told)]
+        [trial for rates, key, breakdown in cases for trial in trials_with(rates, key, breakdown=breakdown)]
     )
 
 

@@ -107,8 +107,8 @@ def test_reduced_precision_in_nchw_is_doubted_on_cuda(precision, layout, device,
 
 def test_what_a_rank_could_not_do_as_it_should_is_doubted_once_for_all_ranks():
     ends = ({"fallbacks": ["no tile fits"]}, {"fallbacks": ["no tile fits", "nor here", "nor there"]}, {})
-    found = _doubts(replace(trace_from(LEVEL), end_facts=ends))[DoubtCode.FELL_BACK]
-    assert "(no tile fits, and 2 more in the rank's log)" in found
+    message = _doubts(replace(trace_from(LEVEL), end_facts=ends))[DoubtCode.FELL_BACK]
+    assert "(no tile fits, and 2 more in the rank's log)" in message
     assert DoubtCode.FELL_BACK not in _doubts(replace(trace_from(LEVEL), end_facts=({"fallbacks": []}, {})))
 
 

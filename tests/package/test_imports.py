@@ -89,8 +89,8 @@ def _imports(file: Path) -> Iterator[str]:
 
 
 def ours(file: Path) -> set[str]:
-    found = {name for name in imports(file) if name.partition(".")[0] == "trainmark"}
-    return {room(name) for name in found if not room(name).startswith("__version")}
+    names = {name for name in imports(file) if name.partition(".")[0] == "trainmark"}
+    return {room(name) for name in names if not room(name).startswith("__version")}
 
 
 def python(program: str) -> str:
@@ -223,7 +223,7 @@ def test_the_command_line_starts_without_what_is_slow_to_import():
     ],
 )
 def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, call, sentence):
-    said = python(
+    output = python(
         f"import sys; sys.modules[{library!r}] = None\n"
         "from pathlib import Path\nimport trainmark\nfrom trainmark.store.index import query\n"
         "from trainmark.cli.data.make import _encoder\n"
@@ -231,4 +231,4 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         "from trainmark.report.format.page import plotly_js\n"
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
-    assert said.strip() == sentence
+    assert output.strip() == sentence

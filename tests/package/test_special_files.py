@@ -78,8 +78,8 @@ def test_a_device_without_end_is_refused(special, reader):
 @pytest.mark.parametrize("reader", READERS)
 def test_a_fifo_without_a_writer_is_not_waited_for(special, reader):
     os.mkfifo(special)
-    said = refused(reader, special)
-    assert "no writer" in said or "no regular file" in said
+    message = refused(reader, special)
+    assert "no writer" in message or "no regular file" in message
 
 
 @pytest.mark.parametrize("reader", sorted(READERS.keys() - {"log"}))

@@ -109,10 +109,12 @@ def test_times_rise_and_wall_and_monotonic_time_keep_their_distance(events):
     for _ in range(50):
         run.step(samples=1)
     run.end()
-    found = list(read(events))
-    monos = [event.mono for event in found]
+    recorded = list(read(events))
+    monos = [event.mono for event in recorded]
     assert monos == sorted(monos)
-    assert {round(event.wall - event.mono, 3) for event in found} == {round(found[0].wall - found[0].mono, 3)}
+    assert {round(event.wall - event.mono, 3) for event in recorded} == {
+        round(recorded[0].wall - recorded[0].mono, 3)
+    }
 
 
 def test_a_rank_writes_its_own_file(events, monkeypatch):

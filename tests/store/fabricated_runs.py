@@ -69,13 +69,13 @@ def record(
     )
 
 
-def keep(run: RunFolder, kept: TrialRecord) -> Path:
+def keep(run: RunFolder, trial_record: TrialRecord) -> Path:
     """Begins and finishes one trial as the runner does; gives its folder."""
-    place = run.trial(kept.spec.case, kept.spec.repeat)
-    part = place.begin(kept.spec, ENVIRONMENT)
+    place = run.trial(trial_record.spec.case, trial_record.spec.repeat)
+    part = place.begin(trial_record.spec, ENVIRONMENT)
     (part / "logs").mkdir()
-    (part / "logs" / "rank0.log").write_text(f"this is trial {kept.spec.repeat}\n")
-    place.finish(kept)
+    (part / "logs" / "rank0.log").write_text(f"this is trial {trial_record.spec.repeat}\n")
+    place.finish(trial_record)
     return place.done
 
 

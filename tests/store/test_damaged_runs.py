@@ -55,8 +55,8 @@ def test_a_damaged_figure_without_events_is_left_out_and_named_everywhere(runs, 
     assert damage.path == f"trials/{CASE}/02/figure.json" and not damage.recovered
     document = document_of(find_run("older", runs))
     assert document.results[0].n == 2
-    told = [markdown.render(document, "en"), html.render(document, "zh"), json_report.render(document)]
-    assert all("02/figure.json" in text for text in told)
+    reports = [markdown.render(document, "en"), html.render(document, "zh"), json_report.render(document)]
+    assert all("02/figure.json" in text for text in reports)
     assert [row["status"] for row in overview(runs)] == ["damaged", "finished"]
     assert index.query(runs, "SELECT count(*) FROM trials")[1] == [(5,)]
     assert [run for run, _ in index.damaged(runs)] == ["older"]
@@ -152,8 +152,8 @@ def test_a_spec_that_names_another_trial_leads_nowhere(runs):
 
 def test_a_unit_that_is_half_a_surrogate_pair_is_kept_and_shown(runs):
     run = find_run("older", runs)
-    kept = record(CASE, 9, 1.0)
-    keep(run, kept)
+    trial_record = record(CASE, 9, 1.0)
+    keep(run, trial_record)
     edit(run.trials / CASE / "09" / FIGURE, lambda plain: plain["figure"].update(unit="rows \ud800"))
     assert index.query(runs, "SELECT max(throughput) FROM trials")[1]
     markdown.render(document_of(run), "en").encode()

@@ -72,9 +72,9 @@ def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
 def test_a_run_of_the_fused_step_leaves_its_reference_in_both_places(home, run):
     train(run, "fused", 250.0, compiler="fused")
     assert finished(run) == []
-    (found,) = kept_light(home)
-    assert (found.device, found.rate, found.batch) == ("cpu", 250.0, 32)
-    assert kept_light(run.path) == document_of(run).light == (found,)
+    (reference,) = kept_light(home)
+    assert (reference.device, reference.rate, reference.batch) == ("cpu", 250.0, 32)
+    assert kept_light(run.path) == document_of(run).light == (reference,)
 
 
 def test_a_run_is_held_against_what_was_measured_before(home, run):
@@ -102,13 +102,13 @@ def test_a_slower_run_does_not_replace_a_faster_reference(home, run):
 def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
     home.write_text("a file where the folder would be")
     train(run, "fused", 250.0, compiler="fused")
-    (said,) = finished(run)
-    assert str(home) in said
+    (note,) = finished(run)
+    assert str(home) in note
     assert [each.rate for each in kept_light(run.path)] == [250.0]
 
 
 def test_a_damaged_home_costs_one_note(home, run):
     home.mkdir()
     (home / "light.json").write_text("{")
-    (said,) = finished(run)
-    assert "light.json is damaged" in said
+    (note,) = finished(run)
+    assert "light.json is damaged" in note

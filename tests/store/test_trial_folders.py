@@ -28,13 +28,13 @@ def run(tmp_path):
 
 @pytest.mark.parametrize("rate", [123.25, None])
 def test_a_record_comes_back_as_it_was_kept(run, rate):
-    kept = record(CASE, 3, rate)
-    assert read_trial(keep(run, kept)) == kept
+    trial_record = record(CASE, 3, rate)
+    assert read_trial(keep(run, trial_record)) == trial_record
 
 
 def test_a_figure_with_a_loss_that_is_no_number_comes_back(run):
-    kept = replace(record(CASE, 1, 1.0), figure=replace(figure(1.0), loss_last=math.nan))
-    assert math.isnan(read_trial(keep(run, kept)).figure.loss_last)
+    trial_record = replace(record(CASE, 1, 1.0), figure=replace(figure(1.0), loss_last=math.nan))
+    assert math.isnan(read_trial(keep(run, trial_record)).figure.loss_last)
 
 
 def test_a_trial_that_still_runs_is_not_listed(run):
@@ -84,8 +84,8 @@ def test_setting_aside_never_lands_on_what_is_there_already(run):
     for _ in range(2):
         place.begin(record(CASE, 1, 1.0).spec, ENVIRONMENT)
         place.set_aside(place.part, "crashed")
-    kept = [folder for folder in (run.trials / CASE).iterdir() if (folder / SPEC).exists()]
-    assert sorted(folder.name for folder in kept) == ["01.crashed-1", "01.crashed-3"]
+    folders = [folder for folder in (run.trials / CASE).iterdir() if (folder / SPEC).exists()]
+    assert sorted(folder.name for folder in folders) == ["01.crashed-1", "01.crashed-3"]
 
 
 def test_an_axis_that_no_workload_here_declares_still_tells_cases_apart(run):
@@ -103,10 +103,10 @@ def test_an_axis_that_no_workload_here_declares_still_tells_cases_apart(run):
 
 def test_a_trial_written_by_version_0_1_0_is_read(run):
     """It had no key, start and fingerprint in its spec."""
-    folder = keep(run, kept := record(CASE, 1, 1.0))
+    folder = keep(run, trial_record := record(CASE, 1, 1.0))
     spec = json.loads((folder / SPEC).read_text())
     (folder / SPEC).write_text(json.dumps({name: spec[name] for name in list(spec)[:6]}))
-    assert read_trial(folder) == kept
+    assert read_trial(folder) == trial_record
 
 
 def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path):

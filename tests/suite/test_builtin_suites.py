@@ -49,9 +49,9 @@ def test_resnet50_dlperf_is_exactly_the_published_matrix():
     ]
     programs = [("fp32", None, 128), ("amp", "dynamic", 256), ("amp", "128", 256)]
     cases = load("resnet50-dlperf").cases
-    found = [(case.precision, case.loss_scale, case.batch_per_device, case.topology) for case in cases]
+    settings = [(case.precision, case.loss_scale, case.batch_per_device, case.topology) for case in cases]
     wanted = [(*program, topology) for program, topology in itertools.product(programs, topologies)]
-    assert sorted(map(str, found)) == sorted(map(str, wanted))
+    assert sorted(map(str, settings)) == sorted(map(str, wanted))
     for case in cases:
         assert case.rules.repeats == Repeats(5, 5)
         assert (case.rules.warmup_steps, case.rules.measure_steps) == (20, 100)

@@ -22,11 +22,11 @@ def test_the_matrix_is_the_product_of_all_lists():
     text = (
         "{precision: [fp32, bf16], batch_per_device: [8, 16], topology: [1n1g, 2n4g], compile: [true, false]}"
     )
-    found = {
+    combinations = {
         (case.precision, case.batch_per_device, str(case.topology), case.compile)
         for case in parse(text, "suite.yaml").cases
     }
-    assert found == set(itertools.product(["fp32", "bf16"], [8, 16], ["1n1g", "2n4g"], [True, False]))
+    assert combinations == set(itertools.product(["fp32", "bf16"], [8, 16], ["1n1g", "2n4g"], [True, False]))
 
 
 def test_a_case_overrules_the_suite_and_inherits_the_rest():

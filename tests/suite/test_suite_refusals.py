@@ -26,8 +26,8 @@ def refusal(text: str, overrides: tuple[str, ...] = ()) -> str:
 
 def test_an_unknown_key_of_a_case_is_named_with_its_line_its_case_and_the_right_key():
     text = "precision: fp32\ncases:\n  - name: amp\n    batchsize: 3\n"
-    said = "suite.yaml:4: unknown key 'batchsize' in case 'amp'; did you mean 'batch_per_device'?"
-    assert refusal(text) == said
+    message = "suite.yaml:4: unknown key 'batchsize' in case 'amp'; did you mean 'batch_per_device'?"
+    assert refusal(text) == message
 
 
 def test_a_case_without_a_name_is_named_by_its_number():
@@ -37,8 +37,8 @@ def test_a_case_without_a_name_is_named_by_its_number():
 
 
 def test_an_unknown_key_like_none_of_ours_is_answered_with_all_of_them():
-    said = refusal("zzzzzz: 1")
-    assert said.startswith("suite.yaml:1: unknown key 'zzzzzz'; known are about, batch_per_device,")
+    message = refusal("zzzzzz: 1")
+    assert message.startswith("suite.yaml:1: unknown key 'zzzzzz'; known are about, batch_per_device,")
 
 
 @pytest.mark.parametrize("key", sorted({*CASE_FIELDS, *SUITE_FIELDS} - {"cases"}))
@@ -90,10 +90,10 @@ def test_every_field_refuses_a_wrong_value_with_its_line_and_its_name(key, value
     ],
 )
 def test_a_wrong_value_is_told_what_the_field_takes(text, sentence):
-    said = refusal(text)
-    assert said.startswith("suite.yaml:1: ")
-    assert sentence in said
-    assert re.search(r"[^.?][.?]$", said)
+    message = refusal(text)
+    assert message.startswith("suite.yaml:1: ")
+    assert sentence in message
+    assert re.search(r"[^.?][.?]$", message)
 
 
 @pytest.mark.parametrize("cases", ["5", "{}", "[]", "", "text", "[5]", "[[]]", "[text]", "[null]"])

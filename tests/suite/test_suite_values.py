@@ -70,10 +70,10 @@ def test_a_trial_runs_its_warmup_and_the_steps_that_are_measured():
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"), [("dynamic", "dynamic"), (128, "128"), (128.0, "128"), (0.5, "0.5")]
+    ("written", "text"), [("dynamic", "dynamic"), (128, "128"), (128.0, "128"), (0.5, "0.5")]
 )
-def test_a_loss_scale_is_kept_as_text_that_names_it(written, kept):
-    assert loss_scale(written) == kept
+def test_a_loss_scale_is_kept_as_text_that_names_it(written, text):
+    assert loss_scale(written) == text
 
 
 def test_numbers_in_an_environment_become_the_text_that_a_program_sees():

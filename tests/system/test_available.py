@@ -35,16 +35,16 @@ def test_the_visible_devices_are_those_cuda_would_show(visible, indices):
 
 
 def test_a_machine_with_gpus_lists_those_that_are_visible(nvml):
-    found = local_devices(nvml, {"CUDA_VISIBLE_DEVICES": "1"})
-    assert found.kind == "cuda"
-    assert found.cuda == (CudaDevice(1, "Tesla V100-SXM2-16GB", 16 << 30),)
+    devices = local_devices(nvml, {"CUDA_VISIBLE_DEVICES": "1"})
+    assert devices.kind == "cuda"
+    assert devices.cuda == (CudaDevice(1, "Tesla V100-SXM2-16GB", 16 << 30),)
 
 
 def test_a_machine_without_a_driver_offers_its_processors(nvml):
     nvml.unsupported = {"nvmlInit"}
-    found = local_devices(nvml, {})
-    assert (found.kind, found.cuda) == ("cpu", ())
-    assert found.cpu_cores > 0 and found.memory_bytes
+    devices = local_devices(nvml, {})
+    assert (devices.kind, devices.cuda) == ("cpu", ())
+    assert devices.cpu_cores > 0 and devices.memory_bytes
 
 
 def test_the_quota_of_a_group_above_binds(plant):

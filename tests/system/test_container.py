@@ -19,8 +19,8 @@ def test_docker_does_not_know_its_image_unless_it_is_told(plant):
 
 
 def test_an_ngc_image_is_known_by_its_own_variables(plant):
-    told = {"NVIDIA_PRODUCT_NAME": "PyTorch", "NVIDIA_PYTORCH_VERSION": "20.03"}
-    assert read_container(plant({".dockerenv": ""}), told) == Container("docker", "NGC PyTorch 20.03")
+    variables = {"NVIDIA_PRODUCT_NAME": "PyTorch", "NVIDIA_PYTORCH_VERSION": "20.03"}
+    assert read_container(plant({".dockerenv": ""}), variables) == Container("docker", "NGC PyTorch 20.03")
 
 
 def test_a_container_without_marks_is_known_by_its_control_group(plant):

@@ -18,9 +18,9 @@ def test_the_wheels_own_library_comes_before_the_systems(plant, no_programs):
     root = plant(
         {"usr/lib/x86_64-linux-gnu/libcudnn.so.8.9.7": "", "usr/lib/x86_64-linux-gnu/libcudnn.so.8": ""}
     )
-    found = read_libraries({"nvidia-cudnn-cu12": "9.1.0.70"}, root, {}).cudnn
-    assert found is not None
-    assert [library.version for library in found] == ["9.1.0.70", "8.9.7"]
+    libraries = read_libraries({"nvidia-cudnn-cu12": "9.1.0.70"}, root, {}).cudnn
+    assert libraries is not None
+    assert [library.version for library in libraries] == ["9.1.0.70", "8.9.7"]
 
 
 def test_a_library_and_its_header_are_one_installation(plant, no_programs):
@@ -35,8 +35,8 @@ def test_a_header_tells_the_version_where_only_that_is_installed(plant, no_progr
 
 def test_a_library_on_the_search_path_is_found(plant, no_programs):
     root = plant({"opt/nccl/libnccl.so.2.5.6": ""})
-    found = read_libraries({}, root, {"LD_LIBRARY_PATH": f"{root}/opt/nccl:"}).nccl
-    assert found == (Library("2.5.6", f"{root}/opt/nccl"),)
+    libraries = read_libraries({}, root, {"LD_LIBRARY_PATH": f"{root}/opt/nccl:"}).nccl
+    assert libraries == (Library("2.5.6", f"{root}/opt/nccl"),)
 
 
 def test_a_folder_named_in_the_linkers_configuration_is_searched(plant, no_programs):
@@ -75,5 +75,10 @@ def test_mpi_is_told_by_its_banner(plant, no_programs, banner, library):
 
 
 def test_what_is_not_installed_is_none(plant, no_programs):
-    found = read_libraries({}, plant({}), {})
-    assert (found.cuda_toolkit, found.cudnn, found.nccl, found.mpi) == (None, None, None, None)
+    libraries = read_libraries({}, plant({}), {})
+    assert (libraries.cuda_toolkit, libraries.cudnn, libraries.nccl, libraries.mpi) == (
+        None,
+        None,
+        None,
+        None,
+    )

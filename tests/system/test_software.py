@@ -50,8 +50,8 @@ def test_only_variables_that_tune_speed_are_kept_and_no_secret_among_them():
         "TF_VAR_password": "a",
         "TORCH_HUB_TOKEN": "b",
     }
-    kept = read_software(None, variables).variables
-    assert kept == {"NCCL_IB_DISABLE": "1", "NVIDIA_TF32_OVERRIDE": "0", "OMP_NUM_THREADS": "8"}
+    tuning_variables = read_software(None, variables).variables
+    assert tuning_variables == {"NCCL_IB_DISABLE": "1", "NVIDIA_TF32_OVERRIDE": "0", "OMP_NUM_THREADS": "8"}
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -36,15 +36,15 @@ class Parameter:
 class Module:
     """Three parameters whose gradients come last to first, reduced in two buckets."""
 
-    def __init__(self, told="2 1, 0"):
+    def __init__(self, buckets="2 1, 0"):
         self.own = [Parameter(10), Parameter(20), Parameter(30)]
-        self.told = told
+        self.buckets = buckets
 
     def parameters(self):
         return self.own
 
     def _get_ddp_logging_data(self):
-        return {"rebuilt_per_bucket_param_indices": self.told} if self.told else {}
+        return {"rebuilt_per_bucket_param_indices": self.buckets} if self.buckets else {}
 
 
 class Marks:
@@ -101,7 +101,7 @@ def test_buckets_are_told_with_their_size_and_when_they_were_ready(clock, module
 
 
 def test_where_no_buckets_are_ever_told_the_last_gradient_is_still_watched():
-    module = Module(told="")
+    module = Module(buckets="")
     clock = GradientClock(module, Marks())
     for _ in range(STEPS_TO_TELL + 2):
         times = step(clock, module)

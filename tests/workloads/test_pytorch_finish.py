@@ -50,10 +50,10 @@ def uninterrupted(tmp_path_factory, words):
 
 def losses(place: Path, rank: int = 0) -> dict[int, set[float]]:
     """Every loss that was ever reported of a step."""
-    found: dict[int, set[float]] = {}
+    by_step: dict[int, set[float]] = {}
     for step in steps_in(list(read(place / f"rank{rank}.jsonl"))):
-        found.setdefault(step.step, set()).add(step.loss)
-    return found
+        by_step.setdefault(step.step, set()).add(step.loss)
+    return by_step
 
 
 def evaluations(place: Path) -> list[dict]:
@@ -64,13 +64,13 @@ def evaluations(place: Path) -> list[dict]:
 def test_a_training_says_what_it_is_before_it_touches_the_data(uninterrupted):
     start = next(iter(read(uninterrupted / "rank0.jsonl")))
     assert isinstance(start, RunStart)
-    told = {
+    expected = {
         "epochs": 2,
         "steps_per_epoch": TRAIN // BATCH,
         "training_samples": TRAIN,
         "validation_samples": VAL,
     }
-    assert told.items() <= start.facts.items()
+    assert expected.items() <= start.facts.items()
     assert 0 < start.wall - start.facts["process_started"] < HANG_SECONDS
 
 
@@ -91,8 +91,8 @@ def test_a_training_whose_kernels_are_plain_pytorch_says_so_at_its_end(words, un
 
 
 def test_only_the_latest_checkpoints_are_kept(uninterrupted):
-    kept = sorted(path.name for path in (uninterrupted / "checkpoints").iterdir())
-    assert kept == ["step-00000008", "step-00000012"]
+    names = sorted(path.name for path in (uninterrupted / "checkpoints").iterdir())
+    assert names == ["step-00000008", "step-00000012"]
 
 
 @pytest.mark.parametrize("steps", [5, 7])
@@ -128,16 +128,16 @@ def test_it_stops_when_the_line_is_crossed(words, tmp_path):
 
 
 def test_two_ranks_count_every_image_once_and_go_on_together(words, tmp_path):
-    kept, whole, again = (tmp_path / name for name in ("checkpoints", "whole", "again"))
+    checkpoints, whole, again = (tmp_path / name for name in ("checkpoints", "whole", "again"))
     for folder in (whole, again):
         folder.mkdir()
-    words = [*words, "--checkpoints", str(kept)]
+    words = [*words, "--checkpoints", str(checkpoints)]
     together(words, whole)
     assert [facts["samples"] for facts in evaluations(whole)] == [VAL, VAL]
-    assert sorted(path.relative_to(kept).as_posix() for path in kept.rglob("*.npz")) == [
+    assert sorted(path.relative_to(checkpoints).as_posix() for path in checkpoints.rglob("*.npz")) == [
         f"step-0000000{step}/rank{rank}.npz" for step in (3, 4) for rank in (0, 1)
     ]
-    shutil.rmtree(kept / "step-00000004")
+    shutil.rmtree(checkpoints / "step-00000004")
     together(words, again)
     for rank in (0, 1):
         assert losses(again, rank) == {step: losses(whole, rank)[step] for step in (3, 4, 5)}
@@ -196,13 +196,13 @@ def test_a_checkpoint_of_another_training_is_refused_and_a_damaged_one_passed_ov
 
 
 def test_with_no_checkpoint_left_whole_it_begins_anew_in_the_same_record(words, uninterrupted, tmp_path):
-    kept = tmp_path / "checkpoints"
+    checkpoints = tmp_path / "checkpoints"
     for name in ("step-00000004", "step-00000006"):
-        (kept / name).mkdir(parents=True)
-    (kept / "step-00000006" / "rank0.npz").write_bytes(b"PK cut off")
-    told = (uninterrupted / "rank0.jsonl").read_text()
-    (tmp_path / "rank0.jsonl").write_text(told[: told.index('"step":7')])  # torn, as a full disk leaves it
-    shorter = ("--epochs", "1", "--checkpoints", str(kept))
+        (checkpoints / name).mkdir(parents=True)
+    (checkpoints / "step-00000006" / "rank0.npz").write_bytes(b"PK cut off")
+    text = (uninterrupted / "rank0.jsonl").read_text()
+    (tmp_path / "rank0.jsonl").write_text(text[: text.index('"step":7')])  # torn, as a full disk leaves it
+    shorter = ("--epochs", "1", "--checkpoints", str(checkpoints))
     done = run(*words, *shorter, TRAINMARK_EVENTS=str(tmp_path))
     assert done.returncode == 0, done.stderr
     first, second = (event for event in read(tmp_path / "rank0.jsonl") if isinstance(event, RunStart))
@@ -273,10 +273,10 @@ def test_lars_steps_are_those_worked_out_by_hand(tmp_path):
 
 def gradients_of(step, batch):
     """Of the loss alone, before anything is made of them; batch norm's memory is put back."""
-    kept = {name: value.clone() for name, value in step.model.named_buffers()}
-    found = torch.autograd.grad(step.loss(*batch), list(step.model.parameters()))
-    step.model.load_state_dict(kept, strict=False)
-    return [gradient.double() for gradient in found]
+    buffers = {name: value.clone() for name, value in step.model.named_buffers()}
+    gradients = torch.autograd.grad(step.loss(*batch), list(step.model.parameters()))
+    step.model.load_state_dict(buffers, strict=False)
+    return [gradient.double() for gradient in gradients]
 
 
 def lars(folder: Path) -> str:

@@ -71,9 +71,9 @@ def alone(two_ranks):
     step.rate.fill_(RATE)
     for _ in range(STEPS):
         step.optimizer.zero_grad()
-        for rank, kept in enumerate(two_ranks):
+        for rank, checkpoint in enumerate(two_ranks):
             model.load_state_dict(statistics[rank], strict=False)
-            images, labels = kept["batch"]
+            images, labels = checkpoint["batch"]
             (criterion(model(images), labels) / 2).backward()
             statistics[rank] = copied(model.named_buffers())
         step.optimizer.step()
@@ -85,7 +85,7 @@ def copied(named):
 
 
 def test_both_ranks_hold_the_same_weights_after_training(two_ranks, alone):
-    first, second = (kept["state"] for kept in two_ranks)
+    first, second = (checkpoint["state"] for checkpoint in two_ranks)
     assert all(torch.equal(first[name], second[name]) for name in alone.weights)
 
 

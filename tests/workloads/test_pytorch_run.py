@@ -52,8 +52,8 @@ def test_every_step_has_its_samples_loss_memory_and_wait(name, request):
 
 def test_a_run_whose_kernels_are_plain_pytorch_says_so_at_its_end(plain, tmp_path):
     fused = events_of_run(tmp_path, "--engine", "fused", "--layout", "NHWC", "--steps", "2")
-    (said,) = fused[-1].facts["fallbacks"]
-    assert "every kernel is plain PyTorch" in said
+    (fallback,) = fused[-1].facts["fallbacks"]
+    assert "every kernel is plain PyTorch" in fallback
     assert "fallbacks" not in plain[-1].facts
 
 

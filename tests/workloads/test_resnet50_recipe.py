@@ -53,17 +53,17 @@ def test_the_convolutions_and_the_classifier_hold_all_weights_but_those_of_batch
 def test_every_recipe_of_ours_is_one_and_says_where_it_comes_from():
     assert set(recipe.names()) >= {"ai-rank", "ai-rank-2021", "mlperf", "ngc-90", "ngc-250"}
     for name in recipe.names():
-        found = recipe.find(name, 3264 if name == "mlperf" else 256)
-        assert found.name == name
-        assert found.about and found.source
+        entry = recipe.find(name, 3264 if name == "mlperf" else 256)
+        assert entry.name == name
+        assert entry.about and entry.source
 
 
 def test_ai_rank_has_the_target_of_the_submission_and_that_of_the_later_rules():
     targets = [recipe.find(name, 256).target for name in ("ai-rank", "ai-rank-2021")]
     assert targets == [{"top1": 0.761}, {"top1": 0.759}]
-    kept = recipe.find("ai-rank", 256)
-    assert kept.departures(120, 256, 256, 128.0) == []
-    assert kept.departures(20, 64, 16384, "dynamic") == [
+    ai_rank = recipe.find("ai-rank", 256)
+    assert ai_rank.departures(120, 256, 256, 128.0) == []
+    assert ai_rank.departures(20, 64, 16384, "dynamic") == [
         "20 epochs, not 120",
         "its rate grows with the batch, which is known to hold to 8192, not to 16384",
         "batch 64 a device, not 256",
@@ -72,19 +72,19 @@ def test_ai_rank_has_the_target_of_the_submission_and_that_of_the_later_rules():
 
 
 def test_mlperf_is_defined_at_its_reference_batches_and_refuses_others():
-    found = recipe.find("mlperf", 8192)
-    assert (found.optimizer, found.rate, found.warmup_epochs, found.epochs) == ("lars", 17, 5, 44)
-    assert found.target == {"top1": 0.759}
+    mlperf = recipe.find("mlperf", 8192)
+    assert (mlperf.optimizer, mlperf.rate, mlperf.warmup_epochs, mlperf.epochs) == ("lars", 17, 5, 44)
+    assert mlperf.target == {"top1": 0.759}
     with pytest.raises(recipe.RecipeError, match=r"1632, 3264.*and this is 512"):
         recipe.find("mlperf", 512)
 
 
 def test_a_polynomial_rate_peaks_after_its_warm_up_and_ends_where_it_says():
-    found = recipe.find("mlperf", 3264)
-    rates = [found.learning_rate(last_step_of_epoch(epoch, 3264), 3264) for epoch in range(1, 38)]
+    mlperf = recipe.find("mlperf", 3264)
+    rates = [mlperf.learning_rate(last_step_of_epoch(epoch, 3264), 3264) for epoch in range(1, 38)]
     assert max(rates) == rates[1] == pytest.approx(10.5, rel=2e-3)
     half_way = (37 + 2) / 2
-    assert found.learning_rate(last_step_of_epoch(half_way, 3264), 3264) == pytest.approx(10.5 / 4, rel=1e-2)
+    assert mlperf.learning_rate(last_step_of_epoch(half_way, 3264), 3264) == pytest.approx(10.5 / 4, rel=1e-2)
     assert rates[-1] == pytest.approx(0.0001, abs=2e-4)
 
 
@@ -92,7 +92,7 @@ def test_a_shorter_course_keeps_its_shape():
     whole, short = recipe.STANDARD, recipe.STANDARD.over(9)
     for share in (0.05, 0.1, 0.5, 0.9):
         rates = [
-            found.learning_rate(last_step_of_epoch(share * found.epochs), 256) for found in (whole, short)
+            course.learning_rate(last_step_of_epoch(share * course.epochs), 256) for course in (whole, short)
         ]
         assert rates[0] == pytest.approx(rates[1], rel=2e-3)
 

@@ -19,7 +19,7 @@ def from_rec():
 @pipeline_def(batch_size=1, num_threads=1, device_id=None)
 def from_tfrecord():
     shards = sorted(path for path in records.glob("train-*-of-*") if path.suffix != ".idx")
-    found = fn.readers.tfrecord(
+    features = fn.readers.tfrecord(
         path=[str(shard) for shard in shards],
         index_path=[f"{shard}.idx" for shard in shards],
         features={
@@ -27,7 +27,7 @@ def from_tfrecord():
             "image/class/label": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
         },
     )
-    return found["image/encoded"], found["image/class/label"]
+    return features["image/encoded"], features["image/class/label"]
 
 
 def read(pipeline, first):

@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def found(*checks: Check, code: str | None = None) -> None:
+def keep_verdict(*checks: Check, code: str | None = None) -> None:
     digest = code or code_digest(registry.find("resnet50"), "pytorch")
     record.keep(Verdict("pytorch", torch.__version__, sys.executable, "cpu", digest, "today", checks))
 
@@ -50,14 +50,14 @@ def mark(folder: Path, name: str, *words: str) -> dict | None:
 
 def test_a_run_is_marked_with_what_was_found_of_its_own_code_and_a_resumed_one_anew(folder):
     assert mark(folder, "a", "suite.yaml", "--name", "a") is None
-    found(Check(1, "NCHW"))
+    keep_verdict(Check(1, "NCHW"))
     assert mark(folder, "a", "--resume", "runs/a")["conformant"] is True
-    found(Check(1, "NCHW", differs=("the loss of step 1",)))
+    keep_verdict(Check(1, "NCHW", differs=("the loss of step 1",)))
     assert mark(folder, "a", "--resume", "runs/a") == {
         "conformant": False,
         "differs": ["1 rank, NCHW: the loss of step 1"],
         "checked": "today",
     }
     # Checked anew since, but of another text of the program: the run's own stays unknown.
-    found(Check(1, "NCHW"), code="of another program")
+    keep_verdict(Check(1, "NCHW"), code="of another program")
     assert mark(folder, "a", "--resume", "runs/a") is None

@@ -128,9 +128,9 @@ def test_what_is_only_refused_is_not_conformant():
 
 
 def test_a_failure_is_not_conformant_and_says_why():
-    found = verdict(Check(1, "NCHW"), Check(2, "NCHW", failed="rank 1 vanished"))
-    assert not found.conformant
-    assert found.differs == ["2 ranks, NCHW: rank 1 vanished"]
+    outcome = verdict(Check(1, "NCHW"), Check(2, "NCHW", failed="rank 1 vanished"))
+    assert not outcome.conformant
+    assert outcome.differs == ["2 ranks, NCHW: rank 1 vanished"]
 
 
 def test_a_check_names_the_rank_that_differs(right):

@@ -39,11 +39,11 @@ class Fit:
     def __call__(self, *words, cap=f"{CAP >> 20}MB"):
         return self._trainmark(*self.words, "--cap", cap, *words)
 
-    def found(self, *words, **options):
+    def record(self, *words, **options):
         done = self(*words, "--json", **options)
         assert done.code == 0, done.err
-        (found,) = json.loads(done.out)["fits"]
-        return found
+        (record,) = json.loads(done.out)["fits"]
+        return record
 
     @property
     def tried(self):
@@ -51,18 +51,18 @@ class Fit:
 
 
 def test_it_finds_the_largest_batch_and_what_an_image_takes(fit):
-    found = fit.found("--step", "8")
-    assert (found["largest"], found["does_not_fit"]) == (96, 104)
+    record = fit.record("--step", "8")
+    assert (record["largest"], record["does_not_fit"]) == (96, 104)
     assert fit.tried == [8, 16, 32, 64, 128, 96, 112, 104]
-    assert found["peak"] == FIXED + PER_IMAGE * 96
-    assert (found["fixed"], found["per_image"], found["residual"]) == (FIXED, PER_IMAGE, 0)
-    assert found["prediction"]["error"] == 0
-    assert (found["version"], found["framework"], found["cap"]) == ("1.2", "pytorch", CAP)
+    assert record["peak"] == FIXED + PER_IMAGE * 96
+    assert (record["fixed"], record["per_image"], record["residual"]) == (FIXED, PER_IMAGE, 0)
+    assert record["prediction"]["error"] == 0
+    assert (record["version"], record["framework"], record["cap"]) == ("1.2", "pytorch", CAP)
 
 
 def test_a_second_search_is_answered_from_memory_and_says_so(fit):
-    first = fit.found("--step", "32")
-    second = fit.found("--step", "32")
+    first = fit.record("--step", "32")
+    second = fit.record("--step", "32")
     assert fit.tried == [32, 64, 128, 96]
     assert (first["remembered"], second["remembered"]) == (False, True)
     assert second["measured"] == first["measured"]
@@ -70,27 +70,27 @@ def test_a_second_search_is_answered_from_memory_and_says_so(fit):
 
 
 def test_a_finer_search_uses_what_a_coarser_one_has_tried(fit):
-    fit.found("--step", "32")
-    assert fit.found("--step", "16")["largest"] == 96
+    fit.record("--step", "32")
+    assert fit.record("--step", "16")["largest"] == 96
     assert fit.tried == [32, 64, 128, 96, 112]
 
 
 def test_again_measures_anew(fit):
-    fit.found("--most", "32")
-    assert not fit.found("--most", "32", "--again")["remembered"]
+    fit.record("--most", "32")
+    assert not fit.record("--most", "32", "--again")["remembered"]
     assert fit.tried == [32, 32]
 
 
 @pytest.mark.parametrize("other", [["--precision", "amp"], ["--image-size", "64"], ["--layout", "NHWC"]])
 def test_another_setting_is_another_search(fit, other):
-    fit.found("--most", "32")
-    assert not fit.found("--most", "32", *other)["remembered"]
+    fit.record("--most", "32")
+    assert not fit.record("--most", "32", *other)["remembered"]
 
 
 def test_several_precisions_and_caps_are_searched_one_after_the_other(fit):
     done = fit("--precision", "fp32,amp", "--step", "64", "--json", cap=f"{CAP >> 20}MB,1GB")
-    found = [(each["precision"], each["cap"], each["largest"]) for each in json.loads(done.out)["fits"]]
-    assert found == [("fp32", CAP, 64), ("fp32", 1 << 30, None), ("amp", CAP, 64), ("amp", 1 << 30, None)]
+    rows = [(each["precision"], each["cap"], each["largest"]) for each in json.loads(done.out)["fits"]]
+    assert rows == [("fp32", CAP, 64), ("fp32", 1 << 30, None), ("amp", CAP, 64), ("amp", 1 << 30, None)]
     assert done.code == 1
 
 
@@ -114,7 +114,7 @@ def test_another_failure_stops_the_search_and_is_not_taken_for_want_of_memory(fi
     log = done.err.rpartition("its log is ")[2].strip().rstrip(".")
     assert "something else is wrong" in Path(log).read_text()
     monkeypatch.delenv("BREAKS_AT")
-    assert fit.found("--step", "32")["largest"] == 96
+    assert fit.record("--step", "32")["largest"] == 96
     assert fit.tried == [32, 64, 64, 128, 96]
 
 
@@ -125,11 +125,11 @@ def test_what_was_learned_before_a_signal_is_kept_and_no_process_stays(fit, tmp_
     running = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=slow)
     assert "batch 32 fits" in running.stderr.readline()
     running.send_signal(signal.SIGTERM)
-    said = running.communicate(timeout=60)[1]
-    assert running.returncode == 130 and "goes on from there" in said
+    errors = running.communicate(timeout=60)[1]
+    assert running.returncode == 130 and "goes on from there" in errors
     assert not any(str(tmp_path) in line for line in _command_lines())
     first = fit.tried
-    assert fit.found("--step", "32")["largest"] == 96
+    assert fit.record("--step", "32")["largest"] == 96
     assert fit.tried[len(first) :] == [64, 128, 96]
 
 
@@ -142,13 +142,13 @@ def _command_lines():
 
 
 def test_a_record_that_cannot_be_read_is_as_none(fit, tmp_path):
-    fit.found("--most", "32")
+    fit.record("--most", "32")
     (tmp_path / "home/fit/pytorch.json").write_text('[{"setting": 1')
-    assert not fit.found("--most", "32")["remembered"]
+    assert not fit.record("--most", "32")["remembered"]
 
 
 @pytest.mark.parametrize(
-    ("words", "cap", "said"),
+    ("words", "cap", "phrase"),
     [
         (["--step", "0"], "1GB", "--step 0 leads nowhere"),
         (["--step", "-8"], "1GB", "--step -8 leads nowhere"),
@@ -162,9 +162,9 @@ def test_a_record_that_cannot_be_read_is_as_none(fit, tmp_path):
         (["--precision", "bf16"], "1GB", "pytorch refuses bf16 here: bf16 needs another device; use fp32."),
     ],
 )
-def test_bad_input_is_refused_in_a_sentence_before_anything_is_tried(fit, words, cap, said):
+def test_bad_input_is_refused_in_a_sentence_before_anything_is_tried(fit, words, cap, phrase):
     done = fit(*words, cap=cap)
-    assert done.code == 2 and said in done.err
+    assert done.code == 2 and phrase in done.err
     assert fit.tried == []
 
 

@@ -6,7 +6,7 @@ from trainmark.workloads import registry
 RESNET50 = registry.find("resnet50").workload
 
 
-def said(framework, precision, size=224, gigabytes=16):
+def batches(framework, precision, size=224, gigabytes=16):
     return {
         (each.title, each.framework): (each.batch, each.largest)
         for each in published(RESNET50, framework, precision, (("image_size", size),), gigabytes)
@@ -15,8 +15,8 @@ def said(framework, precision, size=224, gigabytes=16):
 
 def test_mindspore_says_that_128_is_the_most_in_fp32_and_256_in_mixed_precision():
     title = "DLPerf: MindSpore ResNet50 v1.5"
-    assert said("pytorch", "fp32")[title, "mindspore"] == (128, True)
-    assert said("pytorch", "amp")[title, "mindspore"] == (256, True)
+    assert batches("pytorch", "fp32")[title, "mindspore"] == (128, True)
+    assert batches("pytorch", "amp")[title, "mindspore"] == (256, True)
 
 
 def test_the_report_of_the_same_framework_comes_first():
@@ -33,4 +33,4 @@ def test_oneflow_has_run_160_and_says_how_much_memory_that_took():
 
 
 def test_nothing_is_said_of_other_cards_and_other_images():
-    assert said("pytorch", "fp32", gigabytes=11) == said("pytorch", "fp32", size=128) == {}
+    assert batches("pytorch", "fp32", gigabytes=11) == batches("pytorch", "fp32", size=128) == {}

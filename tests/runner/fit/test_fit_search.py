@@ -53,9 +53,9 @@ def test_a_search_goes_on_from_what_is_known_and_comes_to_the_same_end(limit, st
 @given(st.sets(st.integers(1, 300)), steps)
 def test_it_ends_and_names_a_batch_that_was_seen_to_fit_even_where_larger_ones_fit_again(fitting, step):
     tries = searched(lambda batch: batch in fitting, step)
-    found = largest(tries, step)
-    assert found is None or found in fitting
-    assert first_failure(tries, step) == (found or 0) + step
+    largest_batch = largest(tries, step)
+    assert largest_batch is None or largest_batch in fitting
+    assert first_failure(tries, step) == (largest_batch or 0) + step
 
 
 def test_tries_of_another_step_do_not_count():

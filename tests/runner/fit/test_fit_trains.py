@@ -11,7 +11,7 @@ GIB, MIB = 2**30, 2**20
 
 
 @pytest.fixture(scope="module")
-def found():
+def record():
     """16 images of 64² take 0.8 GiB, 32 take 1.0."""
     words = ["--device", "cpu", "--image-size", "64", "--step", "16", "--cap", "900MB", "--json"]
     with pytest.MonkeyPatch.context() as patch:
@@ -21,14 +21,14 @@ def found():
     return json.loads(done.stdout)["fits"][0]
 
 
-def test_pytorch_trains_with_the_batch_that_is_found_and_has_no_memory_for_the_next(found):
-    assert (found["largest"], found["does_not_fit"]) == (16, 32)
-    assert [(each["batch"], each["fits"]) for each in found["tries"]] == [(16, True), (32, False)]
+def test_pytorch_trains_with_the_batch_that_is_found_and_has_no_memory_for_the_next(record):
+    assert (record["largest"], record["does_not_fit"]) == (16, 32)
+    assert [(each["batch"], each["fits"]) for each in record["tries"]] == [(16, True), (32, False)]
 
 
-def test_its_peak_is_that_of_the_process_and_below_the_cap(found):
-    assert 500 * MIB < found["peak"] <= found["cap"] == 900 * MIB
+def test_its_peak_is_that_of_the_process_and_below_the_cap(record):
+    assert 500 * MIB < record["peak"] <= record["cap"] == 900 * MIB
 
 
-def test_what_did_not_fit_says_so_in_words(found):
-    assert "more than the memory cap" in found["tries"][1]["detail"]
+def test_what_did_not_fit_says_so_in_words(record):
+    assert "more than the memory cap" in record["tries"][1]["detail"]

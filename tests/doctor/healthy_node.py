@@ -64,7 +64,7 @@ FACTS = Facts(
 
 def findings(*nodes: Facts | Node | None, calls: tuple[Call, ...] = (), **wanted: Any) -> list[Finding]:
     """What all checks find in nodes n1, n2, … that told this; None did not answer."""
-    named = tuple(_node(f"n{number}", told) for number, told in enumerate(nodes, 1))
+    named = tuple(_node(f"n{number}", answer) for number, answer in enumerate(nodes, 1))
     return list(diagnose(Examined(replace(WANTED, **wanted), named, calls)).findings)
 
 
@@ -72,9 +72,9 @@ def troubles(*nodes: Facts | Node | None, **more: Any) -> list[Finding]:
     return [finding for finding in findings(*nodes, **more) if finding.mark is not Mark.OK]
 
 
-def _node(name: str, told: Facts | Node | None) -> Node:
-    if isinstance(told, Node):
-        return replace(told, name=name)
-    if told is None:
+def _node(name: str, answer: Facts | Node | None) -> Node:
+    if isinstance(answer, Node):
+        return replace(answer, name=name)
+    if answer is None:
         return Node(name, "did not answer within 60 s")
-    return Node(name, None, told, Offset(0.0, 0.05), {})
+    return Node(name, None, answer, Offset(0.0, 0.05), {})
