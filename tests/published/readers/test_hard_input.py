@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,14 @@ def test_a_long_line_of_a_formats_own_words_does_not_hang_it(format):
     ):
         line = b" ".join(itertools.islice(itertools.cycle(words), 4000))[:20_000]
         read(format, line + b"\n")
+
+
+def test_recognition_does_not_hang_on_one_byte_over_and_over():
+    """In a process that can be ended: a pattern of quadratic time would take minutes."""
+    program = (
+        "from trainmark.published.readers.recognise import formats\n"
+        "for byte in (b'1', b' ', b'-', b'[', b'\\n'):\n"
+        "    for format in formats().values():\n"
+        "        format.sign.search(byte * 300_000)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

@@ -11,7 +11,7 @@ from trainmark.events import Scope
 from trainmark.published.readers.format import Format, Kind, Rate
 from trainmark.published.readers.formats._common import NUMBER
 
-PLACE = rb"(?:\d+/|epoch=\d+/micro_step=\d+/global_step=)"
+PLACE = rb"(?:\d{1,12}/|epoch=\d+/micro_step=\d+/global_step=)"
 
 FORMAT = Format(
     name="deepspeed",

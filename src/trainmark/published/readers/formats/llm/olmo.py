@@ -61,7 +61,7 @@ FORMAT = Format(
     name="olmo",
     title="OLMo",
     framework="pytorch",
-    sign=re.compile(rb"\n\s+throughput/(?:total_tokens|device/tokens_per_second)="),
+    sign=re.compile(rb"\n[ \t]{1,80}throughput/(?:total_tokens|device/tokens_per_second)="),
     step=re.compile(
         rb"olmo: step=(?P<step>\d+) seconds=(?P<seconds>\S+) tokens=(?P<step_samples>\S+) loss=(?P<loss>\S*) "
     ),

@@ -16,9 +16,9 @@ FORMAT = Format(
     name="gnmt",
     title="NVIDIA's GNMT for PyTorch",
     framework="pytorch",
-    sign=re.compile(rb"\d+: TRAIN \[\d+\]\[\d+/\d+\]\s+Time [^\n]{0,80}?Tok/s "),
+    sign=re.compile(rb"\d{1,6}: TRAIN \[\d+\]\[\d+/\d+\]\s+Time [^\n]{0,80}?Tok/s "),
     step=re.compile(
-        rb"(?P<rank>\d+): TRAIN \[(?P<epoch>\d+)\]\[(?P<step>\d+)/\d+\]\s+Time (?P<seconds>[\d.]+)"
+        rb"(?P<rank>\d{1,6}): TRAIN \[(?P<epoch>\d+)\]\[(?P<step>\d+)/\d+\]\s+Time (?P<seconds>[\d.]+)"
         + AVERAGE
         + rb"Data \S+"
         + AVERAGE

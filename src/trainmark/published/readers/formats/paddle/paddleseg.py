@@ -27,6 +27,6 @@ FORMAT = Format(
         *LAUNCHER,
         count("batch_per_device", rb"\nbatch_size: (?P<value>\d+)"),
     ),
-    start=re.compile(rb"-+Environment Information-+"),
+    start=re.compile(rb"-Environment Information-"),
     evaluation=re.compile(rb"\[EVAL\] [^\n]{0,60}?mIoU: (?P<top1>[\d.]+)"),
 )
