@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Each of the many processes that the tests start would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 CHECKED := datasets events forecast measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, single
 
-from trainmark.report.format import page
+from trainmark.report.format import page, templating
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import html
@@ -120,3 +120,30 @@ def test_trials_of_many_cases_are_folded_away():
 
 def test_a_run_without_a_result_says_so():
     assert words("en")["no_results"] in html.render(empty()).replace("&#34;", '"')
+
+
+@pytest.fixture
+def page_at_home(tmp_path, monkeypatch):
+    """A page by a new process whose home is a folder here."""
+
+    def render(name: str) -> str:
+        monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / name))
+        templating.environment.cache_clear()
+        return html.render(single())
+
+    yield render
+    templating.environment.cache_clear()
+
+
+def test_compiled_templates_give_the_same_page(page_at_home, tmp_path):
+    first = page_at_home("home")
+    assert list((tmp_path / "home" / "templates").iterdir())
+    assert page_at_home("home") == first
+
+
+@pytest.mark.parametrize("file", ["home", "home/templates"])
+def test_a_page_needs_no_folder_for_compiled_templates(file, page_at_home, tmp_path):
+    """A file lies in its place."""
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).touch()
+    assert "</html>" in page_at_home("home")

@@ -14,7 +14,7 @@ from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.result import Trial, summarise
 from trainmark.measure.trial.trace import TraceError, trace_of
-from trainmark.published.ledger import Entry, Standing, best_published, load, standing
+from trainmark.published.ledger import Entry, Standing, best_published, load_of, standing
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
 from trainmark.report.sections.curves import curves_of
@@ -34,7 +34,7 @@ def document_of(run: RunFolder) -> Document:
     info, records = run.info, run.records()
     shown = _median_trials(records)[:MOST_TRACES]
     results = results_of(records)
-    entries = load()
+    entries = load_of({result.key.workload for result in results})
     return Document(
         name=info.name,
         title=info.name,
@@ -65,10 +65,11 @@ def frameworks_between(before: RunFolder, after: RunFolder) -> tuple[FrameworkTa
     sides = [{result.key: result for result in results_of(own)} for _, own in records]
     results = tuple({**sides[0], **sides[1]}.values())
     marks = {key: mark for facts, own in records for key, mark in _conformance(facts, own).items()}
+    entries = load_of({result.key.workload for result in results})
     frameworks = [{key.framework for key in side} for side in sides]
     return tuple(
         table
-        for table in framework_tables(results, _standings(results, load()), marks)
+        for table in framework_tables(results, _standings(results, entries), marks)
         if not any(own.issuperset(table.frameworks) for own in frameworks)
     )
 

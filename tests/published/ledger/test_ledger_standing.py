@@ -3,7 +3,7 @@
 import pytest
 
 from trainmark.measure.key import Key
-from trainmark.published.ledger import best_published, load, standing
+from trainmark.published.ledger import best_published, load, load_of, standing
 from trainmark.published.ledger.device import family
 from trainmark.published.ledger.load import parse
 from trainmark.published.ledger.standing import Difference
@@ -127,3 +127,8 @@ def test_the_line_gives_figure_source_share_and_differences():
 )
 def test_a_family_leaves_out_the_maker_and_the_memory_and_keeps_what_changes_the_speed(device, name):
     assert family(device) == name
+
+
+@pytest.mark.parametrize("workloads", [{"resnet50"}, {"bert-base", "resnet50"}, {"program"}, set()])
+def test_entries_of_some_workloads_are_those_of_the_whole_ledger(workloads):
+    assert load_of(workloads) == tuple(entry for entry in load() if entry.row.workload in workloads)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from trainmark.measure.key import Axes
-from trainmark.published.ledger import load
+from trainmark.published.ledger import load_of
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
@@ -32,10 +32,10 @@ def published(
     """Of the same framework, and whoever else says what is the most, or how much memory it took."""
     defaults = workload.defaults
     best: dict[tuple[str, str], Published] = {}
-    for entry in load():
+    for entry in load_of({workload.name}):
         row = entry.row
         card = CARD.search(row.device or "")
-        if row.workload != workload.name or row.precision != precision:
+        if row.precision != precision:
             continue
         # A table that does not say an axis has it at its default.
         if any((getattr(row, name, None) or defaults[name]) != value for name, value in axes):

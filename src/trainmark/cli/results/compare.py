@@ -82,7 +82,7 @@ def compare_command(
 def _row(pair: Comparison, case: str) -> ComparisonRow:
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
     from trainmark.measure.statistics.intervals import CONFIDENCE
-    from trainmark.published.ledger import best_published, load
+    from trainmark.published.ledger import best_published, load_of
     from trainmark.report.render.comparison import ComparisonRow
 
     bounds = pair.ratio.interval
@@ -96,5 +96,5 @@ def _row(pair: Comparison, case: str) -> ComparisonRow:
         high=bounds.high if bounds and sure else None,
         changed=pair.changed,
         differs=pair.differs,
-        published=best_published(pair.after.key, pair.after.throughput, load()),
+        published=best_published(pair.after.key, pair.after.throughput, load_of({pair.after.key.workload})),
     )

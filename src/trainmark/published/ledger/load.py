@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from trainmark.published.ledger.check import FILE_KEYS, LedgerError, check, fits
 from trainmark.published.ledger.entry import Entry, Publication, Row
 from trainmark.yaml_source import file_text, read
 
-__all__ = ["LedgerError", "load", "parse"]
+__all__ = ["LedgerError", "load", "load_of", "parse"]
 
 DATA = Path(__file__).parent / "data"
 LARGEST_BYTES = 1 << 20
@@ -23,7 +23,14 @@ LARGEST_BYTES = 1 << 20
 
 def load(*more: Path) -> tuple[Entry, ...]:
     """Every entry of the ledger, and of further files in the same form."""
-    return _own() + tuple(entry for path in more for entry in parse(_text(path), path.name))
+    own = tuple(entry for file in _files() for entry in _own(file))
+    return own + tuple(entry for path in more for entry in parse(_text(path), path.name))
+
+
+def load_of(workloads: Collection[str]) -> tuple[Entry, ...]:
+    """Every entry of these workloads; a file in which none of the names stands is not parsed."""
+    named = (file for file in _files() if any(name in _text(file) for name in workloads))
+    return tuple(entry for file in named for entry in _own(file) if entry.row.workload in workloads)
 
 
 def parse(text: str, name: str) -> tuple[Entry, ...]:
@@ -35,18 +42,18 @@ def parse(text: str, name: str) -> tuple[Entry, ...]:
     return tuple(_entries(written.data, Path(name).name))
 
 
+def _files() -> list[Path]:
+    return sorted(DATA.iterdir())
+
+
 @cache
-def _own() -> tuple[Entry, ...]:
+def _own(file: Path) -> tuple[Entry, ...]:
     """Without the checks: the tests have made them, and they take ten times as long as the reading."""
-    return tuple(entry for file in sorted(DATA.iterdir()) for entry in _read_own(file))
-
-
-def _read_own(file: Path) -> Iterator[Entry]:
     text = _text(file)
     if file.suffix == ".json":
-        return _entries(json.loads(text), file.name)
+        return tuple(_entries(json.loads(text), file.name))
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return _entries(yaml.load(text, Loader=loader), file.name)
+    return tuple(_entries(yaml.load(text, Loader=loader), file.name))
 
 
 def _text(file: Path) -> str:

@@ -25,6 +25,11 @@ def names() -> tuple[str, ...]:
     return (*sorted(_files()), *formats())
 
 
+def knows(name: str) -> bool:
+    """Whether there is such a reader; the formats, whose patterns take time to compile, are asked last."""
+    return name in _files() or name in formats()
+
+
 def reader(name: str) -> Callable[[Output], Iterator[Event]]:
     if name not in _files():
         return partial(foreign.read, formats()[name])

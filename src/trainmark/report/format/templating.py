@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 
+from trainmark.home import home
 from trainmark.report.format import label, number
 from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
 
@@ -22,6 +26,7 @@ def environment(lang: Lang, html: bool) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        bytecode_cache=CompiledTemplates(),
     )
     env.globals.update(t=words(lang), lang=lang, number=number, label=label)
     env.filters.update(
@@ -30,6 +35,22 @@ def environment(lang: Lang, html: bool) -> Environment:
         fact=lambda value: fact(value, lang),
     )
     return env
+
+
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Templates as compiled by an earlier report; where they cannot be written, each report compiles them."""
+
+    def __init__(self) -> None:
+        super().__init__(str(home() / "templates"))
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)
 
 
 def fact(value: Any, lang: Lang) -> str:

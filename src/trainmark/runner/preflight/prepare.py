@@ -103,7 +103,7 @@ def _checked(suite: Suite) -> Suite:
 
 def _check_command(case: Case) -> None:
     if isinstance(case.workload, Command):
-        if case.workload.reader not in registry.names():
+        if not registry.knows(case.workload.reader):
             known = nearest(case.workload.reader, registry.names())
             raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
         filled_in(case.workload.line, case)
