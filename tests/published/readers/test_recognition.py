@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from trainer_logs import LOGS
 
 from trainmark.published.readers import recognise as module
 from trainmark.published.readers.format import Format
@@ -80,3 +81,8 @@ def test_a_file_without_lines_is_given_up_and_not_read_to_its_end():
     with pytest.raises(UnrecognisedError):
         recognise(clean_blocks(chunks()), "x.log")
     assert len(taken) < 100
+
+
+def test_a_sign_that_stands_once_at_the_top_is_enough():
+    recognition, _ = recognise([LOGS["lightning-csv"](0.5).text.encode()], "metrics.csv")
+    assert (recognition.format.name, recognition.matches, recognition.confidence) == ("lightning-csv", 1, 1.0)

@@ -181,7 +181,8 @@ def _recognised(log: ReadLog, common: str) -> str:
     if log.recognition is None:
         sentence += ", as you said"
     else:
-        sentence += f", recognised by {log.recognition.matches} lines ({log.recognition.confidence:.0%} sure)"
+        matches, confidence = log.recognition.matches, log.recognition.confidence
+        sentence += f", recognised by {matches} line{'s' * (matches != 1)} ({confidence:.0%} sure)"
     if len(log.runs) > 1:
         sentence += f"; it holds {len(log.runs)} runs"
     if log.damaged_lines:

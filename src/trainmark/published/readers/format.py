@@ -101,6 +101,7 @@ class Setting:
 class Format:
     """`sign` matches what no other format has; one match of `step` is one report of progress.
 
+    `sign_once`: the sign stands at the top of the file and nowhere else, so that one match is enough.
     `steps_a_line` says how many steps a line stands for where the step numbers do not tell. `summary`
     names what the program itself concludes (groups `rate`, `seconds`, `top1`); it is shown, never used.
     `rewrite` turns the blocks into lines of ours where one line of theirs does not tell enough by itself.
@@ -124,6 +125,7 @@ class Format:
     rewrite: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
     unit_of: Mapping[bytes, str] = field(default_factory=dict)
     precedence: int = 0
+    sign_once: bool = False
 
     def __post_init__(self) -> None:
         unknown = set(self.step.groupindex) - STEP_GROUPS

@@ -88,7 +88,9 @@ def _decided(counts: dict[str, int], name: str) -> Recognition:
         candidates = ", ".join(f"{other} ({counts[other]} lines)" for other in (best, *rivals))
         raise UnrecognisedError(f"{name}: it could be any of {candidates}; say which with --format.")
     share = matches / sum(count for _, count in ranked)
-    return Recognition(formats()[best], matches, share * min(1.0, matches / MATCHES_TO_BE_SURE))
+    format = formats()[best]
+    enough = 1 if format.sign_once else MATCHES_TO_BE_SURE
+    return Recognition(format, matches, share * min(1.0, matches / enough))
 
 
 def _preceding(counts: dict[str, int]) -> dict[str, int]:

@@ -37,5 +37,6 @@ FORMAT = Format(
         rb'state: \{[^\n]*?"train_runtime": (?P<seconds>%b),[^\n]*?' % NUMBER
         + rb'"train_samples_per_second": (?P<rate>%b)[ ,}]' % NUMBER
     ),
+    sign_once=True,
     rewrite=entries,
 )

@@ -82,5 +82,6 @@ FORMAT = Format(
     settings=(
         Setting("world_size", re.compile(rb"lightning-csv: devices=(?P<value>\d+)"), convert=int, late=True),
     ),
+    sign_once=True,
     rewrite=progress,
 )
