@@ -239,6 +239,12 @@ def test_a_run_that_was_aborted_or_does_not_say_how_it_ended_is_doubted():
     assert "run-cut-short" in doubted(only(*EPOCHS[:-1], (16_000, "run_stop", None, {"status": "aborted"})))
 
 
+def test_records_that_go_on_days_later_are_no_end_of_the_run():
+    """The start of one log with the rest of another: their programs and batches may be the same."""
+    another_day = [(ms + 86_400_000 * 3, *rest) for ms, *rest in EPOCHS]
+    assert "run-cut-short" in doubted(only(*EPOCHS[:4], *another_day[4:]))
+
+
 def test_a_figure_far_from_that_of_the_whole_run_is_doubted():
     late = [(ms + (50_000 if ms > 9_000 else 0), *rest) for ms, *rest in EPOCHS]
     assert "whole-run-differs" in doubted(only(*late))

@@ -38,6 +38,8 @@ SETTINGS = frozenset(
 # Single records come late, as where one process speaks for another; more than these is no order at all.
 FEWEST_FALLS, MOST_FALLS_SHARE = 5, 0.1
 LATE_MS = 1000.0
+# So much longer without a record than with them is no run of training.
+DAY_MS, SILENT_MULTIPLE = 86_400_000.0, 10.0
 
 
 def progress(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -66,6 +68,8 @@ def _lines(written: Sequence[Record]) -> Iterator[bytes]:
     for record in accuracies:
         yield _line(f"accuracy {record.value} epoch={_text(record.metadata.get('epoch_num'))}")
     yield from _ending(written, accuracies[-1].value if accuracies else None)
+    if (days := _silent_days(records)) is not None:
+        yield _line(f"ended = its records go on {days:.0f} days later")
     if counted and len(rows) > 1:
         whole = 1000 * sum(row.samples or 0 for row in rows) / (rows[-1].end - rows[0].begin)
         yield _line(f"whole_rate = {whole}")
@@ -117,6 +121,14 @@ def _ending(records: Sequence[Record], accuracy: float | None) -> Iterator[bytes
     if starts:
         seconds = (stops[0].ms - starts[0].ms) / 1000
         yield _line(f"run of {seconds} s top1={_text(accuracy)}")
+
+
+def _silent_days(records: Sequence[Record]) -> float | None:
+    """The longest time without a record, where it parts what cannot be one run."""
+    gaps = sorted(after.ms - before.ms for before, after in pairwise(records))
+    if not gaps or gaps[-1] < max(DAY_MS, SILENT_MULTIPLE * sum(gaps[:-1])):
+        return None
+    return gaps[-1] / DAY_MS
 
 
 def _line(text: str) -> bytes:
