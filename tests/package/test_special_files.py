@@ -60,7 +60,8 @@ def refused(reader: str, path: Path) -> str:
     signal.alarm(30)
     # Refused by the memory of the process, should all of it be read after all.
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (4 * GIGABYTE, limits[1]))
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + 2 * GIGABYTE, limits[1]))
     try:
         with pytest.raises(ValueError) as error:
             READERS[reader](path)
