@@ -50,14 +50,14 @@ class Trained:
     reached: dict[tuple[Door, str], bool]
 
 
-def job_of(framework: str, python: str, folder: Path, steps: int) -> Job:
+def job_of(framework: str, python: str, folder: Path, steps: int, code: Path = SOURCE) -> Job:
     """Two ranks on this machine; TensorFlow trains on the CPU in one layout, the others in the other."""
     layout = "NHWC" if framework == "tensorflow" else "NCHW"
     words = ["--batch", "2", "--image-size", "32", "--steps", str(steps), "--layout", layout]
     return Job(
         command=(python, "-u", "-m", f"trainmark.workloads.resnet50.{framework}", *words),
         environment={
-            "PYTHONPATH": str(SOURCE),
+            "PYTHONPATH": str(code),
             "OMP_NUM_THREADS": "1",
             MARK: secrets.token_hex(8),
             COMPILED: os.environ[COMPILED],

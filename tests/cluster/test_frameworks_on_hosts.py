@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from framework_trials import EVERYWHERE, Trained, carry_out, here, job_of, over_two_nodes
 
+import small_resnet
 from trainmark.environments import standing
 from trainmark.launch.job.job import Job
 from trainmark.launch.job.outcome import Cause
@@ -46,10 +47,15 @@ def interpreter(name: str) -> str:
     return python
 
 
+@pytest.fixture(scope="module")
+def code(tmp_path_factory) -> Path:
+    return small_resnet.copy_code(tmp_path_factory.mktemp("small") / "code")
+
+
 @pytest.fixture(scope="module", params=frameworks.names())
-def job(request, tmp_path_factory, installed_environments) -> Job:
+def job(request, tmp_path_factory, installed_environments, code) -> Job:
     folder = tmp_path_factory.mktemp(request.param)
-    return job_of(request.param, interpreter(request.param), folder / "here", STEPS)
+    return job_of(request.param, interpreter(request.param), folder / "here", STEPS, code)
 
 
 @pytest.fixture(scope="module")

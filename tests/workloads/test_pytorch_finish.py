@@ -16,6 +16,7 @@ import pytest
 from pytorch_workload import HANG_SECONDS, PROGRAM, asked, environment, run, steps_in, torch, workload
 
 import image_set
+import small_resnet
 from trainmark.events import Mark, RunEnd, RunStart
 from trainmark.events.stream import read
 from trainmark.measure.trial.trace import trace_of
@@ -25,6 +26,14 @@ from trainmark.workloads.common.refusal import REFUSED
 from trainmark.workloads.resnet50.shared import feed, program
 
 TRAIN, VAL, BATCH = 24, 7, 4
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_network(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(small_resnet.copy_code(tmp_path_factory.mktemp("small") / "code")))
+        small_resnet.build_here(patch)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -161,8 +170,8 @@ def together(words: list[str], events: Path) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """Room for one checkpoint of 205 MB and a half."""
-    mount = ["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(tmp_path)]
+    """Room for one checkpoint of 5 MB and a half."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("mounting a small disk needs root")
     yield tmp_path
