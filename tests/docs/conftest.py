@@ -41,15 +41,13 @@ class Reader:
         return self.types(sys.executable, "-m", "trainmark", *arguments)
 
 
-@pytest.fixture
-def reader(tmp_path):
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    return Reader(tmp_path)
+def reader_in(folder):
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return Reader(folder)
 
 
-@pytest.fixture
-def hasty_reader(reader):
-    """The examples with so few trials and steps that a page is through in seconds."""
+def hasty_reader_in(folder):
+    reader = reader_in(folder)
     for suite in reader.folder.glob("examples/*/suite.yaml"):
         text = suite.read_text(encoding="utf-8")
         for long, short in (
@@ -66,4 +64,23 @@ def hasty_reader(reader):
         # tests/frameworks lets every framework conform by this command, which takes minutes.
         ("trainmark conform\n", "trainmark conform --help\n"),
     )
+    return reader
+
+
+@pytest.fixture
+def reader(tmp_path):
+    return reader_in(tmp_path)
+
+
+@pytest.fixture
+def hasty_reader(tmp_path):
+    """The examples with so few trials and steps that a page is through in seconds."""
+    return hasty_reader_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def reader_of_a_run(tmp_path_factory):
+    """Somebody who has run the probe's example as `one`; tests look at it and change nothing."""
+    reader = hasty_reader_in(tmp_path_factory.mktemp("reader"))
+    reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
     return reader

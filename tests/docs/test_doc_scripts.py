@@ -24,10 +24,9 @@ TYPES = {
 KINDS = {"array" if kind == "list" else kind: types for kind, types in TYPES.items()}
 
 
-@pytest.fixture
-def printed(hasty_reader):
+@pytest.fixture(scope="module")
+def printed(reader_of_a_run):
     """The JSON of each command, by the name that the page gives it."""
-    hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
     commands = {
         "report": ("report", "one", "--format", "json"),
         "list": ("list", "--json"),
@@ -36,7 +35,7 @@ def printed(hasty_reader):
         "doctor": ("doctor", "--json", "--python", sys.executable),
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
-    return {name: json.loads(hasty_reader.trainmark(*words).stdout) for name, words in commands.items()}
+    return {name: json.loads(reader_of_a_run.trainmark(*words).stdout) for name, words in commands.items()}
 
 
 def found_at(path, printed):
@@ -64,9 +63,8 @@ def test_every_outcome_that_a_trial_is_kept_with_is_listed():
     assert {*code(rows["outcome"]), "interrupted"} == {outcome.value for outcome in Outcome}
 
 
-def test_the_folder_of_a_run_is_as_the_page_draws_it(hasty_reader):
-    hasty_reader.trainmark("run", "examples/probe/suite.yaml", "--name", "one")
-    run = hasty_reader.folder / "runs" / "one"
+def test_the_folder_of_a_run_is_as_the_page_draws_it(reader_of_a_run):
+    run = reader_of_a_run.folder / "runs" / "one"
     files = [path for path in run.rglob("*") if run / "code" not in path.parents]
     names = {path.name for path in files if path.is_file() and not path.name.startswith(".")}
     drawn = PAGE.partition("```text\n")[2].partition("```")[0]

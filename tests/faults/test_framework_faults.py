@@ -61,12 +61,12 @@ def test_a_framework_that_crashes_only_in_its_ranks_is_a_crash_of_that_rank(trai
 
 @needs_torch
 def test_a_flood_of_output_is_kept_and_does_no_harm(trainmark, at_start_of_python):
-    """Asked and measured alike: fifty megabytes on both streams, some of it like an answer."""
+    """Asked and measured alike: twelve megabytes on both streams, some of it like an answer."""
     at_start_of_python(
         """
         if "resnet50.pytorch" in " ".join(sys.orig_argv):
             for stream in (sys.stdout, sys.stderr):
-                for _ in range(400):
+                for _ in range(100):
                     stream.write('{"half": "an answer\\n' * 3000)
                 stream.flush()
         """
@@ -74,7 +74,7 @@ def test_a_flood_of_output_is_kept_and_does_no_harm(trainmark, at_start_of_pytho
     trainmark.suite(framework="pytorch", **TINY_RESNET)
     assert trainmark.run().code == 0
     assert trainmark.trial()["outcome"] == "ok"
-    assert (trainmark.place("01") / "logs" / "rank0.log").stat().st_size > 40e6
+    assert (trainmark.place("01") / "logs" / "rank0.log").stat().st_size > 10e6
 
 
 @needs_torch
