@@ -49,7 +49,7 @@ def interpreter(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def code(tmp_path_factory) -> Path:
-    return small_resnet.copy_code(tmp_path_factory.mktemp("small") / "code")
+    return small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path_factory.mktemp("small") / "code")
 
 
 @pytest.fixture(scope="module", params=frameworks.names())

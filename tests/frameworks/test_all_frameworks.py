@@ -7,15 +7,19 @@ import math
 import os
 import socket
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import small_resnet
 from trainmark.cli.main import trainmark
 from trainmark.environments import State, standing
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
+from trainmark.home import home
+from trainmark.runner.conform import conforming
 from trainmark.runner.program import frameworks
 from trainmark.workloads.resnet50.shared import recipe
 
@@ -56,8 +60,20 @@ def test_ci_has_installed_it(name):
     assert standing(name)[0] is State.INSTALLED
 
 
+@pytest.fixture(scope="module")
+def small_network(tmp_path_factory, installed_environments):
+    """`conform` trains a small network and keeps its verdicts in a home of the tests."""
+    here = tmp_path_factory.mktemp("conforming")
+    with pytest.MonkeyPatch.context() as patch:
+        (here / "environments").symlink_to(home() / "environments")
+        patch.setenv("TRAINMARK_HOME", str(here))
+        patch.setattr(conforming, "keep_code", partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS))
+        small_resnet.build_here(small_resnet.THREE_BLOCKS, patch)
+        yield
+
+
 @pytest.mark.parametrize("name", SEVEN)
-def test_it_trains_the_same_model_on_one_rank_and_on_two(name):
+def test_it_trains_the_same_model_on_one_rank_and_on_two(name, small_network):
     require(name)
     done = CliRunner().invoke(trainmark, ["conform", name, "--json"])
     (verdict,) = json.loads(done.stdout)
@@ -86,7 +102,7 @@ def test_it_trains_a_few_steps_on_two_ranks(name, tmp_path, monkeypatch):
         assert isinstance(events[-1], RunEnd)
 
 
-def test_the_table_tells_which_are_installed_and_conform():
+def test_the_table_tells_which_are_installed_and_conform(small_network):
     """After the checks above: the verdicts are kept."""
     here = [name for name in SEVEN if frameworks.interpreter_of(name)]
     if not here:

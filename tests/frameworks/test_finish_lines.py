@@ -78,10 +78,10 @@ def ground(tmp_path_factory) -> Iterator[Ground]:
     asked = ["--classes", "4", "--images", str(IMAGES), "--validation", str(VALIDATION), "--size", "64x48"]
     made = CliRunner().invoke(trainmark, ["data", "make", str(folder / "images"), *asked])
     assert made.exit_code == 0, made.output
-    small_resnet.copy_code(folder / "code")
+    small_resnet.copy_code(small_resnet.FOUR_STAGES, folder / "code")
     (folder / "mixed.json").write_text(json.dumps(MIXED))
     with pytest.MonkeyPatch.context() as patch:
-        small_resnet.build_here(patch)
+        small_resnet.build_here(small_resnet.FOUR_STAGES, patch)
         yield Ground(folder)
 
 

@@ -31,8 +31,9 @@ TRAIN, VAL, BATCH = 24, 7, 4
 @pytest.fixture(scope="module", autouse=True)
 def small_network(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(small_resnet.copy_code(tmp_path_factory.mktemp("small") / "code")))
-        small_resnet.build_here(patch)
+        code = small_resnet.copy_code(small_resnet.FOUR_STAGES, tmp_path_factory.mktemp("small") / "code")
+        patch.setenv("PYTHONPATH", str(code))
+        small_resnet.build_here(small_resnet.FOUR_STAGES, patch)
         yield
 
 

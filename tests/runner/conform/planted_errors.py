@@ -6,18 +6,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.runner.program.code import keep_code
+import small_resnet
 
-WORKLOAD = Path("trainmark/workloads/resnet50")
 PYTORCH, MODEL = "pytorch.py", "models/pytorch.py"
 RECIPE, STANDARD, OPTIONS = "shared/recipe.py", "shared/recipes/ngc-90.json", "../common/options.py"
-
-# Three blocks in place of sixteen: without a stride, with one, and after small features of the last stage.
-STAGES, LAST_STAGE = ((1, 8), (2, 16)), ("blocks.1.", "blocks.2.")
-SMALL = (
-    (RECIPE, "((3, 64), (4, 128), (6, 256), (3, 512))", str(STAGES)),
-    ("shared/tensors.py", '("blocks.13.", "blocks.14.", "blocks.15.")', str(LAST_STAGE)),
-)
 
 
 @dataclass(frozen=True)
@@ -31,12 +23,9 @@ class Planted:
     def plant(self, folder: Path) -> Path:
         """A copy of the workloads with this error in it, and with the small network."""
         shutil.rmtree(folder, ignore_errors=True)
-        keep_code(folder)
-        for file, right, wrong in (*SMALL, *((self.file, *edit) for edit in self.edits)):
-            path = folder / WORKLOAD / file
-            text = path.read_text(encoding="utf-8")
-            assert text.count(right) == 1, f"{file} no longer says {right!r} just once"
-            path.write_text(text.replace(right, wrong), encoding="utf-8")
+        small_resnet.copy_code(small_resnet.THREE_BLOCKS, folder)
+        for right, wrong in self.edits:
+            small_resnet.edit(folder / small_resnet.WORKLOAD / self.file, right, wrong)
         return folder
 
 

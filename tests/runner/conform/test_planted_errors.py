@@ -6,19 +6,16 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
 from itertools import chain
-from math import prod
 from pathlib import Path
 
 import pytest
-from planted_errors import LAST_STAGE, NO_ERROR, PLANTED, STAGES
+from planted_errors import NO_ERROR, PLANTED
 
+import small_resnet
 from trainmark.runner.conform import conforming
 from trainmark.workloads import registry
-from trainmark.workloads.resnet50.conformance import differences, reference
 from trainmark.workloads.resnet50.conformance.comparison import compare
-from trainmark.workloads.resnet50.shared import conformance, recipe, tensors
 
 RESNET50 = registry.find("resnet50")
 TRAININGS = Path(__file__).with_name("forked_trainings.py")
@@ -30,18 +27,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed; trainmark framewo
 def small_network():
     """The reference of the network that the planted copies train, computed here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(conformance, "IMAGE_SIZE", 32)
-        patch.setattr(recipe, "STAGES", STAGES)
-        patch.setattr(tensors, "_feeds_classifier", _feeds_classifier)
-        trained = (shape for name, shape in tensors.shapes().items() if not tensors.is_statistic(name))
-        patch.setattr(recipe, "PARAMETERS", sum(map(prod, trained)))
-        patch.setattr(reference, "expected", cache(reference.observe))
-        patch.setattr(differences, "_given", cache(differences._given.__wrapped__))
+        small_resnet.build_here(small_resnet.THREE_BLOCKS, patch)
         yield
-
-
-def _feeds_classifier(name: str) -> bool:
-    return name.startswith(LAST_STAGE) and ("norm3" in name or "shortcut.norm" in name)
 
 
 def checked(code, ranks):
