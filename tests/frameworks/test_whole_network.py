@@ -1,4 +1,4 @@
-"""ResNet-50 as it is, in the framework that is quickest to train it; the others train a small network here."""
+"""ResNet-50 whole, in the framework that is quickest to train it; the others train a small network here."""
 
 from __future__ import annotations
 
