@@ -32,24 +32,15 @@ KEYS = frozenset(
     }
 )
 RATE_KEYS = frozenset({"unit", "scope", "kind", "every_rank"})
-SETTINGS = frozenset(
-    {
-        "batch_per_device",
-        "global_batch",
-        "accumulation",
-        "samples_per_step",
-        "world_size",
-        "nodes",
-        "devices_per_node",
-        "precision",
-        "loss_scale",
-        "framework_version",
-        "device",
-        "layout",
-        "momentum",
-        "learning_rate",
-    }
-)
+SETTINGS = COUNTS | {
+    "precision",
+    "loss_scale",
+    "framework_version",
+    "device",
+    "layout",
+    "momentum",
+    "learning_rate",
+}
 LARGEST_BYTES = 1 << 20
 Choice = TypeVar("Choice", bound=Enum)
 
