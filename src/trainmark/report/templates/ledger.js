@@ -30,13 +30,10 @@
     const made = element("tr");
     made.append(...row.cells.map(cell));
     if (row.errata.length) {
-      const doubts = element("div", "doubts");
-      for (const number of row.errata) {
-        const doubt = element("details", "doubt");
-        doubt.append(element("summary", "", "erratum"), element("p", "", errata[number]));
-        doubts.append(doubt);
-      }
-      made.lastChild.append(doubts);
+      const name = row.errata.length === 1 ? "erratum" : `${row.errata.length} errata`;
+      const doubt = element("details", "doubt");
+      doubt.append(element("summary", "", name), ...row.errata.map((number) => element("p", "", errata[number])));
+      made.lastChild.append(doubt);
     }
     return made;
   }
