@@ -65,11 +65,7 @@ def _row(device: str, cells: dict[str, str]) -> dict[str, Any]:
         "workload": _workload(cells),
         "image_size": int(cells["resolution"].partition("x")[0]),
         "batch_per_device": int(cells["batch size"]),
-        **(
-            {"nodes": 1, "devices_per_node": devices}
-            if devices <= DEVICES_SHOWN
-            else {"total_devices": devices}
-        ),
+        **(one_node if devices <= DEVICES_SHOWN else {"total_devices": devices}),
         "throughput": float(cells["img/s"]),
         "top1": float(cells["acc@top1"]) if cells["acc@top1"] else None,
     }
@@ -85,9 +81,7 @@ def _erratum(device: str, cells: dict[str, str]) -> dict[str, Any] | None:
     devices, batch, step = map(float, numbers)
     of = {"workload": _workload(cells), "device": device, "throughput": float(cells["img/s"])}
     if devices > DEVICES_SHOWN:
-        says = (
-            f"{devices:g} cards of {batch:g} images in a table of {DEVICES_SHOWN}: perhaps exchanged."
-        )
+        says = f"{devices:g} cards of {batch:g} images in a table of {DEVICES_SHOWN}: perhaps exchanged."
         return {"of": of, "says": says}
     computed, printed = 1000 * devices * batch / step, float(cells["img/s"])
     if abs(printed / computed - 1) <= MOST_DIFFERENT:
