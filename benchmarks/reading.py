@@ -25,7 +25,7 @@ REPEATS = 5
 LITERAL = "total_ips"
 LARGE = 2_000_000_000
 COPIES = 5_000
-# What the same bytes cost to search is the yardstick; this is the slowest that is allowed.
+# The slowest that is allowed, beside what a search of the same bytes takes.
 LEAST_MB_A_SECOND = 100
 MOST_MEMORY_MB = 200
 
