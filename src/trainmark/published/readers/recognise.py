@@ -17,7 +17,7 @@ FOLDER = Path(__file__).with_name("formats")
 HELD_BYTES = 16 << 20
 # No line end in so many chunks: this is no text.
 MOST_EMPTY_BLOCKS = 64
-PIECE_BYTES = 256 << 10
+FIRST_PIECE_BYTES, PIECE_BYTES = 64 << 10, 256 << 10
 # Another format's sign on so small a share of the lines is a line quoted, not a second candidate.
 STRAY_SHARE = 0.05
 # With fewer signs than this, the log is recognised, but an excerpt of something else could look like it.
@@ -69,11 +69,11 @@ def recognise(blocks: Iterable[bytes], name: str) -> tuple[Recognition, Iterator
 
 def _pieces(block: bytes) -> Iterator[bytes]:
     """The block in smaller ones: most logs show what they are at once, and every sign is sought in each."""
-    begin = 0
+    begin, length = 0, FIRST_PIECE_BYTES
     while begin < len(block):
-        end = block.find(b"\n", begin + PIECE_BYTES) + 1 or len(block)
+        end = block.find(b"\n", begin + length) + 1 or len(block)
         yield block[begin:end]
-        begin = end
+        begin, length = end, PIECE_BYTES
 
 
 def _decided(counts: dict[str, int], name: str) -> Recognition:

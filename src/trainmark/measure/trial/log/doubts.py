@@ -161,10 +161,11 @@ def figure_doubts(throughput: float, times: StepTimes, window: Window, facts: Lo
     """What speaks against the figure: a few reports that took most of the time, or the run as a whole."""
     inside = slice(window.first, window.stop)
     seconds, counts = times.seconds[inside], times.counts[inside]
-    middle = 1 / _weighted_median(seconds / counts, counts) if (seconds > 0).all() else np.inf
-    middle *= times.factor or 1.0
     settled = window.verdict is not Verdict.NEVER_SETTLED
-    if settled and np.isfinite(middle) and abs(throughput / middle - 1) > UNEVEN:
+    middle = throughput
+    if settled and (seconds > 0).all():
+        middle = _usual_rate(throughput, seconds / counts, counts, times.factor or 1.0)
+    if abs(throughput / middle - 1) > UNEVEN:
         yield Doubt(
             DoubtCode.UNEVEN_SPEED,
             f"Half of its steps ran at {middle:,.6g} {facts.unit}/s or more, {middle / throughput - 1:+.0%} "
@@ -178,10 +179,18 @@ def figure_doubts(throughput: float, times: StepTimes, window: Window, facts: Lo
         )
 
 
-def _weighted_median(values: Floats, weights: Floats) -> float:
-    order = np.argsort(values)
+def _usual_rate(throughput: float, paces: Floats, weights: Floats, factor: float) -> float:
+    """The rate at the median time of a step; the throughput itself where the median cannot be far from it.
+
+    Millions of reports are sorted only where close to half of the steps are much faster or much slower.
+    """
+    relative = paces * (throughput / factor)
+    nearly_half = 0.49 * weights.sum()
+    if max(weights[relative < 1 - UNEVEN].sum(), weights[relative > 1 + UNEVEN].sum()) < nearly_half:
+        return throughput
+    order = np.argsort(paces)
     place = int(np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2))
-    return float(values[order][min(place, len(values) - 1)])
+    return factor / float(paces[order][min(place, len(paces) - 1)])
 
 
 def mean_of_rates(throughput: float, rates: Floats, facts: LogFacts) -> Iterator[Doubt]:
