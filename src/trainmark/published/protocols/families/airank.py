@@ -38,7 +38,7 @@ TARGETS = {
 }
 
 
-class Told(NamedTuple):
+class RunFacts(NamedTuple):
     """What one log tells, times in seconds from its beginning, accuracies in percent."""
 
     evaluations: list[tuple[float, float]]
@@ -48,12 +48,12 @@ class Told(NamedTuple):
     conforming: bool
 
 
-def told_by(lines: list[str]) -> Told | None:
+def run_facts(lines: list[str]) -> RunFacts | None:
     events = [(float(match[1]), match[2]) for line in lines if (match := SPEC.search(line))]
     return _spec(events) if events else _dllogger(lines)
 
 
-def _spec(events: list[tuple[float, str]]) -> Told:
+def _spec(events: list[tuple[float, str]]) -> RunFacts:
     begin = next((moment for moment, text in events if text.startswith("test_begin")), events[0][0])
     finish = next((moment for moment, text in events if text.startswith("test_finish")), None)
     text = "\n".join(text for _, text in events)
@@ -63,7 +63,7 @@ def _spec(events: list[tuple[float, str]]) -> Told:
     ]
     # The rules' example prints fractions, some logs percent.
     scale = 100 if evaluations and max(value for _, value in evaluations) <= 1 else 1
-    return Told(
+    return RunFacts(
         [(moment, value * scale) for moment, value in evaluations],
         finish - begin if finish is not None else None,
         float(target[1]) if target else None,
@@ -72,7 +72,7 @@ def _spec(events: list[tuple[float, str]]) -> Told:
     )
 
 
-def _dllogger(lines: list[str]) -> Told | None:
+def _dllogger(lines: list[str]) -> RunFacts | None:
     steps = [match[1] for line in lines if (match := DLL_STEP.search(line))]
     epochs = [(match[1], float(match[2])) for line in lines if (match := DLL_EPOCH.search(line))]
     summaries = [match for line in lines if (match := DLL_SUMMARY.search(line))]
@@ -80,9 +80,9 @@ def _dllogger(lines: list[str]) -> Told | None:
         return None
     evaluations = [(_seconds(steps[0], moment), value) for moment, value in epochs]
     if not summaries:
-        return Told(evaluations, None, None, None, conforming=False)
+        return RunFacts(evaluations, None, None, None, conforming=False)
     end = summaries[-1]
-    return Told(evaluations, _seconds(steps[0], end[1]), None, float(end[2]), conforming=False)
+    return RunFacts(evaluations, _seconds(steps[0], end[1]), None, float(end[2]), conforming=False)
 
 
 def _seconds(begin: str, end: str) -> float:
@@ -95,7 +95,7 @@ def read(folder: Path, window: Window) -> Reading:
     table: dict[str, Any] = {}
     doubts: list[ProtocolDoubt] = []
     for path in files_in(folder):
-        facts, devices = told_by(lines_of(path)), number_in_name(path, "devices")
+        facts, devices = run_facts(lines_of(path)), number_in_name(path, "devices")
         if facts is None or devices is None:
             doubts.append(
                 ProtocolDoubt("not-read", f"{path.name}: no AI-Rank line, or no GPUxN in its name: left out.")
@@ -135,13 +135,13 @@ def _target(path: Path) -> float | None:
     return next((target for model, target in TARGETS.items() if model in model_of(path).lower()), None)
 
 
-def _reached(facts: Told, target: float | None) -> float | None:
+def _reached(facts: RunFacts, target: float | None) -> float | None:
     if target is None:
         return None
     return next((moment for moment, value in facts.evaluations if value >= target), None)
 
 
-def _doubts(path: Path, facts: Told) -> list[ProtocolDoubt]:
+def _doubts(path: Path, facts: RunFacts) -> list[ProtocolDoubt]:
     doubts = []
     if not facts.conforming:
         doubts.append(
