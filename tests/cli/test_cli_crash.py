@@ -98,7 +98,7 @@ def test_a_command_line_keeps_all_but_its_secrets():
 
 def test_files_are_never_overwritten_and_the_latest_are_kept(trainmark, broken, home, monkeypatch):
     broken(ValueError("again"))
-    monkeypatch.setattr(crash, "KEPT_FILES", 3)
+    monkeypatch.setattr(crash, "MOST_CRASH_FILES", 3)
     for number in range(5):
         trainmark("list")
         assert len(list(home.iterdir())) == min(number + 1, 3)

@@ -38,7 +38,7 @@ def printed(reader_of_a_run):
     return {name: json.loads(reader_of_a_run.trainmark(*words).stdout) for name, words in commands.items()}
 
 
-def found_at(path, printed):
+def values_at(path, printed):
     """All values at `report.results[].doubts[]` and the like."""
     name, *steps = re.findall(r"\w+|\[\]", path)
     values = [printed[name]]
@@ -51,7 +51,7 @@ def test_what_the_commands_print_is_what_the_page_lists(printed):
     assert len(OBJECTS) > 8
     for path, text in OBJECTS.items():
         rows = {code(row["name"])[0]: row["type"] for row in table(text)}
-        for value in found_at(path, printed):
+        for value in values_at(path, printed):
             assert set(value) == set(rows), path
             for name, kinds in rows.items():
                 allowed = tuple(TYPES[kind] for kind in kinds.split(" or "))

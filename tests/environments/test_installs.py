@@ -142,7 +142,7 @@ def test_a_disk_that_fills_up_leaves_nothing_and_is_named(small_disk):
     assert not small_disk.environment.exists()
 
 
-def held_at_import(toy):
+def stopped_at_import(toy):
     """An install that has everything in place but the marker, and goes no further."""
     arrived = toy.home.parent / "arrived"
     toy.release(source=f"import pathlib, time\npathlib.Path({str(arrived)!r}).touch()\ntime.sleep(600)")
@@ -151,7 +151,7 @@ def held_at_import(toy):
     return process
 
 
-def held_at_start(toy):
+def stopped_at_start(toy):
     """An install that has begun to make the environment."""
     process = toy.start("install", "toy")
     toy.wait_for(toy.environment)
@@ -159,7 +159,7 @@ def held_at_start(toy):
 
 
 @pytest.mark.parametrize(
-    ("start", "number"), [(held_at_import, signal.SIGTERM), (held_at_start, signal.SIGINT)]
+    ("start", "number"), [(stopped_at_import, signal.SIGTERM), (stopped_at_start, signal.SIGINT)]
 )
 def test_an_interrupted_install_clears_up_behind_itself(toy, start, number):
     process = start(toy)
@@ -170,7 +170,7 @@ def test_an_interrupted_install_clears_up_behind_itself(toy, start, number):
 
 
 def test_a_killed_install_is_no_environment_and_the_next_install_makes_one(toy):
-    process = held_at_import(toy)
+    process = stopped_at_import(toy)
     process.kill()
     process.communicate()
     assert toy.python.exists() and find("toy") is None and python_of("toy") is None

@@ -7,7 +7,7 @@ import json
 import pytest
 from known_fabrics import fabric
 
-from trainmark.store.fabric import FABRIC, from_json, kept_fabric, to_json
+from trainmark.store.fabric import FABRIC, from_json, load_fabric, to_json
 from trainmark.store.files import StoreError
 
 PRINTED = {
@@ -50,7 +50,7 @@ def test_a_verdict_is_kept_with_its_message():
 
 
 def test_a_run_without_a_fabric_has_none(tmp_path):
-    assert kept_fabric(tmp_path) is None
+    assert load_fabric(tmp_path) is None
 
 
 def damaged(change):
@@ -81,4 +81,4 @@ def damaged(change):
 def test_a_damaged_file_is_refused_by_its_name(tmp_path, text):
     (tmp_path / FABRIC).write_text(text, encoding="utf-8")
     with pytest.raises(StoreError, match=r"fabric\.json is "):
-        kept_fabric(tmp_path)
+        load_fabric(tmp_path)

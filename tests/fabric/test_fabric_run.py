@@ -11,7 +11,7 @@ import pytest
 
 from trainmark.launch.local import LocalLauncher
 from trainmark.runner.fabric import FabricError, Wanted, measure_fabric
-from trainmark.store.fabric import FABRIC, kept_fabric
+from trainmark.store.fabric import FABRIC, load_fabric
 from trainmark.suite.topology import Topology
 
 pytest.importorskip("torch", reason="the fabric is measured with PyTorch, which is not here")
@@ -74,7 +74,7 @@ def test_the_command_keeps_it_with_the_run_and_draws_it(trainmark, tmp_path):
     result = trainmark("fabric", *QUICK, "--run", "mine", "--map", "map.svg")
     assert result.code == 0
     assert "All-reduce over 2 ranks on 1 node" in result.out
-    assert kept_fabric(tmp_path / "runs" / "mine").links[0].ranks == (0, 1)
+    assert load_fabric(tmp_path / "runs" / "mine").links[0].ranks == (0, 1)
     assert (tmp_path / "map.svg").read_text(encoding="utf-8").startswith("<svg")
 
 

@@ -169,7 +169,7 @@ def test_buffers_come_from_whoever_allocates_them(root):
 
     for pixels, labels in loader(root, batch=2, workers=2, allocate=allocate).training(0):
         assert any(pixels is each for each in made) and any(labels is each for each in made)
-    assert len(made) <= 2 * (host.AHEAD + host.KEPT + 2)
+    assert len(made) <= 2 * (host.AHEAD + host.BATCHES_IN_USE + 2)
 
 
 def test_a_pass_dropped_half_way_leaves_no_thread(root):

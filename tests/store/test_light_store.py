@@ -9,7 +9,7 @@ from trainmark.measure.result.light import ReferenceRate
 from trainmark.report.assemble import document_of
 from trainmark.runner.light import keep_run_light
 from trainmark.store.files import StoreError
-from trainmark.store.light import keep_light, kept_light
+from trainmark.store.light import keep_light, load_light
 
 AXES = (("image_size", 64),)
 KNOWN = ReferenceRate("cpu", "resnet50", AXES, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
@@ -44,11 +44,11 @@ def finished(run):
 def test_what_is_kept_comes_back(tmp_path):
     other = replace(KNOWN, device="NVIDIA H200", precision="half", rate=12_345.678901234567)
     keep_light(tmp_path / "new", (KNOWN, other))
-    assert kept_light(tmp_path / "new") == (KNOWN, other)
+    assert load_light(tmp_path / "new") == (KNOWN, other)
 
 
 def test_a_folder_without_the_file_has_no_reference(tmp_path):
-    assert kept_light(tmp_path / "nowhere") == ()
+    assert load_light(tmp_path / "nowhere") == ()
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ def test_a_folder_without_the_file_has_no_reference(tmp_path):
 def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
     (tmp_path / "light.json").write_text(text)
     with pytest.raises(StoreError, match=r"light\.json .*\.$") as refused:
-        kept_light(tmp_path)
+        load_light(tmp_path)
     assert "\n" not in str(refused.value)
 
 
 def test_a_run_of_the_fused_step_leaves_its_reference_in_both_places(home, run):
     train(run, "fused", 250.0, compiler="fused")
     assert finished(run) == []
-    (reference,) = kept_light(home)
+    (reference,) = load_light(home)
     assert (reference.device, reference.rate, reference.batch) == ("cpu", 250.0, 32)
-    assert kept_light(run.path) == document_of(run).light == (reference,)
+    assert load_light(run.path) == document_of(run).light == (reference,)
 
 
 def test_a_run_is_held_against_what_was_measured_before(home, run):
     keep_light(home, (KNOWN, replace(KNOWN, device="another")))
     before = (home / "light.json").stat().st_mtime_ns
     assert finished(run) == []
-    assert kept_light(run.path) == (KNOWN,)
+    assert load_light(run.path) == (KNOWN,)
     assert (home / "light.json").stat().st_mtime_ns == before
 
 
@@ -96,7 +96,7 @@ def test_a_slower_run_does_not_replace_a_faster_reference(home, run):
     faster = replace(KNOWN, rate=1_000.0)
     keep_light(home, (faster,))
     assert finished(run) == []
-    assert kept_light(home) == kept_light(run.path) == (faster,)
+    assert load_light(home) == load_light(run.path) == (faster,)
 
 
 def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
@@ -104,7 +104,7 @@ def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
     train(run, "fused", 250.0, compiler="fused")
     (note,) = finished(run)
     assert str(home) in note
-    assert [each.rate for each in kept_light(run.path)] == [250.0]
+    assert [each.rate for each in load_light(run.path)] == [250.0]
 
 
 def test_a_damaged_home_costs_one_note(home, run):

@@ -22,7 +22,7 @@ WORDS = {
     FOLDER: "is a folder that cannot be read",
 }
 # ImageNet holds pictures of these kinds.
-KEPT = frozenset({*picture.BEARABLE, MISLABELLED})
+TOLERATED = frozenset({*picture.BEARABLE, MISLABELLED})
 KEEPABLE = frozenset({*picture.WORDS, MISLABELLED}) - {picture.EMPTY, picture.UNKNOWN}
 
 

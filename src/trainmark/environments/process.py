@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHUNK = 1 << 16
-KEPT = 1 << 16  # bytes of standard error, and of a line without an end
+TAIL_BYTES = 1 << 16  # bytes of standard error, and of a line without an end
 TICK = 0.1
 DRAIN_SECONDS = 2.0
 PR_SET_PDEATHSIG = 1
@@ -55,7 +55,7 @@ class Tail:
         self.content = b""
 
     def __call__(self, data: bytes) -> None:
-        self.content = (self.content + data)[-KEPT:]
+        self.content = (self.content + data)[-TAIL_BYTES:]
 
 
 class Lines:
@@ -67,7 +67,7 @@ class Lines:
 
     def __call__(self, data: bytes) -> None:
         *whole, rest = (self._open + data).split(b"\n")
-        self._open = rest[-KEPT:]
+        self._open = rest[-TAIL_BYTES:]
         for line in whole:
             self._tell(line.decode(errors="replace"))
 

@@ -20,8 +20,8 @@ from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLi
 from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
-from trainmark.store.fabric import FABRIC, kept_fabric
-from trainmark.store.light import LIGHT, kept_light
+from trainmark.store.fabric import FABRIC, load_fabric
+from trainmark.store.light import LIGHT, load_light
 from trainmark.store.run import FACTS, NODES, RunFolder
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord
 
@@ -52,9 +52,9 @@ def document_of(run: RunFolder) -> Document:
         published={r.key: best_published(r.key, r.throughput, entries) for r in results},
         standings=_standings(results, entries),
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
-        fabric=run.or_damaged(FABRIC, lambda: kept_fabric(run.path), None),
+        fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),
         curves=curves_of(run, records),
-        light=run.or_damaged(LIGHT, lambda: kept_light(run.path), ()),
+        light=run.or_damaged(LIGHT, lambda: load_light(run.path), ()),
         damaged=tuple(run.damaged.values()),
     )
 

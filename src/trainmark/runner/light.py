@@ -10,7 +10,7 @@ from trainmark.home import home
 from trainmark.measure.result.light import ReferenceRate, is_fused, merged, reference_rates
 from trainmark.measure.result.result import Trial, summarise
 from trainmark.store.files import StoreError
-from trainmark.store.light import keep_light, kept_light
+from trainmark.store.light import keep_light, load_light
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 
@@ -47,7 +47,7 @@ def _measured(records: Iterable[TrialRecord], version: str) -> tuple[ReferenceRa
 
 def _stored_rates(folder: Path, troubles: list[str]) -> tuple[ReferenceRate, ...]:
     try:
-        return kept_light(folder)
+        return load_light(folder)
     except StoreError as error:
         troubles.append(str(error))
     except OSError as error:

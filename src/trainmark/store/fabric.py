@@ -50,13 +50,13 @@ def from_json(record: Any) -> Fabric:
         backend=str(record["backend"]),
         together=bool(record["together"]),
         nodes=nodes,
-        links=tuple(_kept_link(each, nodes) for each in record["links"]),
+        links=tuple(_link_of(each, nodes) for each in record["links"]),
         all_reduces=tuple(AllReduce(*place, tuple(points)) for place, points in reduced.items()),
-        nccl_tests=tuple(_kept_nccl_test(each) for each in record.get("nccl_tests", ())),
+        nccl_tests=tuple(_nccl_test_of(each) for each in record.get("nccl_tests", ())),
     )
 
 
-def kept_fabric(run: Path) -> Fabric | None:
+def load_fabric(run: Path) -> Fabric | None:
     """That of a run's folder; None where none was measured."""
     path = run / FABRIC
     if not path.exists():
@@ -103,14 +103,14 @@ def _all_reduce_fit(reduced: AllReduce) -> dict[str, Any]:
     }
 
 
-def _kept_link(record: Mapping[str, Any], nodes: Sequence[str]) -> Link:
+def _link_of(record: Mapping[str, Any], nodes: Sequence[str]) -> Link:
     ranks = int(record["from"]), int(record["to"])
     if not 0 <= ranks[0] < ranks[1] < len(nodes) or not record["points"]:
         raise ValueError(f"a link of ranks {ranks[0]} and {ranks[1]} without an end or without a time")
     return Link(ranks, (nodes[ranks[0]], nodes[ranks[1]]), tuple(map(_point, record["points"])))
 
 
-def _kept_nccl_test(record: Mapping[str, Any]) -> dict[str, Any]:
+def _nccl_test_of(record: Mapping[str, Any]) -> dict[str, Any]:
     sizes = [
         {"bytes": int(each["bytes"])}
         | {name: float(each[name]) for name in ("seconds", "bus_bytes_per_second")}

@@ -21,7 +21,7 @@ def keep_light(folder: Path, rates: Iterable[ReferenceRate]) -> None:
     write_json(folder / LIGHT, {"schema": SCHEMA, "yardsticks": [encode(each) for each in rates]})
 
 
-def kept_light(folder: Path) -> tuple[ReferenceRate, ...]:
+def load_light(folder: Path) -> tuple[ReferenceRate, ...]:
     """None of them where the fused step was never run."""
     path = folder / LIGHT
     if not path.exists():

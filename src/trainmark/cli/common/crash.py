@@ -16,7 +16,7 @@ from trainmark import __version__
 from trainmark.visible import one_line, visible
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
-KEPT_FILES = 20
+MOST_CRASH_FILES = 20
 LONGEST_MESSAGE = 300
 LONGEST_TRACE = 200_000
 SHORTEST_SECRET = 6  # a shorter value is part of too many words
@@ -147,5 +147,5 @@ def _prune(folder: Path) -> None:
     """Keep the newest files only."""
     with contextlib.suppress(OSError):
         files = sorted(folder.glob("crash-*.txt"), key=lambda path: path.stat().st_mtime_ns)
-        for path in files[:-KEPT_FILES]:
+        for path in files[:-MOST_CRASH_FILES]:
             path.unlink()

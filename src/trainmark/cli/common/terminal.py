@@ -27,7 +27,7 @@ STANDARD_DESCRIPTORS = 3
 
 
 def escaped(text: str) -> str:
-    """Return the text with hidden characters as `\\uXXXX`, the one escape that JSON has too."""
+    """Return the text with hidden characters escaped as JSON escapes them: ESC becomes `\\u001b`."""
     return HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text.replace("\r\n", "\n"))
 
 

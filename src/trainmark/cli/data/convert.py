@@ -111,11 +111,11 @@ def convert_command(
 
 
 def _kinds(words: str | None) -> frozenset[str]:
-    from trainmark.datasets.trouble import KEEPABLE, KEPT
+    from trainmark.datasets.trouble import KEEPABLE, TOLERATED
     from trainmark.errors import nearest
 
     if words is None:
-        return KEPT
+        return TOLERATED
     kinds = frozenset(word for word in words.replace(" ", "").split(",") if word and word != "none")
     for kind in sorted(kinds - KEEPABLE):
         raise UserError(f"--keep: there is no kind '{kind}' that can be kept{nearest(kind, KEEPABLE)}")

@@ -132,7 +132,7 @@ def _case(
     case = Case(
         steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
         batch=batch,
-        buckets=(() if asked.another_model else _told_buckets(run, group))
+        buckets=(() if asked.another_model else _reported_buckets(run, group))
         or asked.buckets(key.workload, dict(key.axes)),
         fabric=asked.fabric(record, any(size.nodes > 1 for size in sizes)),
         algorithm=asked.algorithm,
@@ -144,7 +144,7 @@ def _case(
     return Named(group.name, widest.unit, case, sizes)
 
 
-def _told_buckets(run: RunFolder, group: Group) -> tuple[Bucket, ...]:
+def _reported_buckets(run: RunFolder, group: Group) -> tuple[Bucket, ...]:
     """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any."""
     keys = [result.key for result in group.results]
     trials = [trial for trial in run.records() if trial.key in keys and trial.key.devices > 1]

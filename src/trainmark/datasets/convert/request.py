@@ -10,7 +10,7 @@ from trainmark.datasets.convert.listing import Summary
 from trainmark.datasets.convert.shard import Task
 from trainmark.datasets.records.format import Sharded
 from trainmark.datasets.source import ImageSource
-from trainmark.datasets.trouble import KEPT
+from trainmark.datasets.trouble import TOLERATED
 
 SEED = 0
 #: Pictures that are files of their own are linked or copied so many at a time.
@@ -28,7 +28,7 @@ class Request:
     shards: int | None = None
     records_per_shard: int | None = None
     on_bad: str = "stop"
-    keep: frozenset[str] = KEPT
+    keep: frozenset[str] = TOLERATED
     workers: int = 1
 
     def plan(self) -> dict[str, object]:

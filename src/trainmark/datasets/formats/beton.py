@@ -13,7 +13,7 @@ import numpy as np
 
 from trainmark.datasets.mapped import mapped
 from trainmark.datasets.picture import CMYK, NOT_JPEG
-from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 
 VERSION = 2
@@ -61,7 +61,7 @@ class Beton(Sharded):
         file.write(allocations[:count].tobytes())
         file.rewrite(0, header.tobytes() + fields.tobytes() + samples[:count].tobytes())
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
             samples, allocations = _tables(data)
             for number, (sample, allocation) in enumerate(zip(samples, allocations, strict=True)):
@@ -70,7 +70,7 @@ class Beton(Sharded):
                     raise DamageError(pointer, f"sample {number} is not where its allocation is")
                 if pointer + size > len(data):
                     raise DamageError(pointer, f"the file ends within sample {number}")
-                yield Found(pointer, size, pointer, size, int(sample["label"]), "")
+                yield ScannedRecord(pointer, size, pointer, size, int(sample["label"]), "")
 
 
 def _tables(data: memoryview) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.datasets.mapped import mapped
-from trainmark.datasets.records.format import Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.mindpages import (
     FIELDS,
     HEADER,
@@ -107,11 +107,13 @@ class MindRecord(Sharded):
             connection.commit()
         return {f"{shard_name}.db": database}
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
             for row in rows(data):
                 begin, length = row.base + row.begin, row.end - row.begin
-                yield Found(begin, length, begin + LENGTH.size, length - LENGTH.size, row.label, row.name)
+                yield ScannedRecord(
+                    begin, length, begin + LENGTH.size, length - LENGTH.size, row.label, row.name
+                )
 
 
 def _write_fields(file: ShardFile, pages: list[Page], page_size: int, shard: int) -> list[dict[str, Any]]:

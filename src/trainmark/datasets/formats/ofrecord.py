@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmark.datasets.mapped import mapped
 from trainmark.datasets.records.example import decode, encode
-from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 
 HEAD = struct.Struct("<q")
@@ -42,7 +42,7 @@ class OFRecord(Sharded):
             framed = b"".join((HEAD.pack(length), around.before, record.data, around.after))
             yield file.add(framed, HEAD.size + len(around.before), len(record.data))
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
             at = 0
             while at < len(data):
@@ -56,7 +56,7 @@ class OFRecord(Sharded):
                 at = end
 
 
-def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
+def _record_at(data: memoryview, at: int, begin: int, end: int) -> ScannedRecord:
     try:
         record = decode(data, begin, end, INT32_LIST)
         first, last = record.places["encoded"]
@@ -64,7 +64,7 @@ def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
         raise DamageError(at, "a record that is no OFRecord with `encoded`") from error
     text, file_name = record.text(data, "class/text"), record.text(data, "filename")
     name = f"{text}/{file_name}" if text and "/" not in file_name else file_name
-    return Found(at, end - at, first, last - first, record.numbers.get("class/label", -1), name)
+    return ScannedRecord(at, end - at, first, last - first, record.numbers.get("class/label", -1), name)
 
 
 FORMAT = OFRecord()

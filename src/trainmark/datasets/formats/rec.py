@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainmark.datasets.mapped import mapped
-from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 
 MAGIC = struct.pack("<I", 0xCED7230A)
@@ -42,7 +42,7 @@ class Rec(Sharded):
             else:
                 yield file.add_in_pieces(_in_pieces(content, cuts), record.data)
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data, _Names(path) as names:
             at = 0
             while at < len(data):
@@ -61,7 +61,7 @@ class Rec(Sharded):
                 if flag and stop - start >= skip:  # of several labels the first counts
                     (label,) = struct.unpack_from("<f", data, start + PICTURE.size)
                 offset = start + skip if len(pieces) == 1 else -1
-                yield Found(at, end - at, offset, length - skip, _whole(label), names.of(number))
+                yield ScannedRecord(at, end - at, offset, length - skip, _whole(label), names.of(number))
                 at = end
 
     def gather(self, path: Path, begin: int) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmark.datasets.mapped import mapped
 from trainmark.datasets.records.example import decode, encode
-from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.framing import CHECKSUM, LENGTH, framed, masked_crc
 from trainmark.datasets.records.protobuf import fields, head
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
@@ -34,7 +34,7 @@ class TFRecord(Sharded):
             example = b"".join((before, record.data, after))
             yield file.add(framed(example), HEAD.size + len(before), len(record.data))
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
             at = 0
             while at < len(data):
@@ -75,7 +75,7 @@ def _example(record: Record) -> tuple[bytes, bytes]:
     return head(FEATURES, length) + features.before, features.after
 
 
-def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
+def _record_at(data: memoryview, at: int, begin: int, end: int) -> ScannedRecord:
     try:
         (features,) = [
             (start, stop) for field, _, start, stop in fields(data, begin, end) if field == FEATURES
@@ -88,7 +88,7 @@ def _record_at(data: memoryview, at: int, begin: int, end: int) -> Found:
     file_name = example.text(data, "image/filename")
     name = f"{synset}/{file_name}" if synset and "/" not in file_name else file_name
     label = example.numbers.get("image/class/label", 0) - 1
-    return Found(at, end + CHECKSUM.size - at, first, last - first, label, name)
+    return ScannedRecord(at, end + CHECKSUM.size - at, first, last - first, label, name)
 
 
 FORMAT = TFRecord()

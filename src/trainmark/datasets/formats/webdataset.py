@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from trainmark.datasets.mapped import mapped
-from trainmark.datasets.records.format import DamageError, Found, Record, Shard, Sharded
+from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 
 BLOCK, TAPE = tarfile.BLOCKSIZE, tarfile.RECORDSIZE
@@ -46,7 +46,7 @@ class WebDataset(Sharded):
         end = file.position + 2 * BLOCK
         file.write(b"\0" * (end + -end % TAPE - file.position))
 
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
             key, members = "", list[tarfile.TarInfo]()
             end = 0
@@ -94,7 +94,7 @@ def _members(path: Path, length: int) -> Iterator[tarfile.TarInfo]:
         raise DamageError(0, f"no tar file ({error})") from error
 
 
-def _sample(data: memoryview, key: str, members: list[tarfile.TarInfo]) -> Found:
+def _sample(data: memoryview, key: str, members: list[tarfile.TarInfo]) -> ScannedRecord:
     begin, last = members[0].offset, members[-1]
     end = last.offset_data + last.size + -last.size % BLOCK
     endings = {member.name.rpartition("/")[2].partition(".")[2].lower(): member for member in members}
@@ -106,7 +106,7 @@ def _sample(data: memoryview, key: str, members: list[tarfile.TarInfo]) -> Found
         text = bytes(data[endings["cls"].offset_data :][: endings["cls"].size])
         label = int(text) if text.strip().isdigit() else -1
     name = f"{unquote(key, errors='surrogateescape')}.{picture.name.rpartition('.')[2]}"
-    return Found(begin, end - begin, picture.offset_data, picture.size, label, name)
+    return ScannedRecord(begin, end - begin, picture.offset_data, picture.size, label, name)
 
 
 FORMAT = WebDataset()

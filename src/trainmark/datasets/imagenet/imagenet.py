@@ -11,7 +11,7 @@ from typing import Any
 from trainmark.datasets.files import opened
 from trainmark.datasets.folder import finish, intact
 from trainmark.datasets.imagenet.labels import Labels
-from trainmark.datasets.imagenet.note import DAMAGED, KEPT, NAME, NO_LABEL, TAR, Note, damaged
+from trainmark.datasets.imagenet.note import DAMAGED, NAME, NO_LABEL, TAR, TOLERATED, Note, damaged
 from trainmark.datasets.imagenet.tar import Damage, Member, is_tar, walk
 from trainmark.datasets.imagenet.unpack import SAFE, ClassTar, Some, Task, unpack
 from trainmark.datasets.journal import Journal
@@ -160,4 +160,4 @@ def _complete(root: Path) -> Unpacked:
     return Unpacked(True, len(dataset.classes), dict(dataset.splits), 0, size, notes)
 
 
-__all__ = ["DAMAGED", "KEPT", "Unpacked", "unpack_imagenet"]
+__all__ = ["DAMAGED", "TOLERATED", "Unpacked", "unpack_imagenet"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DAMAGED, KEPT = "damaged", "kept"
+DAMAGED, TOLERATED = "damaged", "kept"
 # Beside the codes of `picture`.
 TAR, NO_LABEL, NAME, TWICE, EMPTY = "tar", "no-label", "name", "twice", "empty-class"
 
@@ -31,4 +31,4 @@ def damaged(code: str, text: str) -> Note:
 
 
 def unusual(code: str, text: str) -> Note:
-    return Note(KEPT, code, " ".join(text.split()))
+    return Note(TOLERATED, code, " ".join(text.split()))

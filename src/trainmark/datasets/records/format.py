@@ -27,7 +27,7 @@ class Record(NamedTuple):
     channels: int
 
 
-class Found(NamedTuple):
+class ScannedRecord(NamedTuple):
     """One record found in a shard; a name that the format does not store is "", a label -1.
 
     The offset is -1 where the picture lies in pieces: `gather` then puts it together.
@@ -100,7 +100,7 @@ class Sharded(Format):
         """Where each record went, as soon as it is written; what comes behind the last one, at the end."""
 
     @abstractmethod
-    def scan(self, path: Path) -> Iterator[Found]:
+    def scan(self, path: Path) -> Iterator[ScannedRecord]:
         """The records of a shard in its order; raises DamageError where it is not whole."""
 
     def gather(self, path: Path, begin: int) -> bytes:

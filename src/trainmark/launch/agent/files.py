@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-KEPT_SECONDS = 30 * 86400.0
+AGE_SECONDS = 30 * 86400.0
 NAME = re.compile(r"[0-9a-f]{16,64}")
 
 
@@ -92,7 +92,7 @@ def forget_old(folder: Path) -> None:
     """What no run has asked for in a month would only fill the disk."""
     for place in folder.iterdir():
         with contextlib.suppress(OSError):
-            if time.time() - place.stat().st_mtime > KEPT_SECONDS:
+            if time.time() - place.stat().st_mtime > AGE_SECONDS:
                 shutil.rmtree(place, ignore_errors=True)
 
 

@@ -14,7 +14,7 @@ from trainmark.published.readers.format import Format
 
 FOLDER = Path(__file__).with_name("formats")
 # Signs stand on progress lines, which in some logs come only after long listings of operations.
-HELD_BYTES = 16 << 20
+HEAD_BYTES = 16 << 20
 # No line end in so many chunks: this is no text.
 MOST_EMPTY_BLOCKS = 64
 FIRST_PIECE_BYTES, PIECE_BYTES = 64 << 10, 256 << 10
@@ -62,7 +62,7 @@ def recognise(blocks: Iterable[bytes], name: str) -> tuple[Recognition, Iterator
                     counts[format.name] = counts.get(format.name, 0) + matches
             if sum(counts.values()) >= MATCHES_TO_BE_SURE:
                 break
-        if counts or sum(map(len, head)) >= HELD_BYTES or head.count(b"") >= MOST_EMPTY_BLOCKS:
+        if counts or sum(map(len, head)) >= HEAD_BYTES or head.count(b"") >= MOST_EMPTY_BLOCKS:
             break
     return _decided(counts, name), itertools.chain(head, rest)
 

@@ -18,7 +18,7 @@ MUTED = "#5a636d"
 BOLD = ' font-weight="700"'
 MOST_NUMBERED = 16
 MOST_NAMED = 48
-MOST_SAID = 8
+MOST_SENTENCES = 8
 LONGEST_NAME, LONGEST_LINE = 16, 130
 LETTER = 7.3  # pixels, the width of one at size 12
 MARGIN, HEAD, LINE = 28, 92, 20
@@ -90,8 +90,8 @@ def render(fabric: Fabric) -> str:
 
 def _sentences(fabric: Fabric) -> list[str]:
     sentences = verdicts(slow_parts(fabric.links))
-    more = len(sentences) - MOST_SAID
-    return sentences if more <= 0 else [*sentences[:MOST_SAID], f"And {more} more."]
+    more = len(sentences) - MOST_SENTENCES
+    return sentences if more <= 0 else [*sentences[:MOST_SENTENCES], f"And {more} more."]
 
 
 def laid_out(shown: Grid) -> Layout:

@@ -30,8 +30,8 @@ from trainmark.report.sections.scaling import (
     SHARES,
     ScalingTable,
     case_times,
-    not_told,
     scaling_tables,
+    without_breakdown,
 )
 from trainmark.visible import one_line, visible
 
@@ -73,7 +73,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         strong=STRONG,
         scaled=by_kind(scaling_tables(document.results, t)),
         times=case_times(document.results),
-        untold=not_told(document.results),
+        untold=without_breakdown(document.results),
         losses=LOSSES,
         shares=SHARES,
         loss_parts=loss_parts,

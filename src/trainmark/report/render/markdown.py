@@ -18,7 +18,7 @@ from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, Group, by_case, by_series, failures
 from trainmark.report.sections.prose import method, summary
-from trainmark.report.sections.scaling import ScalingTable, case_times, not_told, scaling_tables
+from trainmark.report.sections.scaling import ScalingTable, case_times, scaling_tables, without_breakdown
 
 # The first five columns are those of the published tables, under the names they have there.
 PUBLISHED = ("node_num", "gpu_num_per_node", "batch_size_per_device")
@@ -60,7 +60,7 @@ class _Page:
             "groups": [self.group(group) for group in by_series(document.results)],
             "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],
             "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
-            "untold": ", ".join(map(plain, not_told(document.results))),
+            "untold": ", ".join(map(plain, without_breakdown(document.results))),
             "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
             "environment": [self.section(section) for section in sections(document.environment)],
             "method": method(document, self.lang),

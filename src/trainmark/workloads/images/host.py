@@ -14,7 +14,7 @@ from trainmark.workloads.images import augment, chance, jpeg, order
 from trainmark.workloads.images.dataset import BadImage
 
 AHEAD = 3  # batches in the making beside the one that is asked for
-KEPT = 2  # batches that stay untouched after they were given out
+BATCHES_IN_USE = 2  # batches that stay untouched after they were given out
 PADDING = -1  # the label of a place without an image
 WHOLE = -1  # the place of a task that is a whole batch
 
@@ -109,7 +109,7 @@ class HostLoader:
     def give_out(self, buffer):
         """What is given out now; what was given out two batches ago is free again."""
         self._given.append(buffer)
-        if len(self._given) > KEPT:
+        if len(self._given) > BATCHES_IN_USE:
             self._free.append(self._given.popleft())
         return buffer
 

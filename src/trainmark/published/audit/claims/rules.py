@@ -17,7 +17,7 @@ SKIPPED = re.compile(
 IN_ALL = re.compile(
     r"(?:取[^,。]{0,24}?前|(?:over|of|use[sd]?|take[sn]?|runs?) (?:the )?first) ?(\d{1,6})" + ITERATION, re.I
 )
-KEPT = re.compile(r"(?:后面?|last|next|following) ?(\d{1,6})" + ITERATION, re.I)
+LAST_STEPS = re.compile(r"(?:后面?|last|next|following) ?(\d{1,6})" + ITERATION, re.I)
 REPEATS = re.compile(
     r"(?:取|进行了?|做|测试|重复|运行) ?(\d{1,3}) ?次"
     r"|(?:median|mean|average) of (?:the )?(\d{1,3})(?: \w+)? (?:runs?|trials?|repeats?|repetitions?)"
@@ -41,7 +41,7 @@ def stated_rules(report: Report) -> Iterator[Rule]:
     """What sentences say: `排除前100个iter取后100个iter`, `of the first 150 iterations the last 100`."""
     for passage in report.prose:
         text = passage.text[:LONGEST_LINE]
-        skipped, in_all, tail = SKIPPED.search(text), IN_ALL.search(text), KEPT.search(text)
+        skipped, in_all, tail = SKIPPED.search(text), IN_ALL.search(text), LAST_STEPS.search(text)
         measured = int(tail[1]) if tail else None
         if skipped and tail:
             yield Rule(passage.line, int(skipped[1]) + int(tail[1]), measured)

@@ -27,16 +27,16 @@ class LogStream:
     chunks: Iterator[bytes]
 
 
-Found = LogStream | Refusal
+LogOrRefusal = LogStream | Refusal
 
 
-def unpacked(name: str, stream: IO[bytes]) -> Iterator[Found]:
+def unpacked(name: str, stream: IO[bytes]) -> Iterator[LogOrRefusal]:
     """The stream as one log, or as the logs in the archive that it is; one archive may lie in another."""
     budget = Budget(name)
     yield from _unpacked(name, Counted(stream, budget), budget, 0)
 
 
-def _unpacked(name: str, whole: Stream, budget: Budget, depth: int) -> Iterator[Found]:
+def _unpacked(name: str, whole: Stream, budget: Budget, depth: int) -> Iterator[LogOrRefusal]:
     try:
         with naming(name):
             head = _head(whole)
@@ -56,7 +56,7 @@ def _unpacked(name: str, whole: Stream, budget: Budget, depth: int) -> Iterator[
         yield Refusal(name, str(error))
 
 
-def _zip_members(name: str, stream: Stream, budget: Budget, depth: int) -> Iterator[Found]:
+def _zip_members(name: str, stream: Stream, budget: Budget, depth: int) -> Iterator[LogOrRefusal]:
     with _laid_down(name, stream) as file:
         for entry in zip_file.entries(file):
             inner = f"{name}!{entry.name}"
@@ -76,7 +76,7 @@ def _zip_members(name: str, stream: Stream, budget: Budget, depth: int) -> Itera
                 yield Refusal(inner, str(error))
 
 
-def _tar_members(name: str, stream: Stream, budget: Budget, depth: int) -> Iterator[Found]:
+def _tar_members(name: str, stream: Stream, budget: Budget, depth: int) -> Iterator[LogOrRefusal]:
     for member in tar.members(stream, name):
         if isinstance(member, SourceError):
             yield Refusal(name, str(member))
@@ -91,7 +91,7 @@ def _tar_members(name: str, stream: Stream, budget: Budget, depth: int) -> Itera
             yield from _member(inner, member.content, budget, depth)
 
 
-def _member(name: str, content: Stream, budget: Budget, depth: int) -> Iterator[Found]:
+def _member(name: str, content: Stream, budget: Budget, depth: int) -> Iterator[LogOrRefusal]:
     if depth == 0:
         yield from _unpacked(name, content, budget, depth + 1)
         return
@@ -102,7 +102,7 @@ def _member(name: str, content: Stream, budget: Budget, depth: int) -> Iterator[
         yield _log(name, head, Joined(head, content))
 
 
-def _log(name: str, head: bytes, whole: Stream) -> Found:
+def _log(name: str, head: bytes, whole: Stream) -> LogOrRefusal:
     if len(head) < tar.BLOCK and not head.strip():
         return Refusal(name, f"{name}: the file is empty.")
     return LogStream(name, _chunks(name, whole))

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainmark.published.readers.input.archives import Found, unpacked
+from trainmark.published.readers.input.archives import LogOrRefusal, unpacked
 from trainmark.published.readers.input.refusal import Refusal, SourceError, naming
 from trainmark.regular_file import open_regular
 
 GLOB_MARKS = frozenset("*?[")
 
 
-def sources(paths: Sequence[str]) -> Iterator[Found]:
+def sources(paths: Sequence[str]) -> Iterator[LogOrRefusal]:
     """Every log under these paths, in a stable order; `-` is standard input, a glob may stand for many."""
     for path in paths:
         try:
@@ -24,7 +24,7 @@ def sources(paths: Sequence[str]) -> Iterator[Found]:
             yield Refusal(path, str(error))
 
 
-def _at(path: str) -> Iterator[Found]:
+def _at(path: str) -> Iterator[LogOrRefusal]:
     if path == "-":
         yield from unpacked("-", sys.stdin.buffer)
         return
@@ -52,7 +52,7 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
 
 
-def _file(path: Path) -> Iterator[Found]:
+def _file(path: Path) -> Iterator[LogOrRefusal]:
     try:
         stream = open_regular(path)
     except OSError as error:

@@ -30,7 +30,7 @@ class Block:
 
 
 @dataclass
-class Kept:
+class SavedActivations:
     """What the way back through a block needs of the way there.
 
     `x` is its operand; `x1` and those with a y are as in `Passes.through`.
@@ -112,7 +112,7 @@ class Passes:
             shortcut = ops.widen(x, block.shortcut, shape if block.stride == 2 else None)
         else:
             shortcut = x.value
-        self.activations.append(Kept(block, shape, x, y1, x1, y2))
+        self.activations.append(SavedActivations(block, shape, x, y1, x1, y2))
         return ops.join(Joined(y3, shortcut)), out
 
     def backward(self, gradient):

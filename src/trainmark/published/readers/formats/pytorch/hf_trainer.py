@@ -14,7 +14,7 @@ from trainmark.published.readers.format import Clock, Format, Kind, Rate, Settin
 NUMBER = rb"'?(?P<%b>[\d.e+-]+|nan|inf)'?"
 LINE = re.compile(
     rb"(?:^|\s)\d+%\|[^|\n]*\| (?P<step>\d+)/(?P<total>\d{1,12}) \[(?P<elapsed>(?:\d+:)?\d+:\d\d)<"
-    rb"|\{'loss': |\*{5} Running training \*{5}|\bTotal optimization steps = (?P<told>[\d,]{1,15})",
+    rb"|\{'loss': |\*{5} Running training \*{5}|\bTotal optimization steps = (?P<total_steps>[\d,]{1,15})",
     re.MULTILINE,
 )
 
@@ -30,8 +30,8 @@ def with_progress(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
     def rewritten(match: re.Match[bytes]) -> bytes:
         nonlocal total, highest, announced, state, shown
-        if match["told"] is not None:
-            announced = int(match["told"].replace(b",", b"") or 0)
+        if match["total_steps"] is not None:
+            announced = int(match["total_steps"].replace(b",", b"") or 0)
             return match[0]
         if match["step"] is None:
             if match[0].startswith(b"*"):
