@@ -67,9 +67,14 @@ class Run:
         A number may be a callable without arguments: it is called once the device has passed the step,
         so that reading a loss back never stalls the pipeline.
         """
+        if self._file is not None:
+            self.step_at(self._clock.mark(), samples, **numbers)
+
+    def step_at(self, mark: Any, samples: float | None, **numbers: Any) -> None:
+        """The step that ended at an earlier mark of the clock."""
         if self._file is None:
             return
-        self._pending.append((self._next_step, self._clock.mark(), samples, numbers))
+        self._pending.append((self._next_step, mark, samples, numbers))
         self._next_step += 1
         self._drain(wait=len(self._pending) > MOST_PENDING, most=1)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:

@@ -35,6 +35,7 @@ CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "sy
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "events",
+    "hooks",
     "measure",
     "workloads",
     "datasets",

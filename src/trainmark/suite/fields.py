@@ -10,7 +10,7 @@ from typing import Any
 
 from trainmark.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ANY, AUTO, Command, Container, Repeats
+from trainmark.suite.model import ALL_STEPS, ANY, AUTO, Command, Container, Repeats
 from trainmark.suite.topology import Topology, parse_topology
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Axis, Workload
@@ -78,6 +78,8 @@ def workload(value: Any) -> str | Command:
         reader=values.text,
         pattern=values.regular_expression,
         unit=values.text,
+        samples_per_step=values.positive,
+        steps=_steps_of_program,
     )(value)
     if "command" not in read:
         raise ValueError("needs a 'command', or the name of a built-in workload")
@@ -90,7 +92,15 @@ def workload(value: Any) -> str | Command:
         reader=reader,
         pattern=read.get("pattern"),
         unit=read.get("unit", "samples"),
+        samples_per_step=read.get("samples_per_step"),
+        steps=read.get("steps", ALL_STEPS),
     )
+
+
+def _steps_of_program(value: Any) -> int | str:
+    """Return how long an untouched program runs: `auto`, `all`, or a number of steps after its warm-up."""
+    words = (AUTO, ALL_STEPS)
+    return str(value) if value in words else values.count(value)
 
 
 def container(value: Any) -> Container:

@@ -14,7 +14,7 @@ from trainmark import yaml_source
 from trainmark.errors import UserError, nearest
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.fields import ALL, POWERS_OF_TWO, SUITE_FIELDS, SYNTHETIC, Field, case_fields
-from trainmark.suite.model import ANY, AUTO, Case, Rules, Suite, TrainingPlan
+from trainmark.suite.model import ANY, AUTO, UNTOUCHED, Case, Rules, Suite, TrainingPlan
 from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
 from trainmark.suite.values import NAME
 from trainmark.workloads import registry
@@ -163,7 +163,8 @@ class _Template:
         for key, field in self.fields.items():
             value = given.get(key, self.defaults.get(key))
             if value is None:
-                single[key] = None if self.family is None and field.ours else field.default
+                unknown = field.ours or (self._untouched and key == "batch_per_device")
+                single[key] = None if self.family is None and unknown else field.default
             elif field.axis and isinstance(value, list):
                 if not value:
                     raise SuiteError(f"{at(key)}: '{key}' is an empty list; give at least one value.")
@@ -178,6 +179,12 @@ class _Template:
         axes["topology"] = list(itertools.chain.from_iterable(spread))
         for chosen in itertools.product(*axes.values()):
             yield _case({**single, **dict(zip(axes, chosen, strict=True))}, self.family, at)
+
+    @property
+    def _untouched(self) -> bool:
+        """Whether the program is only watched: nobody hands it a batch size."""
+        workload = self.given.get("workload", self.defaults.get("workload"))
+        return isinstance(workload, dict) and workload.get("reader") == UNTOUCHED
 
     def _frameworks(self, named: Sequence[str]) -> list[str]:
         """`all` is every one that the workload has, installed or not: what is not is skipped with a word."""

@@ -11,18 +11,31 @@ from trainmark.workloads.declaration import AxisValue
 from trainmark.workloads.registry import Family
 
 ANY = "any"  # a layout that is still to be chosen
+UNTOUCHED = "auto"  # the reader of a program that is watched by hooks
+ALL_STEPS = "all"  # a program that is left to its own end
 AUTO = "auto"  # likewise whether to compile, and whether to capture a graph
 
 
 @dataclass(frozen=True)
 class Command:
-    """Any program: a shell command, and the reader that understands what it prints or emits."""
+    """Any program: a shell command, and the reader that understands what it prints or emits.
+
+    `samples_per_step` count all ranks. An untouched program is ended after its warm-up and `steps` more;
+    `auto` is as many as give a figure.
+    """
 
     name: str
     line: str
     reader: str
     pattern: str | None = None
     unit: str = "samples"
+    samples_per_step: float | None = None
+    steps: int | str = ALL_STEPS
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the program knows nothing of us: hooks watch it, and it starts its own ranks."""
+        return self.reader == UNTOUCHED
 
 
 @dataclass(frozen=True)
@@ -94,7 +107,7 @@ class Case:
     cuda_graph: bool | str | None
     data: str | None
     axes: tuple[tuple[str, AxisValue], ...]
-    batch_per_device: int
+    batch_per_device: int | None
     topology: Topology
     device: str
     when: str | None = None
@@ -167,7 +180,8 @@ class Case:
             f"t{self.threads}" if self.threads else "",
             self.variant or "",
         ]
-        plain = [who, self.framework, precision, f"b{self.batch_per_device}", str(self.topology)]
+        batch = None if self.batch_per_device is None else f"b{self.batch_per_device}"
+        plain = [who, self.framework, precision, batch, str(self.topology)]
         return "-".join(filter(None, [*plain, *special]))
 
 

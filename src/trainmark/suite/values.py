@@ -117,6 +117,12 @@ def share(value: Any) -> float:
     return float(value)
 
 
+def positive(value: Any) -> float:
+    if not _is_number(value) or not 0 < value < float("inf"):
+        raise ValueError(f"takes a number above 0, not {short(value)}")
+    return float(value)
+
+
 def number(value: Any) -> float:
     if not _is_number(value):
         raise ValueError(f"takes a number, not {short(value)}")

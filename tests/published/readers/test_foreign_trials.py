@@ -31,7 +31,8 @@ def test_every_format_is_the_name_of_a_reader():
 def test_lines_are_timed_by_their_arrival_and_count_for_the_steps_between_them(tmp_path):
     output = printed(tmp_path, [(10.0 + n, LINE % (20 * n, b"")) for n in range(1, 4)])
     start, *steps = reader("oneflow-cnns")(output)
-    assert start == RunStart(0, 1, 11.0, None, "images", Scope.RANK)
+    source = {"source": "the log, read as OneFlow-Benchmark Classification/cnns"}
+    assert start == RunStart(0, 1, 11.0, None, "images", Scope.RANK, source)
     assert [(s.mono, s.samples, s.loss) for s in steps if isinstance(s, Step)] == [
         (12.0, 640, 6.5),
         (13.0, 640, 6.5),

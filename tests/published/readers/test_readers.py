@@ -48,7 +48,8 @@ def test_the_readers_are_the_files_of_their_folder():
 def test_a_line_that_matches_ends_a_step_and_the_first_one_starts_the_clock(tmp_path):
     printed(tmp_path, [(1.0, b"loading\n"), *lines(10.0, 11.0, 13.0), (14.0, b"bye\n")])
     start, *step_events, end = pattern.read(output(tmp_path))
-    assert start == RunStart(0, 1, 10.0, None, "images", Scope.RANK)
+    source = {"source": "lines that match the pattern"}
+    assert start == RunStart(0, 1, 10.0, None, "images", Scope.RANK, source)
     assert [(step.step, step.mono, step.samples) for step in step_events] == [(0, 11.0, 32), (1, 13.0, 32)]
     assert end == RunEnd(0, 13.0, None)
 

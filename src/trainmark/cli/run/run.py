@@ -13,12 +13,14 @@ import click
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
     from trainmark.runner.preflight.prepare import Prepared
     from trainmark.store.run import RunFolder
 
+OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 SHORTHANDS = {
     "framework": "framework",
@@ -32,8 +34,14 @@ SHORTHANDS = {
 }
 
 
-@click.command("run")
-@click.argument("suite", default="")
+@click.command("run", cls=RunCommand)
+@click.argument("suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]")
+@click.option("-m", "module", metavar="MODULE", help="Measure `python -m MODULE`.")
+@click.option("--steps", metavar="N|auto|all", help="Of a program: end it after its warm-up and N steps.")
+@click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
+@click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
+@click.option("--unit", help="Of a program: what its samples are, such as tokens.")
+@click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
 @click.option("--name", help="Name the run; by default the suite's name and the time.")
 @runs_option
 @click.option(
@@ -76,15 +84,22 @@ def run_command(
     choice: LaunchOptions,
     exclude_bad_nodes: bool,
     as_json: bool,
+    module: str | None,
     **shorthands: str | None,
 ) -> int:
-    """Run SUITE (built in, or a YAML file) and report a figure that can be believed.
+    """Run your own program, or a SUITE (built in, or a YAML file), and report a figure that can be believed.
 
-    Without SUITE it is `quick`. Each repeat is a fresh process, and the cases take turns. Ctrl-C once
-    finishes the running trial and stops, twice stops now; --resume goes on later.
+    Without either it is the suite `quick`. Each repeat is a fresh process, and the cases take turns. Ctrl-C
+    once finishes the running trial and stops, twice stops now; --resume goes on later.
+
+    A program needs no change: its steps are watched from inside PyTorch, Keras or JAX, or read from what it
+    prints. It is ended once enough steps are measured (--steps all: it runs to its end).
 
     \b
     Examples:
+      trainmark run -- python train.py --lr 0.1      your own trainer
+      trainmark run -- torchrun --nproc-per-node 2 train.py
+      trainmark run --unit tokens --samples-per-step 16384 -- python train.py
       trainmark run                                  the suite `quick`
       trainmark run resnet50-dlperf --dry-run        what would run here, and what not
       trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
@@ -98,10 +113,15 @@ def run_command(
 
     from trainmark.launch.job.outcome import Outcome
     from trainmark.launch.launchers import stored_options
-    from trainmark.runner.preflight.prepare import prepare, prepare_again
+    from trainmark.runner.preflight.prepare import prepare, prepare_again, prepare_program
     from trainmark.runner.start import forget_failures, new_run
     from trainmark.store.run import find_run
 
+    about_program = {name: shorthands.pop(name) for name in OF_PROGRAMS}
+    words = program_words(click.get_current_context().meta["program"], suite, module)
+    if not words and (only := [name for name in OF_PROGRAMS if about_program[name] is not None]):
+        option = only[0].replace("_", "-")
+        raise click.UsageError(f"--{option} is for a program; a suite says it itself (--set).")
     given = [
         f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
     ]
@@ -127,7 +147,11 @@ def run_command(
         return _carry_out(run, prepared, port, as_json)
     if not choice.is_local and sys.stderr.isatty():
         click.echo(f"looking at the nodes by {choice.launcher} …", err=True)
-    prepared = prepare(suite or "quick", changes, choice)
+    if words:
+        text = program_suite(words, about_program)
+        prepared = prepare_program(text, name_of(words), str(Path.cwd()), changes, choice)
+    else:
+        prepared = prepare(suite or "quick", changes, choice)
     if dry_run:
         from trainmark.cli.run.plan import show_plan
 

@@ -17,6 +17,7 @@ class Job:
 
     `folder` is the trial's: `logs/` and `events/` are made below it. `environment` is added to the
     launcher's own; the launcher adds what tells the ranks apart. `gpus`: whether each rank trains on one.
+    `starts_own_ranks`: a program that is left alone, with all the GPUs and none of the ranks' variables.
     """
 
     command: tuple[str, ...]
@@ -26,6 +27,7 @@ class Job:
     nodes: int
     ranks_per_node: int
     gpus: bool = False
+    starts_own_ranks: bool = False
 
     @property
     def world_size(self) -> int:

@@ -58,6 +58,8 @@ class Placement:
             self.common[PEERS] = peers
 
     def of(self, rank: int) -> dict[str, str]:
+        if self._job.starts_own_ranks:
+            return {name: self.common[name] for name in (EVENTS, MARK)}
         return {**self.common, **self.own(rank)}
 
     def own(self, rank: int) -> dict[str, str]:

@@ -32,7 +32,7 @@ def trial_seconds(case: Case, known: Mapping[str, float]) -> float | None:
     if case.slug in known:
         return known[case.slug]
     flops_of = None if isinstance(case.workload, Command) else case.family.workload.flops
-    if flops_of is None or case.precision is None:
+    if flops_of is None or case.precision is None or case.batch_per_device is None:
         return None
     flops = flops_of(dict(case.axes)) * case.batch_per_device * case.rules.steps
     if case.device == "cuda":

@@ -12,7 +12,7 @@ from trainmark.launch.options import LaunchOptions
 from trainmark.published.readers import registry
 from trainmark.runner.preflight.preflight import preflight
 from trainmark.runner.preflight.this_machine import this_machine
-from trainmark.runner.program.command import filled_in, interpreter
+from trainmark.runner.program.command import interpreter, line_of
 from trainmark.secret import is_secret
 from trainmark.suite import load
 from trainmark.suite.errors import SuiteError
@@ -47,6 +47,17 @@ class Prepared:
 
 def prepare(name: str, overrides: Sequence[str] = (), choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
     return _prepared(lambda here: load.load(name, overrides, here), choice)
+
+
+def prepare_program(
+    text: str,
+    name: str,
+    folder: str,
+    overrides: Sequence[str] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+) -> Prepared:
+    """Prepare the suite of a program that was named on the command line, and runs in `folder`."""
+    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
 
 
 def prepare_again(text: str, folder: str | None, choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
@@ -106,7 +117,7 @@ def _check_command(case: Case) -> None:
         if not registry.knows(case.workload.reader):
             known = nearest(case.workload.reader, registry.names())
             raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
-        filled_in(case.workload.line, case)
+        line_of(case.workload, case)
 
 
 def suite_parcel_folder(prepared: Prepared) -> Path | None:

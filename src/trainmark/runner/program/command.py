@@ -10,13 +10,15 @@ from typing import Any
 
 from trainmark.environments import python_of
 from trainmark.errors import nearest
+from trainmark.hooks.stopping import STOP, WARMUP
 from trainmark.launch.job.job import Job
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError
-from trainmark.suite.model import Case, Command
+from trainmark.suite.model import ALL_STEPS, Case, Command
 from trainmark.workloads import registry
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+HOOKS = Path("trainmark/hooks/injected")
 FROM_CASE = ("precision", "loss_scale", "layout", "data", "batch_per_device", "device")
 
 
@@ -36,7 +38,7 @@ def named_interpreter(case: Case) -> str | None:
 
 def command_of(case: Case, code: Path, folder: Path, seed: int = 0) -> tuple[str, ...]:
     if isinstance(case.workload, Command):
-        return ("sh", "-c", filled_in(case.workload.line, case))
+        return ("sh", "-c", line_of(case.workload, case))
     program = ("-u", "-m", case.family.module(str(case.framework)))
     words = (*program, *arguments(case), *course_arguments(case, seed, checkpoints_of(case, folder)))
     return interpreter(case).command(words, code, folder, [name for name, _ in case.environment])
@@ -80,6 +82,11 @@ def course_arguments(case: Case, seed: int, checkpoints: Path) -> tuple[str, ...
     )
 
 
+def line_of(command: Command, case: Case) -> str:
+    """Return the shell's line; an untouched program's is as it was typed."""
+    return command.line if command.untouched else filled_in(command.line, case)
+
+
 def filled_in(line: str, case: Case) -> str:
     """`{batch_per_device}` and the like, from the case; other braces are the shell's."""
     known: dict[str, Any] = {"python": str(interpreter(case)), "steps": case.rules.steps}
@@ -109,12 +116,17 @@ def checkpoints_of(case: Case, folder: Path) -> Path:
 
 def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed: int = 0) -> Job:
     environment = dict(case.environment)
-    inherited = os.environ.get("PYTHONPATH")
-    environment["PYTHONPATH"] = f"{code}{os.pathsep}{inherited}" if inherited else str(code)
+    program = case.workload if isinstance(case.workload, Command) else None
+    untouched = program is not None and program.untouched
+    path = [str(code / HOOKS)] if untouched else []
+    inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
+    environment["PYTHONPATH"] = os.pathsep.join([*path, str(code), *inherited])
     environment["PYTHONUNBUFFERED"] = "1"
-    if threads := case.threads or case.fair_threads:
+    if program is not None and untouched:
+        environment.update(stop_variables(program.steps, case.rules.warmup_steps))
+    elif threads := case.threads or case.fair_threads:
         environment.setdefault("OMP_NUM_THREADS", str(threads))
-    users_own = isinstance(case.workload, Command) and suite_folder
+    users_own = program is not None and suite_folder
     return Job(
         command=command_of(case, code, folder, seed),
         environment=environment,
@@ -123,4 +135,13 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
         nodes=case.topology.nodes,
         ranks_per_node=case.topology.devices_per_node,
         gpus=case.device == "cuda",
+        starts_own_ranks=untouched,
     )
+
+
+def stop_variables(steps: int | str, warmup_steps: int) -> dict[str, str]:
+    """Return what tells the hooks when to end the program; nothing where it runs to its own end."""
+    if steps == ALL_STEPS:
+        return {}
+    limit = str(steps) if isinstance(steps, str) else str(warmup_steps + steps)
+    return {STOP: limit, WARMUP: str(warmup_steps)}

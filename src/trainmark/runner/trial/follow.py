@@ -60,8 +60,11 @@ class Follower:
         self.steps = 0
 
     def look(self) -> None:
+        # A program that is only watched leaves its steps under another name.
+        watched = self._events.parent.glob(f"observed-*-{self._events.name}")
+        path = self._events if self._events.exists() else next(watched, self._events)
         try:
-            with open_regular(self._events) as file:
+            with open_regular(path) as file:
                 file.seek(self._read)
                 added = file.read(LONGEST_LINE)
         except OSError:
@@ -97,7 +100,7 @@ class Follower:
             return
         seconds = self._recent[-1][0] - self._recent[0][0]
         samples = sum(count for _, count in list(self._recent)[1:])
-        self._rate = self._world_size * samples / seconds
+        self._rate = self._world_size * samples / seconds if samples else None
         self._step_seconds = seconds / (len(self._recent) - 1)
 
     @property

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,8 @@ def record_of(
             own = isinstance(error, (ValueError, OSError))
             detail = str(error) if own else f"its events cannot be measured: {error!r}"
             judgement = Judgement(Outcome.INVALID, None, detail)
+    if figure is not None and job.starts_own_ranks:
+        key = replace(key, devices_per_node=max(1, figure.world_size // key.nodes))
     record = TrialRecord(
         spec=spec,
         key=key,
@@ -187,7 +189,7 @@ def _carry_out(job: Job, case: Case, context: RunContext) -> Ending:
         loss = Loss(error.node, error.reason)
         return Ending(Cause.NODE_LOST, {}, None, time.monotonic() - began, loss=loss)
     limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
-    used = context.gpus[: job.ranks_per_node] if job.gpus else ()
+    used = context.gpus if job.starts_own_ranks else context.gpus[: job.ranks_per_node] if job.gpus else ()
     # What this machine does while others train says nothing of the trial.
     here = session.root_pid is not None
     samples = Sampler(job.folder / SAMPLES, root_pid=session.root_pid, device_indices=used)
@@ -213,6 +215,7 @@ def figure_of(case: Case, key: Key, folder: Path, lasted: float | None = None) -
         batch_per_device=case.batch_per_device,
         unit=command.unit if command else case.family.workload.unit,
         pattern=command.pattern if command else None,
+        samples_per_step=command.samples_per_step if command else None,
     )
     if command and command.reader != "probe":
         keep_events(folder, list(reader(command.reader)(output)))

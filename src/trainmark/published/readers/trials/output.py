@@ -16,6 +16,8 @@ class Output:
 
     folder: Path
     world_size: int
-    batch_per_device: int
+    batch_per_device: int | None
     unit: str = "samples"
     pattern: str | None = None
+    samples_per_step: float | None = None
+    """Of all ranks together."""

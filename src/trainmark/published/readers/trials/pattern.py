@@ -31,14 +31,19 @@ def read(output: Output) -> Iterator[Event]:
     steps = [list(_steps(log_of(output, rank), pattern)) for rank in range(output.world_size)]
     if not steps[0]:
         raise ReaderError(f"no line of rank 0 matches the pattern {output.pattern!r}.")
-    yield from events(steps, output)
+    yield from events(steps, output, "lines that match the pattern")
 
 
-def events(steps: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
-    """The steps of each rank, in order, as events; the first one only starts the clock."""
+def events(steps: Sequence[Sequence[Ended]], output: Output, source: str) -> Iterator[Event]:
+    """The steps of each rank, in order, as events; the first one only starts the clock.
+
+    `source` says where they were found.
+    """
     # Where rank 0 alone prints, it speaks for all of them.
     alone = output.world_size > 1 and not any(steps[1:])
-    per_line = output.batch_per_device * (output.world_size if alone else 1)
+    ranks = output.world_size if alone else 1
+    per_line = output.samples_per_step or (output.batch_per_device or 1) * ranks
+    known = output.samples_per_step or output.batch_per_device or "samples" in steps[0][0][1]
     for rank, ended in enumerate(steps[:1] if alone else steps):
         began = ended[0][0] if ended else None
         yield RunStart(
@@ -46,8 +51,9 @@ def events(steps: Sequence[Sequence[Ended]], output: Output) -> Iterator[Event]:
             world_size=1 if alone else output.world_size,
             mono=began,
             wall=None,
-            unit=output.unit,
+            unit=output.unit if known else "steps",
             scope=Scope.GLOBAL if alone else Scope.RANK,
+            facts={"source": source},
         )
         for number, (mono, groups) in enumerate(ended[1:]):
             yield Step(

@@ -23,7 +23,7 @@ def read(format: Format, output: Output) -> Iterator[Event]:
     reports = [list(_reports(format, output, rank)) for rank in range(output.world_size)]
     if not reports[0]:
         raise ReaderError(f"no line of rank 0 is one of {format.title}.")
-    yield from events(reports, output)
+    yield from events(reports, output, f"the log, read as {format.title}")
 
 
 def _reports(format: Format, output: Output, rank: int) -> Iterator[Ended]:

@@ -1,0 +1,131 @@
+"""Steps of a PyTorch program, by the hook that every optimizer calls after `step()`.
+
+A step that GradScaler skips for infinite gradients was computed all the same, and counts. Where a CUDA graph
+holds the optimizer, a replay is a step.
+"""
+
+import functools
+import sys
+import time
+
+from trainmark.hooks.recorder import Recorder, host_start
+
+RECORDER = Recorder("pytorch")
+STEPPED = set()  # optimizers whose hook was called within the running GradScaler.step
+TRAINING_GRAPHS = set()
+CAPTURING = []
+
+
+class EventClock:
+    """CUDA events on the current stream; recorded at the end of a step and read once the device is past."""
+
+    def __init__(self, torch):
+        self._torch = torch
+        self._idle = []
+        self._last = self.mark()
+        self._last.synchronize()
+        self._seconds = time.monotonic()
+
+    def mark(self):
+        event = self._idle.pop() if self._idle else self._torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def seconds(self, mark, wait):
+        if wait:
+            mark.synchronize()
+        elif not mark.query():
+            return None
+        # From event to event: an elapsed time is a float32 and would blur over a long run.
+        self._seconds += self._last.elapsed_time(mark) / 1e3
+        self._idle.append(self._last)
+        self._last = mark
+        return self._seconds
+
+
+def watch_optimizers(module):
+    """Register the global hook of `torch.optim.optimizer` (PyTorch 2.0 and later)."""
+    module.register_optimizer_step_post_hook(_after_step)
+
+
+def _after_step(optimizer, args, kwargs):
+    if CAPTURING:
+        TRAINING_GRAPHS.add(id(CAPTURING[-1]))
+        return
+    STEPPED.add(id(optimizer))
+    RECORDER.step(id(optimizer), _start)
+
+
+# As torch.compiler.disable, which would import Dynamo: under torch.compile the hook stays outside the graph.
+_after_step._torchdynamo_disable = True
+
+
+def watch_skipped_steps(module):
+    """Wrap `GradScaler.step`, which does not call an optimizer whose gradients are infinite."""
+    scaler_step = module.GradScaler.step
+
+    @functools.wraps(scaler_step)
+    def step(self, optimizer, *args, **kwargs):
+        STEPPED.discard(id(optimizer))
+        result = scaler_step(self, optimizer, *args, **kwargs)
+        if id(optimizer) not in STEPPED:
+            _after_step(optimizer, args, kwargs)
+        return result
+
+    module.GradScaler.step = step
+
+
+def watch_graphs(module):
+    """Wrap capture and replay of CUDA graphs: an optimizer inside one steps when the graph is replayed."""
+    graph = module.CUDAGraph
+    begin, end, replay = graph.capture_begin, graph.capture_end, graph.replay
+
+    @functools.wraps(begin)
+    def capture_begin(self, *args, **kwargs):
+        CAPTURING.append(self)
+        return begin(self, *args, **kwargs)
+
+    @functools.wraps(end)
+    def capture_end(self, *args, **kwargs):
+        try:
+            return end(self, *args, **kwargs)
+        finally:
+            CAPTURING.pop()
+
+    @functools.wraps(replay)
+    def replayed(self, *args, **kwargs):
+        result = replay(self, *args, **kwargs)
+        if id(self) in TRAINING_GRAPHS:
+            RECORDER.step(id(self), _start)
+        return result
+
+    graph.capture_begin, graph.capture_end, graph.replay = capture_begin, capture_end, replayed
+
+
+def _start():
+    """Ask PyTorch for the clock, the rank and what trains; it is imported, and nothing is initialised."""
+    torch = sys.modules["torch"]
+    facts = {"source": _source(), "framework": "pytorch", "framework_version": str(torch.__version__)}
+    clock, rank, world_size, facts = host_start(facts)
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        rank, world_size = distributed.get_rank(), distributed.get_world_size()
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        clock = EventClock(torch)
+        facts.update(clock="cuda", device=torch.cuda.get_device_name())
+    return clock, rank, world_size, facts
+
+
+# The one nearest to the program comes first: Hugging Face's Trainer runs on Accelerate.
+LIBRARIES = (
+    ("transformers.trainer", "Hugging Face Trainer"),
+    ("lightning.pytorch.trainer.trainer", "Lightning"),
+    ("pytorch_lightning.trainer.trainer", "Lightning"),
+    ("accelerate.accelerator", "Accelerate"),
+    ("deepspeed", "DeepSpeed"),
+)
+
+
+def _source():
+    library = next((title for name, title in LIBRARIES if name in sys.modules), None)
+    return "PyTorch optimizer hook" + (" ({})".format(library) if library else "")
