@@ -21,6 +21,6 @@ try:
     from trainmark.hooks import attach
 
     attach.attach()
-except Exception as error:  # a program that cannot be watched still runs
+except Exception as error:  # noqa: BLE001  a program that cannot be watched still runs
     sys.stderr.write("trainmark: the hooks did not start: {!r}\n".format(error))
 _next_sitecustomize()

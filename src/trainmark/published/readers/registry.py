@@ -8,8 +8,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from trainmark.events import Event
-from trainmark.published.readers.trials import foreign
 from trainmark.published.readers.recognise import formats
+from trainmark.published.readers.trials import foreign
 from trainmark.published.readers.trials.output import Output
 
 FOLDER = Path(__file__).with_name("trials")

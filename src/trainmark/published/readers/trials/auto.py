@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trainmark.events import Event
-from trainmark.published.readers.trials import foreign
 from trainmark.published.readers.recognise import UnrecognisedError, recognise
-from trainmark.published.readers.trials import observed, pattern, probe
+from trainmark.published.readers.trials import foreign, observed, pattern, probe
 from trainmark.published.readers.trials.output import Output, ReaderError
 from trainmark.regular_file import open_regular
 
