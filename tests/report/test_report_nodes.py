@@ -21,7 +21,7 @@ def test_what_the_nodes_share_is_said_once_and_what_differs_in_a_table():
     facts = dict(section.facts)
     assert section.name == "cluster" and (facts["gpus"], facts["gpu"], facts["count"]) == (8, "H200", 2)
     (table,) = section.tables
-    assert table.columns == ("node", "kernel", "address")
+    assert table.header == ("node", "kernel", "address")
     assert table.rows == (("node1", "6.1", "10.0.0.1"), ("node2", "6.8", "10.0.0.2"))
 
 

@@ -13,7 +13,7 @@ import click
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError, nearest
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:
     from trainmark.measure.figure import Interval
@@ -152,7 +152,7 @@ def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
         f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
         f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
         "",
-        *(aligned([head, *rows], frozenset({3, 5})) if rows else []),
+        *(Table(head, rows, frozenset({3, 5})).lines() if rows else []),
     ]
     if verdict := _verdict(measured, standings):
         output += ["", verdict]

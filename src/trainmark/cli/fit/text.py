@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 from trainmark.runner.fit.fit import Answer
 from trainmark.typed_json import encode
 
@@ -32,7 +32,7 @@ NUMBERS = frozenset(range(4, len(HEADER)))
 
 def text(answers: Sequence[Answer]) -> Iterator[str]:
     """One table over all of them, then what each rests on."""
-    yield from aligned([HEADER, *map(_cells, answers)], NUMBERS)
+    yield from Table(HEADER, [_cells(answer) for answer in answers], NUMBERS).lines()
     for answer in answers:
         yield ""
         yield from _details(answer)
@@ -88,7 +88,7 @@ def _details(answer: Answer) -> Iterator[str]:
         )
         for each in answer.tries
     ]
-    yield from (_short(line) for line in aligned([TRY_HEADER, *rows], frozenset({0, 2, 3})))
+    yield from (_short(line) for line in Table(TRY_HEADER, rows, frozenset({0, 2, 3})).lines())
     yield from (f"  {sentence}" for sentence in _sentences(answer))
 
 

@@ -14,7 +14,7 @@ import click
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:
     from trainmark.runner.program.frameworks import Standing
@@ -180,7 +180,7 @@ def _record(standing: Standing, conformant: bool | None) -> dict[str, Any]:
 
 def _table(rows: Sequence[tuple[Standing, bool | None]]) -> list[str]:
     words = {True: "yes", False: "no", None: "not checked"}
-    cells = [COLUMNS] + [
+    cells = [
         (
             row.framework,
             row.state,
@@ -192,7 +192,7 @@ def _table(rows: Sequence[tuple[Standing, bool | None]]) -> list[str]:
         )
         for row, conformant in rows
     ]
-    return aligned(cells, frozenset())
+    return Table(COLUMNS, cells).lines()
 
 
 def _remarks(standings: Sequence[Standing]) -> Iterator[str]:

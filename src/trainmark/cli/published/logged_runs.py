@@ -15,8 +15,8 @@ from trainmark.published.readers.logged import LoggedRun
 from trainmark.published.readers.read import OpenLog
 from trainmark.published.readers.recognise import Recognition
 from trainmark.report.format import number
-from trainmark.report.format.columns import aligned
 from trainmark.report.format.label import rate_unit
+from trainmark.report.format.table import Table
 from trainmark.visible import one_line
 
 MOST_FIGURES = 256
@@ -130,7 +130,7 @@ def lines(logs: Sequence[ReadLog], copied: Sequence[str]) -> Iterator[str]:
     """A table of the runs, what the formats were told by, and the doubts in words."""
     common = _common_folder([log.name for log in logs])
     runs = [run for log in logs for run in log.runs]
-    yield from aligned([HEADER, *(_cells(run, common) for run in runs)], RIGHT_ALIGNED)
+    yield from Table(HEADER, [_cells(run, common) for run in runs], RIGHT_ALIGNED).lines()
     yield ""
     if common:
         yield one_line(f"below {common}")
@@ -156,10 +156,10 @@ def _common_folder(names: Sequence[str]) -> str:
 def _cells(run: dict[str, Any], common: str) -> list[str]:
     throughput = run["throughput"]
     return [
-        one_line(run["source"].removeprefix(common)),
+        run["source"].removeprefix(common),
         run["format"],
         _or_missing(run["world_size"]),
-        one_line(_or_missing(run["precision"])),
+        _or_missing(run["precision"]),
         _or_missing(run["batch_per_device"]),
         f"{run['steps']:,}",
         _speed(run),

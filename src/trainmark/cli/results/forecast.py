@@ -141,7 +141,7 @@ def _show(
     case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
 ) -> None:
     from trainmark.forecast.table import FORECAST_HEADER, forecast_cells, forecast_record
-    from trainmark.report.format.columns import aligned
+    from trainmark.report.format.table import Table
 
     if as_json:
         document = [
@@ -160,8 +160,8 @@ def _show(
     for named, forecasts in case_forecasts:
         measured = ", ".join(f"{one.topology} {one.throughput:,.1f}" for one in _measured(named.case))
         click.echo(f"{named.name}\nfrom {measured} {named.unit}/s")
-        rows = [FORECAST_HEADER, *(forecast_cells(one, named.unit) for one in forecasts)]
-        click.echo("\n".join(aligned(rows, frozenset({1, 2, 4, 5}))) + "\n")
+        rows = [forecast_cells(one, named.unit) for one in forecasts]
+        click.echo("\n".join(Table(FORECAST_HEADER, rows, frozenset({1, 2, 4, 5})).lines()) + "\n")
     if plot:
         click.echo(str(plot))
 
@@ -177,7 +177,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         without_odd,
     )
     from trainmark.published.ledger import load
-    from trainmark.report.format.columns import aligned
+    from trainmark.report.format.table import Table
 
     checks = validate(load())
     summaries = {
@@ -196,8 +196,8 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         }
         print_json(document)
         return 0
-    rows = [table.CHECK_HEADER, *map(table.check_cells, checks)]
-    click.echo("\n".join(aligned(rows, frozenset({4, 5, 7}))) + "\n")
+    rows = [table.check_cells(check) for check in checks]
+    click.echo("\n".join(Table(table.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines()) + "\n")
     for name, errors in summaries.items():
         click.echo(table.summary_line(name, errors))
     if plot:

@@ -10,7 +10,6 @@ import click
 
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.errors import UserError
-from trainmark.visible import one_line
 
 HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 COUNTS = "SELECT run, outcome, count(*) AS trials FROM trials GROUP BY ALL ORDER BY ALL"
@@ -32,7 +31,7 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
       trainmark query "SELECT run, median(throughput) FROM trials WHERE precision = 'amp' GROUP BY run"
       trainmark query "DESCRIBE trials"
     """
-    from trainmark.report.format.columns import aligned
+    from trainmark.report.format.table import Table
     from trainmark.store.index import build, damaged, query
 
     if HALF_A_PAIR.search(sql):  # what Python makes of bytes that are not UTF-8, and DuckDB cannot take
@@ -45,7 +44,6 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
         return 0
-    cells = [tuple("" if value is None else one_line(str(value)) for value in row) for row in rows]
-    for line in aligned([tuple(map(one_line, names)), *cells], frozenset()):
+    for line in Table(names, rows).lines():
         click.echo(line)
     return 0

@@ -4,51 +4,41 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from trainmark.measure.fabric import AllReduce, Fabric, Link, bus_factor, line
 from trainmark.measure.quantity import bytes_words, rate_words, seconds_words
 from trainmark.measure.slow_links import Slow, nodes_of, ranks_of, slow_parts
 from trainmark.report.format import markup
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 from trainmark.visible import one_line
 
 MOST_LINKS = 28  # all pairs of eight ranks; of more, the slowest
 NOTHING_SLOW = "No link is slow beside comparable ones."
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells as text; in the columns `right` they are numbers."""
-
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    right: frozenset[int]
-
-
 def lines(fabric: Fabric) -> list[str]:
     """For a terminal."""
     slow = slow_parts(fabric.links)
-    shown = [described(fabric), "", *_aligned(links(fabric, slow)), *left_out(fabric)]
+    shown = [described(fabric), "", *links(fabric, slow).lines(), *left_out(fabric)]
     for reduced in fabric.all_reduces:
-        shown += ["", title(reduced), *_aligned(all_reduce(reduced))]
+        shown += ["", title(reduced), *all_reduce(reduced).lines()]
     for printed in fabric.nccl_tests:
         name, table = nccl_test(printed)
-        shown += ["", name, *_aligned(table)]
+        shown += ["", name, *table.lines()]
     return [*shown, "", *verdicts(slow)]
 
 
 def markdown(fabric: Fabric) -> str:
     """A section's text; the caller has the heading."""
     slow = slow_parts(fabric.links)
-    parts = [markup.plain(described(fabric)), _marked(links(fabric, slow))]
+    parts = [markup.plain(described(fabric)), links(fabric, slow).markdown()]
     parts += [markup.plain(note) for note in left_out(fabric)]
     for reduced in fabric.all_reduces:
-        parts += [markup.plain(title(reduced)), _marked(all_reduce(reduced))]
+        parts += [markup.plain(title(reduced)), all_reduce(reduced).markdown()]
     for printed in fabric.nccl_tests:
         name, table = nccl_test(printed)
-        parts += [markup.plain(name), _marked(table)]
+        parts += [markup.plain(name), table.markdown()]
     parts.append("\n".join(f"- {markup.plain(text)}" for text in verdicts(slow)))
     return "\n\n".join(parts)
 
@@ -77,7 +67,7 @@ def links(fabric: Fabric, slow: Sequence[Slow]) -> Table:
     rows = [
         (
             f"{link.ranks[0]} – {link.ranks[1]}",
-            "" if alone else one_line(link.nodes[0] if link.same_node else " – ".join(link.nodes)),
+            "" if alone else link.nodes[0] if link.same_node else " – ".join(link.nodes),
             seconds_words(link.latency.seconds),
             f"[{seconds_words(link.latency.low)}, {seconds_words(link.latency.high)}]",
             rate_words(link.bytes_per_second),
@@ -135,11 +125,3 @@ def left_out(fabric: Fabric) -> list[str]:
     rates = [rate for link in fabric.links if (rate := link.bytes_per_second)]
     median = rate_words(statistics.median(rates)) if rates else "n/a"
     return [f"The slowest {MOST_LINKS} of {count} links; the median has {median}."]
-
-
-def _aligned(table: Table) -> list[str]:
-    return aligned([table.header, *table.rows], table.right)
-
-
-def _marked(table: Table) -> str:
-    return markup.table(table.header, table.rows, table.right)

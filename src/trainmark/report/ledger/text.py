@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainmark.published.ledger.entry import Entry
 from trainmark.published.ledger.words import SHORT_UNITS
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 from trainmark.visible import one_line
 
 HEADER = (
@@ -35,15 +35,15 @@ def lines(entries: Sequence[Entry]) -> list[str]:
     """The table, then each erratum that it refers to."""
     errata = list(dict.fromkeys((entry.source, text) for entry in entries for text in entry.errata))
     rows = [_cells(entry, errata) for entry in entries]
-    table = aligned([HEADER, *rows], RIGHT)
+    table = Table(HEADER, rows, RIGHT).lines()
     notes = [f"[{index}] {source}: {one_line(text)}" for index, (source, text) in enumerate(errata, 1)]
     return [*table, "", *notes] if notes else table
 
 
-def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[str]:
+def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[object]:
     row = entry.row
     compiler = None if row.compiler == "none" else row.compiler
-    cells = [
+    return [
         entry.source,
         entry.date,
         row.workload,
@@ -62,7 +62,6 @@ def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[str]:
         ", ".join(filter(None, (row.layout, compiler, row.data, row.note))),
         " ".join(f"[{errata.index((entry.source, text)) + 1}]" for text in entry.errata),
     ]
-    return ["" if cell is None else one_line(str(cell)) for cell in cells]
 
 
 def _number(value: float | None) -> str | None:

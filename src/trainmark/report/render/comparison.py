@@ -6,16 +6,17 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from trainmark.report.format import number
-from trainmark.report.format.columns import aligned
-from trainmark.report.format.markup import code, plain, table
-from trainmark.report.render.framework_markdown import compared, notes
+from trainmark.report.format.markup import code, plain
+from trainmark.report.format.table import Table
+from trainmark.report.render.framework_markdown import notes
 from trainmark.report.render.json_report import table_tree
 from trainmark.report.render.terminal import framework_lines
+from trainmark.report.sections import framework_cells
 from trainmark.report.sections.frameworks import FrameworkTable
 from trainmark.visible import one_line
 
 MEANING = "+ faster   - slower   ~ no certain change   ? too few trials to say"
-RIGHT_ALIGNED = frozenset({2, 3, 4})
+NOTHING_COMMON = "No case is on both sides."
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,8 @@ class ComparisonTable:
 
 
 def as_text(comparison: ComparisonTable) -> str:
-    header = ("", "case", "before", "after", "ratio", "interval", "differs")
-    rows = [tuple(one_line(cell) for cell in (row.mark, *_cells(row))) for row in comparison.rows]
-    lines = [*aligned([header, *rows], RIGHT_ALIGNED), "", MEANING] if rows else ["No case is on both sides."]
+    table = _table([(row.mark, *_cells(row)) for row in comparison.rows])
+    lines = [*table.lines(), "", MEANING] if table.rows else [NOTHING_COMMON]
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in _alone(comparison)]
     lines += [f"{one_line(row.case)}: {one_line(row.published)}" for row in comparison.rows if row.published]
     for frameworks in comparison.frameworks:
@@ -71,14 +71,8 @@ def as_text(comparison: ComparisonTable) -> str:
 
 
 def as_markdown(comparison: ComparisonTable) -> str:
-    header = ("", "case", "before", "after", "ratio", "interval", "differs")
-    rows = [(code(row.mark), *_cells(row)) for row in comparison.rows]
-    parts = (
-        [table(header, rows, RIGHT_ALIGNED, trusted=frozenset({0}))]
-        if rows
-        else ["No case is on both sides."]
-    )
-    parts.append(f"`{MEANING}`")
+    table = _table([(code(row.mark), *_cells(row)) for row in comparison.rows])
+    parts = [table.markdown() if table.rows else NOTHING_COMMON, f"`{MEANING}`"]
     if alone := _alone(comparison):
         parts.append("\n".join(f"- only in {code(side)}: {code(case)}" for side, case in alone))
     if published := [
@@ -86,7 +80,11 @@ def as_markdown(comparison: ComparisonTable) -> str:
     ]:
         parts.append("\n".join(published))
     for frameworks in comparison.frameworks:
-        parts += [plain(frameworks.name), compared(frameworks), notes(frameworks)]
+        parts += [
+            plain(frameworks.name),
+            framework_cells.table(frameworks, "en").markdown(),
+            notes(frameworks),
+        ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -95,6 +93,11 @@ def as_json(comparison: ComparisonTable) -> str:
     document = {**asdict(replace(comparison, frameworks=())), "rows": rows}
     document["frameworks"] = [table_tree(frameworks) for frameworks in comparison.frameworks]
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    header = ("", "case", "before", "after", "ratio", "interval", "differs")
+    return Table(header, rows, right=frozenset({2, 3, 4}), trusted=frozenset({0}))
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:

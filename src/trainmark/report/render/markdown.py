@@ -10,10 +10,11 @@ from trainmark.report.document import Document
 from trainmark.report.fabric import text as fabric_text
 from trainmark.report.format import number, templating
 from trainmark.report.format.label import facts, rate_unit
-from trainmark.report.format.markup import code, fence, plain, table
+from trainmark.report.format.markup import code, fence, plain
+from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
 from trainmark.report.render import framework_markdown, scaling_markdown
-from trainmark.report.sections import finish, light
+from trainmark.report.sections import finish, framework_cells, light
 from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, Group, by_case, by_series, failures
@@ -22,6 +23,7 @@ from trainmark.report.sections.scaling import ScalingTable, case_times, scaling_
 
 # The first five columns are those of the published tables, under the names they have there.
 PUBLISHED = ("node_num", "gpu_num_per_node", "batch_size_per_device")
+NUMBERS = frozenset({0, 1, 2, 3, 4, 6, 7, 8})
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class _Page:
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
             "finishes": self.finishes(),
-            "lights": self.lights(lights) if lights else "",
+            "lights": light.table(lights, t).markdown() if lights else "",
             "light_note": plain(light.note(lights, t)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "groups": [self.group(group) for group in by_series(document.results)],
@@ -77,7 +79,7 @@ class _Page:
         for result in group.results:
             for doubt in result.doubts:
                 notes.setdefault(doubt, len(notes) + 1)
-        rate = plain(rate_unit(group.results[0].unit))
+        rate = rate_unit(group.results[0].unit)
         own = (t["interval"], "n", t["efficiency_column"], t["memory"], t["doubts"])
         header = (*PUBLISHED, rate, t["speedup"], *own)
         rows = [self.row(result, notes) for result in group.results]
@@ -93,30 +95,19 @@ class _Page:
         return GroupText(
             plain(group.name),
             plain(facts(group.key)),
-            table(header, rows, frozenset({0, 1, 2, 3, 4, 6, 7, 8}), trusted=frozenset({4, 5, 9})),
+            Table(header, rows, NUMBERS, trusted=frozenset({0, 1, 2, 4, 5, 9})).markdown(),
             "<br>\n".join(lines),
         )
 
     def finishes(self) -> str:
         rows = finish.finish_rows(self.document.results)
-        if not rows:
-            return ""
-        shown = finish.columns(rows, self.lang)
-        header = [plain(finish.header(name, rows, self.t)) for name in shown]
-        cells = [[column(row).line for column in shown.values()] for row in rows]
-        return table(header, cells, frozenset(range(1, len(header))))
-
-    def lights(self, rows: tuple[light.LightRow, ...]) -> str:
-        shown = light.columns(rows)
-        header = [plain(light.header(name, rows, self.t)) for name in shown]
-        cells = [[column(row).line for column in shown.values()] for row in rows]
-        return table(header, cells, frozenset(range(1, len(header))))
+        return finish.table(rows, self.lang).markdown() if rows else ""
 
     def frameworks(self, compared: FrameworkTable) -> GroupText:
         return GroupText(
             plain(compared.name),
             plain(compared.facts),
-            framework_markdown.compared(compared, self.lang),
+            framework_cells.table(compared, self.lang).markdown(),
             framework_markdown.notes(compared, self.lang),
         )
 
@@ -157,8 +148,8 @@ class _Page:
         ]
         parts = ["\n".join(lines)] if lines else []
         parts += [
-            table(list(map(plain, t.columns)), [list(map(self.fact, r)) for r in t.rows])
-            for t in section.tables
+            Table(table.header, [list(map(self.fact, row)) for row in table.rows]).markdown()
+            for table in section.tables
         ]
         parts += [f"{plain(label)}\n\n{fence(text)}".strip() for label, text in section.blocks]
         return {"title": self.t.get(section.name) or plain(section.name), "parts": parts}
@@ -173,7 +164,7 @@ class _Page:
     def trials(self) -> str:
         t = self.t
         names = ("case", "repeat", "outcome", "throughput", "within", "warmup", "retries", "reason")
-        rows = (
+        rows = [
             (
                 code(trial.case),
                 str(trial.repeat),
@@ -185,8 +176,9 @@ class _Page:
                 trial.detail,
             )
             for trial in self.document.trials
-        )
-        return table([t[name] for name in names], rows, frozenset({1, 3, 5, 6}), trusted=frozenset({0}))
+        ]
+        table = Table([t[name] for name in names], rows, frozenset({1, 3, 5, 6}), trusted=frozenset({0}))
+        return table.markdown()
 
     def failed(self) -> str:
         rows = [
@@ -205,7 +197,7 @@ class _Page:
         if not rows:
             return self.t["none_failed"]
         header = [self.t[name] for name in ("case", "outcome", "repeats", "reason")]
-        return table(header, rows, trusted=frozenset({0}))
+        return Table(header, rows, trusted=frozenset({0})).markdown()
 
 
 def numbers(repeats: tuple[int, ...]) -> str:

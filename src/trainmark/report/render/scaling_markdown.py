@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from trainmark.measure.figure import Straggler
 from trainmark.measure.result.scaling import Point
 from trainmark.report.format import number
-from trainmark.report.format.markup import plain, table
+from trainmark.report.format.table import Table
 from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, ScalingTable, TimeRow
 
 
 def scaled(scaling_table: ScalingTable, t: dict[str, str]) -> str:
     header = (
         t["placed"],
-        plain(scaling_table.unit),
+        scaling_table.unit,
         t["speedup"],
         t["efficiency_column"],
         *(f"− {t['loss_' + name]}" for name in LOSSES),
     )
     rows = [_point(point, point is scaling_table.points[0]) for point in scaling_table.points]
-    return table(header, rows, frozenset(range(1, len(header))), trusted=frozenset({2, 3}))
+    return Table(header, rows, frozenset(range(1, len(header))), trusted=frozenset({2, 3})).markdown()
 
 
 def times(cases: Sequence[CaseTimes], t: dict[str, str]) -> str:
@@ -30,7 +30,7 @@ def times(cases: Sequence[CaseTimes], t: dict[str, str]) -> str:
         for case in cases
         for whole, row in ((row is case.rows[0], row) for row in case.rows)
     ]
-    return table(header, rows, frozenset(range(1, len(header) - 1)))
+    return Table(header, rows, frozenset(range(1, len(header) - 1))).markdown()
 
 
 def holding_back(stragglers: Sequence[Straggler], t: dict[str, str]) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from trainmark.measure.figure import Result
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
-from trainmark.report.format.columns import aligned
+from trainmark.report.format.table import Table
 from trainmark.report.format.words import words
 from trainmark.report.sections import finish, framework_cells, light
-from trainmark.report.sections.framework_cells import columns, header
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.visible import one_line
 from trainmark.workloads import registry
@@ -21,7 +20,7 @@ RIGHT_ALIGNED = frozenset({4, 8})
 def result_lines(results: Sequence[Result]) -> list[str]:
     """`pytorch  amp/dynamic  b256  1n8g  6,154.7 img/s  [6,130, 6,173]  n=6  ×7.67 [7.61, 7.71]  96 %`."""
     names = label.distinguishing(result.key for result in results)
-    return aligned([_cells(result, names) for result in results], RIGHT_ALIGNED)
+    return Table((), [_cells(result, names) for result in results], RIGHT_ALIGNED).lines()
 
 
 def document_lines(document: Document) -> list[str]:
@@ -37,12 +36,9 @@ def finish_lines(results: Sequence[Result]) -> list[str]:
     rows, t = finish.finish_rows(results), words("en")
     if not rows:
         return []
-    shown = finish.columns(rows, "en")
-    head = [one_line(finish.header(name, rows, t)) for name in shown]
-    cells = [[one_line(column(row).line) for column in shown.values()] for row in rows]
     targets = finish.targets(rows)
     title = f"{t['finish']} ({targets})" if targets else t["finish"]
-    return ["", one_line(title), *aligned([head, *cells], frozenset(range(1, len(head))))]
+    return ["", one_line(title), *finish.table(rows, "en").lines()]
 
 
 def light_lines(document: Document) -> list[str]:
@@ -50,31 +46,25 @@ def light_lines(document: Document) -> list[str]:
     rows, t = light.light_rows(document), words("en")
     if not rows:
         return []
-    shown = light.columns(rows)
-    head = [one_line(light.header(name, rows, t)) for name in shown]
-    cells = [[one_line(column(row).line) for column in shown.values()] for row in rows]
-    table = aligned([head, *cells], frozenset(range(1, len(head))))
-    return ["", t["light"], *table, one_line(light.note(rows, t))]
+    return ["", t["light"], *light.table(rows, t).lines(), one_line(light.note(rows, t))]
 
 
 def framework_lines(table: FrameworkTable) -> list[str]:
-    t, shown = words("en"), columns(table, "en")
-    shown.pop("doubts", None)  # they stand in the lines above
-    rows = [[one_line(cell(row)) for cell in shown.values()] for row in table.rows]
-    head = [header(name, table, t) for name in shown]
-    right = frozenset(place for place, name in enumerate(shown) if name in framework_cells.RIGHT_ALIGNED)
+    t = words("en")
+    # The doubts stand in the lines above.
+    cells = framework_cells.table(table, "en", without=("doubts",))
     notes = (
         t["differs"].format(framework=name, differs="; ".join(mark.differs)) for name, mark in table.unlike
     )
     title = f"{t['frameworks']}: {one_line(table.name)}"
-    return [title, *aligned([head, *rows], right), *map(one_line, notes)]
+    return [title, *cells.lines(), *map(one_line, notes)]
 
 
 def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
     key, speedup, efficiency = result.key, result.speedup, result.efficiency
     unit = label.rate_unit(registry.short_unit(result.unit))
     codes = ", ".join(doubt.code.value for doubt in result.doubts)
-    cells = [
+    return [
         label.framework(key),
         label.precision(key),
         label.batch(key),
@@ -86,8 +76,6 @@ def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
         number.percent(efficiency.value, 0) if efficiency else number.MISSING,
         f" ! {codes}" if codes else "",
     ]
-    # `one_line` would close up the space before the mark, which sets the doubts apart.
-    return [one_line(cell) for cell in cells[:-1]] + cells[-1:]
 
 
 def _speedup(value: float, bounds: str) -> str:

@@ -7,22 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmark.report.format.number import gibibytes
+from trainmark.report.format.table import Table
 
 Fact = tuple[str, Any]
 
 
 @dataclass(frozen=True)
-class Table:
-    """Things of one kind, in the columns in which they differ; what they share is a fact."""
-
-    label: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True)
 class Section:
-    """One part of the environment; a fact's value is a plain scalar, None where it was not found."""
+    """One part of the environment; values are plain scalars, None where one was not found.
+
+    A table has things of one kind, in the columns in which they differ; what they share is a fact.
+    """
 
     name: str
     facts: tuple[Fact, ...]
@@ -46,7 +41,7 @@ def _section(name: str, value: Any) -> Section:
         elif _is_records(value):
             shared, table = _records(label, value)
             facts.extend(shared)
-            if table.columns:
+            if table.header:
                 tables.append(table)
         elif isinstance(value, (list, tuple)):
             facts.append((label, ", ".join(map(str, value)) if value else None))
@@ -76,7 +71,7 @@ def _records(label: str, records: Sequence[Mapping[str, Any]]) -> tuple[list[Fac
     if len(records) > 1:
         shared.insert(0, (f"{label} count".strip(), len(records)))
     rows = tuple(tuple(_scalar(record.get(key)) for key in varying) for record in records)
-    return shared, Table(label, tuple(map(_words, varying)), rows)
+    return shared, Table(tuple(map(_words, varying)), rows)
 
 
 def _scalar(value: Any) -> Any:

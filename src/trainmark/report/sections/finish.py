@@ -9,6 +9,7 @@ from functools import partial
 from trainmark.measure.figure import FinishResult, Ratio, Result
 from trainmark.metric import Metric, score
 from trainmark.report.format import label, number
+from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
 
 
@@ -78,6 +79,15 @@ def header(name: str, rows: Sequence[FinishRow], t: dict[str, str]) -> str:
         if name == f"best_{metric.name}":
             return t["metric_there" if place else "best_metric"].format(metric=metric.title)
     return t[name].format(unit=label.rate_unit(rows[0].result.unit))
+
+
+def table(rows: Sequence[FinishRow], lang: Lang) -> Table:
+    shown = columns(rows, lang)
+    return Table(
+        [header(name, rows, words(lang)) for name in shown],
+        [[column(row).line for column in shown.values()] for row in rows],
+        frozenset(range(1, len(shown))),
+    )
 
 
 def targets(rows: Sequence[FinishRow]) -> str:

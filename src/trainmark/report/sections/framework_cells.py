@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from trainmark.measure.figure import Ratio
 from trainmark.report.format import number
+from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, doubt_name, words
 from trainmark.report.sections.frameworks import FrameworkRow, FrameworkTable, published_figure
 
@@ -38,6 +39,15 @@ def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
     return {
         name: cell for name, cell in shown.items() if name not in OPTIONAL or _has_values(table.rows, cell)
     }
+
+
+def table(frameworks: FrameworkTable, lang: Lang, without: Container[str] = ()) -> Table:
+    shown = {name: cell for name, cell in columns(frameworks, lang).items() if name not in without}
+    return Table(
+        [header(name, frameworks, words(lang)) for name in shown],
+        [[cell(row) for cell in shown.values()] for row in frameworks.rows],
+        frozenset(place for place, name in enumerate(shown) if name in RIGHT_ALIGNED),
+    )
 
 
 def header(name: str, table: FrameworkTable, t: dict[str, str]) -> str:

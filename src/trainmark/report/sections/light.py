@@ -10,6 +10,7 @@ from trainmark.measure.result import light
 from trainmark.measure.result.light import HALF, ReferenceRate
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
+from trainmark.report.format.table import Table
 from trainmark.report.sections.finish import Cell
 
 
@@ -67,6 +68,15 @@ def columns(rows: Sequence[LightRow]) -> dict[str, Column]:
 
 def header(name: str, rows: Sequence[LightRow], t: dict[str, str]) -> str:
     return t[name].format(unit=rows[0].result.unit)
+
+
+def table(rows: Sequence[LightRow], t: dict[str, str]) -> Table:
+    shown = columns(rows)
+    return Table(
+        [header(name, rows, t) for name in shown],
+        [[column(row).line for column in shown.values()] for row in rows],
+        frozenset(range(1, len(shown))),
+    )
 
 
 def note(rows: Sequence[LightRow], t: dict[str, str]) -> str:
