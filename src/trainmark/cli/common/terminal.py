@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,13 @@ def _open_closed_descriptors() -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document; what a terminal or UTF-8 cannot take becomes its JSON escape on the way."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def terminal_width() -> int | None:
+    """Return the columns of the terminal, or of COLUMNS; None where output is a file or a pipe, never cut."""
+    if "COLUMNS" in os.environ or sys.stdout.isatty():
+        return shutil.get_terminal_size((0, 0)).columns or None
+    return None
 
 
 def flush() -> OSError | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.options import json_option
-from trainmark.cli.common.terminal import print_json
+from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError, nearest
 from trainmark.report.format.table import Table
 
@@ -152,7 +152,7 @@ def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
         f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
         f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
         "",
-        *(Table(head, rows, frozenset({3, 5})).lines() if rows else []),
+        *(Table(head, rows, frozenset({3, 5})).lines(terminal_width()) if rows else []),
     ]
     if verdict := _verdict(measured, standings):
         output += ["", verdict]

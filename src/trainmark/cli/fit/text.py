@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
 from trainmark.report.format.table import Table
@@ -32,7 +33,7 @@ NUMBERS = frozenset(range(4, len(HEADER)))
 
 def text(answers: Sequence[Answer]) -> Iterator[str]:
     """One table over all of them, then what each rests on."""
-    yield from Table(HEADER, [_cells(answer) for answer in answers], NUMBERS).lines()
+    yield from Table(HEADER, [_cells(answer) for answer in answers], NUMBERS).lines(terminal_width())
     for answer in answers:
         yield ""
         yield from _details(answer)
@@ -88,7 +89,7 @@ def _details(answer: Answer) -> Iterator[str]:
         )
         for each in answer.tries
     ]
-    yield from (_short(line) for line in Table(TRY_HEADER, rows, frozenset({0, 2, 3})).lines())
+    yield from Table(TRY_HEADER, rows, frozenset({0, 2, 3})).lines(terminal_width())
     yield from (f"  {sentence}" for sentence in _sentences(answer))
 
 
@@ -136,7 +137,3 @@ def _peak(answer: Answer) -> int | None:
 
 def _gib(value: float | None) -> str:
     return "n/a" if value is None else f"{value / GIB:.2f} GiB"
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 110 else line[:109] + "…"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from trainmark.cli.common.options import json_option
-from trainmark.cli.common.terminal import print_json
+from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError
 from trainmark.report.format.table import Table
 
@@ -192,7 +192,7 @@ def _table(rows: Sequence[tuple[Standing, bool | None]]) -> list[str]:
         )
         for row, conformant in rows
     ]
-    return Table(COLUMNS, cells).lines()
+    return Table(COLUMNS, cells).lines(terminal_width())
 
 
 def _remarks(standings: Sequence[Standing]) -> Iterator[str]:

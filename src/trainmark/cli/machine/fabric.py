@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.options import json_option, runs_option
-from trainmark.cli.common.terminal import print_json
+from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def fabric_command(
     else:
         from trainmark.report.fabric.text import lines
 
-        click.echo("\n".join(lines(fabric)))
+        click.echo("\n".join(lines(fabric, terminal_width())))
         for path in [*record_paths, *([map_file] if map_file else [])]:
             click.echo(f"kept in {path}", err=True)
     return 0

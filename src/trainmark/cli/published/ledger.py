@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.common.options import json_option
-from trainmark.cli.common.terminal import print_json
+from trainmark.cli.common.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.published.ledger import Entry
@@ -57,8 +57,10 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
         print_json([record(entry) for entry in entries])
     elif plot:
         click.echo(str(plot))
+    elif entries:
+        click.echo("\n".join(lines(entries, terminal_width())))
     else:
-        click.echo("\n".join(lines(entries)) if entries else "no row of the ledger is all of that")
+        click.echo("no row of the ledger is all of that")
     return 0
 
 

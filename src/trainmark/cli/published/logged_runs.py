@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.measure.doubt import DoubtCode
 from trainmark.measure.statistics.arrays import Floats
 from trainmark.measure.trial.log.copies import copies, digest, times_digest
@@ -130,7 +131,7 @@ def lines(logs: Sequence[ReadLog], copied: Sequence[str]) -> Iterator[str]:
     """A table of the runs, what the formats were told by, and the doubts in words."""
     common = _common_folder([log.name for log in logs])
     runs = [run for log in logs for run in log.runs]
-    yield from Table(HEADER, [_cells(run, common) for run in runs], RIGHT_ALIGNED).lines()
+    yield from Table(HEADER, [_cells(run, common) for run in runs], RIGHT_ALIGNED).lines(terminal_width())
     yield ""
     if common:
         yield one_line(f"below {common}")

@@ -10,6 +10,7 @@ import click
 
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.terminal import terminal_width
 
 if TYPE_CHECKING:
     from trainmark.measure.result.compare import Comparison
@@ -69,7 +70,11 @@ def compare_command(
         only_after=tuple(f"{label.series(key, names)} {key.topology}" for key in only_new),
         frameworks=frameworks,
     )
-    layouts = {"text": comparison.as_text, "md": comparison.as_markdown, "json": comparison.as_json}
+    layouts = {
+        "text": lambda table: comparison.as_text(table, terminal_width()),
+        "md": comparison.as_markdown,
+        "json": comparison.as_json,
+    }
     click.echo(layouts["json" if as_json else kind](table), nl=False)
     tell_damage(*folders)
     failing = [pair for pair in pairs if fail_below is not None and fails_below(pair, fail_below)]

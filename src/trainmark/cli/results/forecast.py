@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.options import json_option, runs_option
-from trainmark.cli.common.terminal import print_json
+from trainmark.cli.common.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.cli.results.forecast_cases import Named
@@ -161,7 +161,9 @@ def _show(
         measured = ", ".join(f"{one.topology} {one.throughput:,.1f}" for one in _measured(named.case))
         click.echo(f"{named.name}\nfrom {measured} {named.unit}/s")
         rows = [forecast_cells(one, named.unit) for one in forecasts]
-        click.echo("\n".join(Table(FORECAST_HEADER, rows, frozenset({1, 2, 4, 5})).lines()) + "\n")
+        click.echo(
+            "\n".join(Table(FORECAST_HEADER, rows, frozenset({1, 2, 4, 5})).lines(terminal_width())) + "\n"
+        )
     if plot:
         click.echo(str(plot))
 
@@ -197,7 +199,9 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         print_json(document)
         return 0
     rows = [table.check_cells(check) for check in checks]
-    click.echo("\n".join(Table(table.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines()) + "\n")
+    click.echo(
+        "\n".join(Table(table.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines(terminal_width())) + "\n"
+    )
     for name, errors in summaries.items():
         click.echo(table.summary_line(name, errors))
     if plot:

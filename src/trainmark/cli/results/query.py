@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.errors import UserError
 
 HALF_A_PAIR = re.compile("[\ud800-\udfff]")
@@ -44,6 +45,6 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
         return 0
-    for line in Table(names, rows).lines():
+    for line in Table(names, rows).lines(terminal_width()):
         click.echo(line)
     return 0

@@ -11,7 +11,7 @@ import click
 
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import runs_option
-from trainmark.cli.common.terminal import unfiltered
+from trainmark.cli.common.terminal import terminal_width, unfiltered
 
 if TYPE_CHECKING:
     from trainmark.report.document import Document
@@ -44,7 +44,7 @@ def report_command(run: str, runs: Path, kind: str | None, lang: str, out: Path 
     if kind is not None and out is None:
         # A page is for a browser, and its scripts hold such characters as others must not see.
         out_stream = unfiltered(sys.stdout) if kind == "html" else None
-        click.echo(render(document, kind, lang), nl=False, file=out_stream)
+        click.echo(render(document, kind, lang, terminal_width()), nl=False, file=out_stream)
         return 0
     try:
         if kind is None or out is None:
@@ -61,7 +61,7 @@ def report_command(run: str, runs: Path, kind: str | None, lang: str, out: Path 
     return 0
 
 
-def render(document: Document, kind: str, lang: str) -> str:
+def render(document: Document, kind: str, lang: str, width: int | None = None) -> str:
     from trainmark.report.render import csv_report, html, json_report, markdown
 
     language: Lang = "zh" if lang == "zh" else "en"
@@ -72,7 +72,7 @@ def render(document: Document, kind: str, lang: str) -> str:
     if kind == "csv":
         return csv_report.render(document)
     if kind == "text":
-        return "\n".join(result_lines(document)) + "\n"
+        return "\n".join(result_lines(document, width)) + "\n"
     return json_report.render(document)
 
 
@@ -96,7 +96,7 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
     return paths
 
 
-def result_lines(document: Document) -> list[str]:
+def result_lines(document: Document, width: int | None) -> list[str]:
     from trainmark.report.render import terminal as text
 
-    return text.document_lines(document)
+    return text.document_lines(document, width)

@@ -11,6 +11,7 @@ import click
 
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.visible import one_line
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def _run(run: RunFolder, as_json: bool) -> int:
     click.echo(
         f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {row['least']} trials\n"
     )
-    results = results_of(records)
-    for line in (*result_lines(results), *finish_lines(results)):
+    results, width = results_of(records), terminal_width()
+    for line in (*result_lines(results, width), *finish_lines(results, width)):
         click.echo(line)
     click.echo()
     for trial, record in zip(trials, records, strict=True):

@@ -9,6 +9,7 @@ import click
 
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.options import runs_option
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -120,6 +121,6 @@ def _collect(name: str, runs: Path) -> int:
     keep_run_light(run, lambda text: click.echo(text, err=True))
     document = document_of(run)
     written = write_reports(document, run.path)
-    click.echo("\n".join([*result_lines(document), ""]))
+    click.echo("\n".join([*result_lines(document, terminal_width()), ""]))
     click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
     return FAILED if any(record.figure is None for record in records) else DONE

@@ -13,6 +13,7 @@ import click
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
 
         click.echo(json_report.render(document))
     else:
-        click.echo("\n".join(["", *result_lines(document), ""]))
+        click.echo("\n".join(["", *result_lines(document, terminal_width()), ""]))
         click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
     if finish.interrupted:
         click.echo(f"stopped; go on with `trainmark run --resume {run.path}`", err=True)

@@ -17,15 +17,15 @@ MOST_LINKS = 28  # all pairs of eight ranks; of more, the slowest
 NOTHING_SLOW = "No link is slow beside comparable ones."
 
 
-def lines(fabric: Fabric) -> list[str]:
+def lines(fabric: Fabric, width: int | None = None) -> list[str]:
     """For a terminal."""
     slow = slow_parts(fabric.links)
-    shown = [described(fabric), "", *links(fabric, slow).lines(), *left_out(fabric)]
+    shown = [described(fabric), "", *links(fabric, slow).lines(width), *left_out(fabric)]
     for reduced in fabric.all_reduces:
-        shown += ["", title(reduced), *all_reduce(reduced).lines()]
+        shown += ["", title(reduced), *all_reduce(reduced).lines(width)]
     for printed in fabric.nccl_tests:
         name, table = nccl_test(printed)
-        shown += ["", name, *table.lines()]
+        shown += ["", name, *table.lines(width)]
     return [*shown, "", *verdicts(slow)]
 
 

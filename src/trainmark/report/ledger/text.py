@@ -31,11 +31,11 @@ HEADER = (
 RIGHT = frozenset({7, 9, 11, 12, 13, 14})
 
 
-def lines(entries: Sequence[Entry]) -> list[str]:
+def lines(entries: Sequence[Entry], width: int | None = None) -> list[str]:
     """The table, then each erratum that it refers to."""
     errata = list(dict.fromkeys((entry.source, text) for entry in entries for text in entry.errata))
     rows = [_cells(entry, errata) for entry in entries]
-    table = Table(HEADER, rows, RIGHT).lines()
+    table = Table(HEADER, rows, RIGHT).lines(width)
     notes = [f"[{index}] {source}: {one_line(text)}" for index, (source, text) in enumerate(errata, 1)]
     return [*table, "", *notes] if notes else table
 

@@ -60,13 +60,13 @@ class ComparisonTable:
     frameworks: tuple[FrameworkTable, ...] = ()
 
 
-def as_text(comparison: ComparisonTable) -> str:
+def as_text(comparison: ComparisonTable, width: int | None = None) -> str:
     table = _table([(row.mark, *_cells(row)) for row in comparison.rows])
-    lines = [*table.lines(), "", MEANING] if table.rows else [NOTHING_COMMON]
+    lines = [*table.lines(width), "", MEANING] if table.rows else [NOTHING_COMMON]
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in _alone(comparison)]
     lines += [f"{one_line(row.case)}: {one_line(row.published)}" for row in comparison.rows if row.published]
     for frameworks in comparison.frameworks:
-        lines += ["", *framework_lines(frameworks)]
+        lines += ["", *framework_lines(frameworks, width)]
     return "\n".join(lines) + "\n"
 
 

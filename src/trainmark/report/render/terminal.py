@@ -17,39 +17,40 @@ from trainmark.workloads import registry
 RIGHT_ALIGNED = frozenset({4, 8})
 
 
-def result_lines(results: Sequence[Result]) -> list[str]:
+def result_lines(results: Sequence[Result], width: int | None = None) -> list[str]:
     """`pytorch  amp/dynamic  b256  1n8g  6,154.7 img/s  [6,130, 6,173]  n=6  ×7.67 [7.61, 7.71]  96 %`."""
     names = label.distinguishing(result.key for result in results)
-    return Table((), [_cells(result, names) for result in results], RIGHT_ALIGNED).lines()
+    return Table((), [_cells(result, names) for result in results], RIGHT_ALIGNED).lines(width)
 
 
-def document_lines(document: Document) -> list[str]:
+def document_lines(document: Document, width: int | None = None) -> list[str]:
     """The results, and under them times to train, shares of light and frameworks where there are any."""
-    lines = [*result_lines(document.results), *finish_lines(document.results), *light_lines(document)]
+    lines = [*result_lines(document.results, width), *finish_lines(document.results, width)]
+    lines += light_lines(document, width)
     for table in tables_of(document):
-        lines += ["", *framework_lines(table)]
+        lines += ["", *framework_lines(table, width)]
     return lines
 
 
-def finish_lines(results: Sequence[Result]) -> list[str]:
+def finish_lines(results: Sequence[Result], width: int | None = None) -> list[str]:
     """Times to train under an empty line and their title; nothing where nothing was trained to an end."""
     rows, t = finish.finish_rows(results), words("en")
     if not rows:
         return []
     targets = finish.targets(rows)
     title = f"{t['finish']} ({targets})" if targets else t["finish"]
-    return ["", one_line(title), *finish.table(rows, "en").lines()]
+    return ["", one_line(title), *finish.table(rows, "en").lines(width)]
 
 
-def light_lines(document: Document) -> list[str]:
+def light_lines(document: Document, width: int | None = None) -> list[str]:
     """Shares of light under an empty line, their title and what they are shares of; often nothing."""
     rows, t = light.light_rows(document), words("en")
     if not rows:
         return []
-    return ["", t["light"], *light.table(rows, t).lines(), one_line(light.note(rows, t))]
+    return ["", t["light"], *light.table(rows, t).lines(width), one_line(light.note(rows, t))]
 
 
-def framework_lines(table: FrameworkTable) -> list[str]:
+def framework_lines(table: FrameworkTable, width: int | None = None) -> list[str]:
     t = words("en")
     # The doubts stand in the lines above.
     cells = framework_cells.table(table, "en", without=("doubts",))
@@ -57,7 +58,7 @@ def framework_lines(table: FrameworkTable) -> list[str]:
         t["differs"].format(framework=name, differs="; ".join(mark.differs)) for name, mark in table.unlike
     )
     title = f"{t['frameworks']}: {one_line(table.name)}"
-    return [title, *cells.lines(), *map(one_line, notes)]
+    return [title, *cells.lines(width), *map(one_line, notes)]
 
 
 def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
