@@ -1,10 +1,18 @@
 """What a file is, told from its bytes; Pillow writes the files."""
 
+import io
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pictures_by_hand import animated, deep_png, encoded
+from PIL import Image, ImageFile
 
+from trainmark.datasets.headers import rare
+from trainmark.datasets.headers.rare import MOST_FRAMES
 from trainmark.datasets.picture import WORDS, look, problems, sentence
 
 KINDS = {
@@ -109,3 +117,45 @@ def test_no_flipped_bytes_raise(kind, flips):
 def test_a_crafted_tiff_does_not_keep_us_busy():
     tag = (273).to_bytes(2, "little") + (1).to_bytes(2, "little") + b"\xff\xff\xff\x7f" + b"\x08\0\0\0"
     assert "truncated" in problems(b"II*\0\x08\0\0\0\xff\xff" + tag * 65535)
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_adobe_deflate", "packbits"])
+def test_a_compressed_tiff_is_whole_and_not_when_it_is_cut(compression):
+    whole = encoded("TIFF", compression=compression)
+    assert problems(whole) == ["not-jpeg"]
+    assert "truncated" in problems(whole[:-8])
+
+
+def test_a_deep_tiff_and_one_for_print_are_named():
+    file = io.BytesIO()
+    Image.fromarray(np.arange(384, dtype=np.uint16).reshape(16, 24)).save(file, "TIFF")
+    assert problems(file.getvalue()) == ["deep", "not-jpeg"]
+    assert problems(encoded("TIFF", "CMYK")) == ["not-jpeg", "cmyk"]
+
+
+def test_frames_beyond_the_limit_are_not_looked_at():
+    assert look(animated("TIFF", MOST_FRAMES + 20)).frames == MOST_FRAMES
+
+
+def test_a_picture_with_too_many_pixels_is_not_decoded(monkeypatch):
+    monkeypatch.setattr(rare, "MOST_PIXELS", 24 * 16 - 1)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", lambda self: pytest.fail("decoded"))
+    assert problems(KINDS["bmp"]) == ["not-jpeg"]
+
+
+def test_damage_leaves_no_trace_on_standard_error(capfd):
+    samples = b"\x15\x01\x03\0\x01\0\0\0"  # a tag of one number
+    lying = KINDS["tiff"].replace(samples + b"\x03\0", samples + b"\xff\x7f")
+    assert lying != KINDS["tiff"]
+    assert "truncated" in problems(lying)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_jpeg_is_told_without_importing_pillow(tmp_path):
+    file = tmp_path / "picture"
+    file.write_bytes(KINDS["jpeg"])
+    code = (
+        "import sys; from trainmark.datasets.picture import problems\n"
+        "assert problems(open(sys.argv[1], 'rb').read()) == [] and 'PIL' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, file], check=True)

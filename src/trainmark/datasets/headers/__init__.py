@@ -1,1 +1,1 @@
-"""What the bytes of a picture say of it, one file a format; nothing is decoded, nothing raises."""
+"""What the bytes of a picture say of it, one file for JPEG, PNG and the rare formats; nothing raises."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Header:
     """Width, height, components, bits and frames are 0 where the bytes do not tell.
 
-    `bits` are those of one sample; `whole` says that the format's own end mark, or its last byte, is there.
+    `bits` are those of one sample; `whole` says that neither the end mark nor data is missing.
     """
 
     format: str
