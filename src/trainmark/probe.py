@@ -130,10 +130,12 @@ class Run:
             self._emit("step", passed, step=step, samples=samples, **known)
             most = None if most is None else most - 1
 
-    def _emit(self, kind: str, mono: float, **fields: Any) -> None:
+    def _emit(self, kind: str, mono: float | None, **fields: Any) -> None:
         if self._file is None:
             return
-        event = {"event": kind, "rank": self._rank, "mono": mono, "wall": mono + self._wall_offset}
+        event: dict[str, Any] = {"event": kind, "rank": self._rank}
+        if mono is not None:
+            event.update(mono=mono, wall=mono + self._wall_offset)
         event.update((name, value) for name, value in fields.items() if value is not None)
         self._lines.append(_encode(event) + "\n")
 

@@ -9,6 +9,7 @@ the whole stream.
 import atexit
 import contextlib
 import os
+import sys
 
 from trainmark import probe
 from trainmark.hooks.stopping import StopRule
@@ -54,14 +55,25 @@ class Recorder:
         """
         if self._stopped:
             self._stop.end_program()
-        if self._closed or (self._run is None and not self._open(start)):
+        if self._closed:
+            return
+        try:
+            self._note_step(optimizer, start)
+        except Exception as error:  # noqa: BLE001  whatever it is, the program goes on unwatched
+            self._closed = True
+            sys.stderr.write("trainmark: steps are no longer watched: {!r}\n".format(error))
+        if self._stopped:
+            self._stop.end_program()
+
+    def _note_step(self, optimizer, start):
+        if self._run is None and not self._open(start):
             return
         if optimizer in self._turn:
             self._write()
             if self._stop.reached():
                 self._stopped, self._mark = True, None
                 self.close()
-                self._stop.end_program()
+                return
         self._turn.add(optimizer)
         self._mark = self._clock.mark()
         for row in self._loads.values():

@@ -15,7 +15,8 @@ from trainmark.published.readers.trials.output import Output, ReaderError
 
 # The stream that knows most of the program comes first.
 SOURCES = ("pytorch", "keras", "jax")
-# A loader that feeds the training hands out batches before most steps, one for evaluation before few.
+# A loader that feeds the training hands out batches before one step after another, one for evaluation all of
+# its batches between two steps.
 TRAINING_SHARE = 0.5
 STEPS = "steps"
 
@@ -93,9 +94,18 @@ def _samples_source(per_step: float | None, counted: Sequence[int] | None) -> st
 
 
 def training_loaders(steps: Sequence[ObservedStep]) -> frozenset[int]:
-    """The loaders that hand out batches before most of the steps."""
-    seen = Counter(load.loader for step in steps for load in step.loads)
-    return frozenset(loader for loader, count in seen.items() if count > TRAINING_SHARE * len(steps))
+    """The loaders that mostly hand out batches before steps that follow one another.
+
+    A program may make a loader anew for every epoch.
+    """
+    loaders = [frozenset(load.loader for load in step.loads) for step in steps]
+    seen = Counter(loader for present in loaders for loader in present)
+    beside: Counter[int] = Counter()
+    for before, present, after in zip(
+        [frozenset(), *loaders], loaders, [*loaders[1:], frozenset()], strict=False
+    ):
+        beside.update(present & (before | after))
+    return frozenset(loader for loader, count in seen.items() if beside[loader] > TRAINING_SHARE * count)
 
 
 def samples_of(steps: Sequence[ObservedStep]) -> list[int] | None:
@@ -105,10 +115,8 @@ def samples_of(steps: Sequence[ObservedStep]) -> list[int] | None:
     step; that step takes the batch that its epoch's first one has too many.
     """
     training = training_loaders(steps)
-    if len(training) != 1:
-        return None
     by_step = [[load for load in step.loads if load.loader in training] for step in steps]
-    if any(load.samples is None for loads in by_step for load in loads):
+    if any(len(loads) > 1 or load.samples is None for loads in by_step for load in loads):
         return None
     samples = [sum(load.samples or 0 for load in loads) for loads in by_step]
     batches = [sum(load.batches for load in loads) for loads in by_step]
