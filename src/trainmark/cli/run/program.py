@@ -46,6 +46,15 @@ class RunCommand(click.Command):
             raise
 
 
+def step_count(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
+    """Parse `auto`, `all`, or a number of steps."""
+    if value in ("auto", "all", None):
+        return value
+    if value.isdecimal() and 0 < int(value) < 10**9:
+        return int(value)
+    raise click.BadParameter(f"'{value}' is neither auto, all nor a number of steps.", ctx, param)
+
+
 def program_words(behind: Sequence[str], suite: str, module: str | None) -> list[str]:
     """Return the program's command line: what stands behind `--`, a script, a module; empty for a suite."""
     is_script = suite.endswith(".py")

@@ -14,7 +14,7 @@ from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width
-from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words
+from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
@@ -38,7 +38,12 @@ SHORTHANDS = {
 @click.command("run", cls=RunCommand)
 @click.argument("suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]")
 @click.option("-m", "module", metavar="MODULE", help="Measure `python -m MODULE`.")
-@click.option("--steps", metavar="N|auto|all", help="Of a program: end it after its warm-up and N steps.")
+@click.option(
+    "--steps",
+    callback=step_count,
+    metavar="N|auto|all",
+    help="Of a program: end it after its warm-up and N steps.",
+)
 @click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
 @click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
 @click.option("--unit", help="Of a program: what its samples are, such as tokens.")

@@ -1,0 +1,50 @@
+"""How many steps a program is given, and when it is ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmark.hooks import stopping
+from trainmark.hooks.stopping import StopRule, steps_for
+
+
+@pytest.mark.parametrize(
+    "pace, steps",
+    [(0.001, 5000), (0.01, 1000), (0.05, 200), (0.2, 100), (0.8, 75), (5.0, 20), (0.0, 5000)],
+)
+def test_a_figure_needs_a_hundred_steps_and_ten_seconds_within_a_minute(pace, steps):
+    assert steps_for(pace) == steps
+
+
+@pytest.fixture
+def rules(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMARK_EVENTS", str(tmp_path))
+    monkeypatch.setenv(stopping.STOP, stopping.AUTO)
+    monkeypatch.setenv(stopping.WARMUP, "3")
+
+    def make(rank):
+        rule = StopRule()
+        rule.begin(rank)
+        return rule
+
+    return make
+
+
+def test_rank_0_decides_for_all_ranks(rules, monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: next(clock) * 0.2)
+    lead, other = rules(0), rules(1)
+    last = {}
+    for step in range(1, 120):
+        for name, rule in (("lead", lead), ("other", other)):
+            if name not in last and rule.reached():
+                last[name] = step
+    assert last == {"lead": 103, "other": 103}
+
+
+def test_without_a_limit_a_program_is_never_ended(monkeypatch, tmp_path):
+    monkeypatch.delenv(stopping.STOP, raising=False)
+    monkeypatch.setenv("TRAINMARK_EVENTS", str(tmp_path))
+    rule = StopRule()
+    rule.begin(0)
+    assert not any(rule.reached() for _ in range(10_000))
