@@ -19,6 +19,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 COMMANDS = {
     "run": "trainmark.cli.run.run:run_command",
+    "init": "trainmark.cli.run.init:init_command",
     "report": "trainmark.cli.results.report:report_command",
     "compare": "trainmark.cli.results.compare:compare_command",
     "read": "trainmark.cli.published.read:read_command",
@@ -64,6 +65,7 @@ def trainmark() -> None:
     \b
     Examples:
       trainmark run quick              a first figure in minutes
+      trainmark run -- python train.py your own trainer, untouched
       trainmark report latest          where it stands, with intervals and doubts
       trainmark compare before after   what changed for certain
     """

@@ -27,21 +27,23 @@ class RunCommand(click.Command):
     """A command whose words behind `--` are another program's, whatever they look like."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, program = args, list[str]()
+        own, program = list(args), list[str]()
         if "--" in args:
             at = args.index("--")
             own, program = args[:at], args[at + 1 :]
             if not program:
-                raise click.UsageError("nothing stands behind `--`; write trainmark run -- python train.py.")
+                raise click.UsageError(
+                    f"nothing stands behind `--`; write trainmark {self.name} -- python train.py."
+                )
         ctx.meta["program"] = program
         try:
-            return super().parse_args(ctx, own)
+            return super().parse_args(ctx, list(own))
         except click.NoSuchOption as error:
             if script := next((word for word in own if word.endswith(".py")), None):
                 rest = shlex.join(own[own.index(script) + 1 :])
                 raise click.UsageError(
                     f"{error.option_name} is no option of trainmark; what is meant for the program stands "
-                    f"behind `--`: trainmark run -- python {script} {rest}"
+                    f"behind `--`: trainmark {self.name} -- python {script} {rest}"
                 ) from error
             raise
 
