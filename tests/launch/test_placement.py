@@ -47,3 +47,10 @@ def test_peers_that_no_program_could_be_started_with_are_left_out():
     variables = {nodes: placed(nodes).common.get(PEERS) for nodes in (800, 1000)}
     assert variables[1000] is None
     subprocess.run(["true"], env={PEERS: variables[800]}, check=True)
+
+
+def test_a_program_that_starts_its_own_ranks_has_no_variable_of_a_rank():
+    job = Job(("true",), {}, Path("/"), Path("/trial"), 1, ranks_per_node=1, starts_own_ranks=True)
+    slot = RankSlot("here", LOOPBACK, "lo", (40000,), devices=(0,))
+    variables = {"TRAINMARK_EVENTS": "/trial/events", "TRAINMARK_JOB": "mark", "TRAINMARK_NODE": "here"}
+    assert placement(job, 0, [slot], 29500, "mark") == variables

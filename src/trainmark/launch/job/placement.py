@@ -43,13 +43,14 @@ class Placement:
         self._job = job
         self._rank_slots = rank_slots
         self._by_rank = [rank_slot for rank_slot in rank_slots for _ in rank_slot.ports]
-        self.common = {
+        self.common = {EVENTS: str(job.folder / "events"), MARK: mark}
+        if job.starts_own_ranks:
+            return
+        self.common |= {
             "WORLD_SIZE": str(job.world_size),
             "LOCAL_WORLD_SIZE": str(job.ranks_per_node),
             "MASTER_ADDR": rank_slots[0].address,
             "MASTER_PORT": str(master_port),
-            EVENTS: str(job.folder / "events"),
-            MARK: mark,
         }
         peers = ",".join(
             f"{rank_slot.address}:{port}" for rank_slot in rank_slots for port in rank_slot.ports
@@ -58,13 +59,13 @@ class Placement:
             self.common[PEERS] = peers
 
     def of(self, rank: int) -> dict[str, str]:
-        if self._job.starts_own_ranks:
-            return {name: self.common[name] for name in (EVENTS, MARK)}
         return {**self.common, **self.own(rank)}
 
     def own(self, rank: int) -> dict[str, str]:
         """What is not the same for all ranks."""
         rank_slot = self._by_rank[rank]
+        if self._job.starts_own_ranks:
+            return {NODE: rank_slot.node}
         variables = {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank % self._job.ranks_per_node),
