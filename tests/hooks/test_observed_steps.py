@@ -47,7 +47,7 @@ def test_two_loaders_for_one_step_leave_the_samples_unknown():
 
 
 def test_batches_that_could_not_be_counted_leave_the_samples_unknown():
-    assert samples_of(observed([(0, 1, 8)], [(0, 1, None)], [(0, 1, 8)])) is None
+    assert samples_of(observed([(0, 2, 16)], [(0, 1, None)], [(0, 1, 8)])) is None
 
 
 def test_no_loader_leaves_the_samples_unknown():

@@ -32,14 +32,14 @@ def rules(tmp_path, monkeypatch):
 
 def test_rank_0_decides_for_all_ranks(rules, monkeypatch):
     clock = iter(range(1000))
-    monkeypatch.setattr(stopping.time, "monotonic", lambda: next(clock) * 0.2)
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: next(clock) * 0.05)
     lead, other = rules(0), rules(1)
     last = {}
-    for step in range(1, 120):
+    for step in range(1, 220):
         for name, rule in (("lead", lead), ("other", other)):
             if name not in last and rule.reached():
                 last[name] = step
-    assert last == {"lead": 103, "other": 103}
+    assert last == {"lead": 203, "other": 203}
 
 
 def test_without_a_limit_a_program_is_never_ended(monkeypatch, tmp_path):

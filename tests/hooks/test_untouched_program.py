@@ -53,6 +53,14 @@ def test_optimizers_in_turn_make_one_step_and_accumulated_batches_count_together
     assert {step["samples"] for step in steps[1:]} == {16}
 
 
+def test_the_raw_stream_has_the_batches_of_each_step(trained):
+    (stream,) = (trained / "runs/all").glob("trials/*/01/events/observed-pytorch-rank0.jsonl")
+    steps = [
+        line for line in map(json.loads, stream.read_text(encoding="utf-8").splitlines()) if "loads" in line
+    ]
+    assert [step["loads"][0][1:3] for step in steps[1:5]] == [[2, 16]] * 4
+
+
 def test_an_evaluation_between_steps_is_a_pause(trained):
     marks = [event["facts"]["state"] for event in events(trained, "all") if event["event"] == "eval"]
     assert marks == ["begin", "end"] * 5  # the last one has no step behind it
