@@ -143,13 +143,15 @@ def test_the_plot_has_a_panel_for_each_case(forecast, tmp_path, words, panels):
     path = tmp_path / "p.svg"
     assert forecast(*words, "--plot", str(path)).exit_code == 0
     drawn = ElementTree.parse(path).getroot()
-    assert len(drawn.findall(".//{*}polyline")) == panels
+    assert len(drawn.findall(".//{*}polygon")) == panels
     assert all(float(dot.get("cy")) == float(dot.get("cy")) for dot in drawn.findall(".//{*}circle"))
 
 
-def test_the_html_plot_is_the_same_drawing(forecast, tmp_path):
+def test_the_html_page_has_the_rows_and_the_assumptions(forecast, tmp_path):
     path = tmp_path / "p.html"
     forecast(*TYPED, "--plot", str(path))
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!doctype html>")
-    assert "<polyline" in text and "<script" not in text
+    assert "<polygon" in text and 'class="sortable"' in text
+    assert "<h2>Assumptions</h2>" in text and "<dt>all-reduce</dt><dd>hierarchical</dd>" in text
+    assert "12.5 GB/s, 5.00 µs" in text

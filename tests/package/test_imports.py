@@ -30,7 +30,7 @@ OF_WORKLOADS = (
 )
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
-LATE = ("crc32c", "duckdb", "pandas", "PIL", "plotly", "torch")
+LATE = ("crc32c", "duckdb", "pandas", "PIL", "torch")
 CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "system", "events")
 # From the bottom: a room imports only those before it.
 ROOMS = (
@@ -218,7 +218,6 @@ def test_the_command_line_starts_without_what_is_slow_to_import():
     [
         ("pandas", "trainmark.load()", "a data frame needs pandas; pip install pandas."),
         ("duckdb", "query(Path('.'), 'SELECT 1')", "the index needs DuckDB; pip install duckdb."),
-        ("plotly", "plotly_js()", "the HTML report draws with plotly; pip install plotly."),
         ("PIL", "_encoder()", "making pictures needs Pillow; pip install pillow."),
         ("crc32c", "masked_crc(b'')", "the checksums of TFRecord need crc32c; pip install crc32c."),
     ],
@@ -229,7 +228,6 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         "from pathlib import Path\nimport trainmark\nfrom trainmark.store.index import query\n"
         "from trainmark.cli.data.make import _encoder\n"
         "from trainmark.datasets.formats.tfrecord import masked_crc\n"
-        "from trainmark.report.format.page import plotly_js\n"
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
     assert output.strip() == sentence

@@ -51,7 +51,8 @@ def opened(document, lang, folder):
 def test_all_plots_are_drawn_without_an_error_or_a_network(document, lang, drawn, tmp_path):
     root, dom = opened(document, lang, tmp_path)
     assert root == {"plots": str(drawn), "errors": ""}
-    assert len(re.findall('<svg class="main-svg"', dom)) >= drawn
+    assert len(re.findall('<svg role="img"', dom)) >= drawn
+    assert dom.count("<title>") == 1
 
 
 def test_hostile_text_does_not_run(tmp_path):

@@ -8,15 +8,11 @@ import pytest
 from sample_documents import h200
 from trained_documents import TARGET, trained
 
+from trainmark.report.chart.model import Dots, Rule
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.render import terminal as text
-
-
-@pytest.fixture(autouse=True)
-def without_the_library(monkeypatch):
-    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
 
 
 def training_plot(document):
@@ -32,13 +28,14 @@ def test_every_seed_of_a_case_is_drawn_over_time_and_over_steps():
     (one, four) = training_plot(trained()).figures
     assert one.label.endswith("1n1g")
     for view in ("Time", "Steps"):
-        names = {trace["name"] for trace in four.data if trace["view"] == view}
+        marks = [mark for panel in four.views[view].panels for mark in panel.marks]
+        names = {mark.name for mark in marks if isinstance(mark, Dots) or getattr(mark, "tip", "")}
         assert names == {f"seed {seed}" for seed in range(1, 6)}
 
 
 def test_the_views_are_the_two_axes():
     figure = training_plot(trained()).figures[0]
-    assert {name: change["xaxis"]["title"]["text"] for name, change in figure.views.items()} == {
+    assert {name: chart.x.title for name, chart in figure.views.items()} == {
         "Time": "minutes since the run started",
         "Steps": "step",
     }
@@ -47,16 +44,18 @@ def test_the_views_are_the_two_axes():
 def test_the_target_is_a_line_and_each_crossing_a_ring_on_its_evaluation():
     document = trained()
     figure = training_plot(document).figures[0]
-    assert [shape["y0"] for shape in figure.layout["shapes"]] == [100 * TARGET]
-    rings = [trace for trace in figure.data if trace["mode"] == "markers" and trace["view"] == "Steps"]
+    marks = figure.views["Steps"].panels[0].marks
+    assert [mark.y for mark in marks if isinstance(mark, Rule)] == [100 * TARGET]
+    rings = [mark for mark in marks if isinstance(mark, Dots) and mark.shape == "ring"]
     crossings = [curve.crossing for curve in document.curves[:5]]
-    assert [ring["x"][0] for ring in rings] == [float(crossing.step) for crossing in crossings]
+    assert [ring.x[0] for ring in rings] == [float(crossing.step) for crossing in crossings]
 
 
 def test_a_target_that_was_missed_has_its_line_and_no_ring():
     figure = training_plot(trained(target=0.95)).figures[0]
-    assert figure.layout["shapes"]
-    assert not [trace for trace in figure.data if trace["mode"] == "markers"]
+    marks = figure.views["Time"].panels[0].marks
+    assert any(isinstance(mark, Rule) for mark in marks)
+    assert not [mark for mark in marks if isinstance(mark, Dots) and mark.shape == "ring"]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -15,6 +15,7 @@ from sample_documents import GPU, HOSTILE, h200, result, six
 
 from trainmark.published.ledger import load, standing
 from trainmark.report.assemble import document_of
+from trainmark.report.chart.model import Bars, Line
 from trainmark.report.conformance import NOT_CHECKED, Conformance, conformance_in
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
@@ -31,7 +32,6 @@ V100 = replace(GPU, device="Tesla V100-SXM2-16GB", layout="NHWC")
 
 @pytest.fixture
 def page(monkeypatch):
-    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
     return html.render
 
 
@@ -119,22 +119,30 @@ def test_the_published_figure_is_in_json_and_csv_too():
     assert tree[2]["published_of_framework"] is None
 
 
+def marks_of(drawn):
+    return drawn["framework_bars"].figures[0].views[""].panels[0].marks
+
+
 def test_bars_stand_for_the_throughput_and_their_lines_for_the_interval():
     document = six()
     (figure,) = plots(document, words("en"))["framework_bars"].figures
-    fastest, made = figure.data[0], document.results[0]
-    assert (fastest["name"], fastest["x"]) == ("pytorch", ["1n1g", "1n2g"])
-    assert fastest["y"][0] + fastest["error_y"]["array"][0] == pytest.approx(made.interval.high, rel=1e-4)
-    assert fastest["y"][0] - fastest["error_y"]["arrayminus"][0] == pytest.approx(made.interval.low, rel=1e-4)
+    chart, made = figure.views[""], document.results[0]
+    fastest, whiskers = chart.panels[0].marks[:2]
+    assert [name for _, name in chart.x.ticks] == ["1n1g", "1n2g"]
+    assert (fastest.name, fastest.y[0]) == ("pytorch", made.throughput)
+    assert (whiskers.low[0], whiskers.high[0]) == (made.interval.low, made.interval.high)
 
 
 def test_a_framework_has_one_colour_in_bars_lines_and_legend():
     drawn = plots(six(), words("en"))
     legend = drawn["framework_bars"].legend
-    for bar in drawn["framework_bars"].figures[0].data:
-        line = next(t for t in drawn["framework_scaling"].figures[0].data if t["name"] == bar["name"])
-        assert bar["marker"]["color"] == line["line"]["color"] == f"--tone-{legend.index(bar['name'])}"
-        assert bar["legendgroup"] == line["legendgroup"]
+    lines = drawn["framework_scaling"].figures[0].views["Linear"].panels[0].marks
+    bars = [mark for mark in marks_of(drawn) if isinstance(mark, Bars)]
+    assert len(bars) == len(legend) == 6
+    for bar in bars:
+        line = next(mark for mark in lines if isinstance(mark, Line) and mark.name == bar.name)
+        assert bar.tone == line.tone == f"t{legend.index(bar.name)}"
+        assert bar.series == line.series
 
 
 def test_scaling_is_drawn_once_where_every_series_is_compared():
@@ -154,10 +162,10 @@ def test_two_layouts_of_one_framework_are_two_bars_of_one_colour():
     first, second = six().results[0], six().results[2]
     other = replace(first, key=replace(first.key, layout="NHWC"))
     document = replace(six(), results=(first, other, second))
-    drawn = plots(document, words("en"))["framework_bars"].figures[0].data
-    names = [bar["name"] for bar in drawn]
-    assert names == ["pytorch 2.13.0 NCHW", "pytorch 2.13.0 NHWC", "jax"]
-    assert drawn[0]["marker"]["color"] == drawn[1]["marker"]["color"]
+    drawn = [mark for mark in marks_of(plots(document, words("en"))) if isinstance(mark, Bars)]
+    assert [bar.name for bar in drawn] == ["pytorch 2.13.0 NCHW", "pytorch 2.13.0 NHWC", "jax"]
+    assert drawn[0].tone == drawn[1].tone
+    assert drawn[1].opacity < drawn[0].opacity
 
 
 def test_hostile_words_of_a_framework_stay_words(page):

@@ -1,10 +1,12 @@
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, single
+from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, samples, single, trace
 
+from trainmark.report.chart.model import Shade
 from trainmark.report.format import page, templating
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
@@ -26,16 +28,6 @@ class Page(HTMLParser):
         self.addresses += [value for name, value in attrs if name in ("src", "href")]
 
 
-@pytest.fixture(autouse=True)
-def without_the_library(monkeypatch):
-    """The 5 MB of plotly.js are the browser test's business."""
-    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
-
-
-def payload(text):
-    return json.loads(re.search(r'<script type="application/json" id="plots">(.*?)</script>', text, re.S)[1])
-
-
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_page_names_no_address_to_fetch(lang):
     assert Page(html.render(h200(), lang)).addresses == []
@@ -43,7 +35,7 @@ def test_the_page_names_no_address_to_fetch(lang):
 
 def test_hostile_text_makes_no_element_and_no_handler():
     page = Page(html.render(hostile()))
-    assert page.tags.count("script") == 4
+    assert page.tags.count("script") == 3
     assert "img" not in page.tags
     assert page.handlers == []
 
@@ -80,26 +72,27 @@ def test_the_policy_admits_the_three_scripts_and_no_inline_others():
 )
 def test_a_page_has_the_plots_its_data_can_fill(document, names):
     text = html.render(document)
-    assert set(payload(text)) == names
     assert set(re.findall(r'<figure data-plot="(\w+)"', text)) == names
 
 
 def test_the_ideal_line_is_one_device_times_the_count():
     group = by_series(h200().results)[0]
-    ideal, measured = plots(h200(), words("en"))["throughput"].figures[0].data[:2]
-    assert ideal["y"] == pytest.approx(
-        [group.results[0].throughput * count for count in (1, 2, 4, 8)], rel=1e-5
+    chart = plots(h200(), words("en"))["throughput"].figures[0].views["Linear"]
+    ideal, measured = chart.panels[0].marks[:2]
+    assert ideal.dash and list(ideal.y) == pytest.approx(
+        [group.results[0].throughput * count for count in (1, 2, 4, 8)]
     )
-    assert measured["y"] == pytest.approx([r.throughput for r in group.results], rel=1e-5)
+    assert list(measured.y) == [r.throughput for r in group.results]
 
 
 def test_the_steps_before_and_after_the_window_are_shaded():
     trace = h200().traces[0]
-    shapes = plots(h200(), words("en"))["steps"].figures[0].layout["shapes"]
-    assert [(shape["x0"], shape["x1"]) for shape in shapes] == [
-        (0, trace.window_first),
-        (trace.window_stop, 399),
-    ]
+    for chart in plots(h200(), words("en"))["steps"].figures[0].views.values():
+        shades = [mark for mark in chart.panels[0].marks if isinstance(mark, Shade)]
+        assert [(shade.start, shade.stop) for shade in shades] == [
+            (0, trace.window_first),
+            (trace.window_stop, 399),
+        ]
 
 
 def test_an_only_series_fills_the_headline_strip_and_several_share_it():
@@ -147,3 +140,14 @@ def test_a_page_needs_no_folder_for_compiled_templates(file, page_at_home, tmp_p
     (tmp_path / file).parent.mkdir(exist_ok=True)
     (tmp_path / file).touch()
     assert "</html>" in page_at_home("home")
+
+
+def test_a_page_of_twenty_cases_with_long_traces_and_eight_devices_is_under_a_megabyte():
+    cases = large(cases=20, repeats=6)
+    eight = [replace(r, key=replace(r.key, devices_per_node=8)) for r in cases.results]
+    document = replace(
+        cases,
+        traces=tuple(trace(r, 5000) for r in cases.results),
+        samples=tuple(series for r in eight for series in samples(r, 2000)),
+    )
+    assert len(html.render(document).encode()) < 1_000_000

@@ -15,11 +15,6 @@ from trainmark.report.render import terminal as text
 from trainmark.report.sections import light
 
 
-@pytest.fixture(autouse=True)
-def without_the_library(monkeypatch):
-    monkeypatch.setattr(html, "plotly_js", lambda: "window.Plotly = {};")
-
-
 def pages(document, lang="en"):
     return html.render(document, lang), markdown.render(document, lang)
 

@@ -15,6 +15,7 @@ from trainmark.measure.key import Key
 from trainmark.measure.result.result import Trial, summarise
 from trainmark.measure.trial.trace import TraceError, trace_of
 from trainmark.published.ledger import Entry, Standing, best_published, load_of, standing
+from trainmark.report.chart.thin import extremes
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
 from trainmark.report.sections.curves import curves_of
@@ -134,15 +135,15 @@ def _trace(run: RunFolder, record: TrialRecord) -> list[StepTrace]:
     if record.figure is None:
         return []
     try:
-        seconds = trace_of(stream.read_ranks(_folder(run, record) / EVENTS)).step_seconds
+        seconds = trace_of(stream.read_ranks(_folder(run, record) / EVENTS)).step_seconds.tolist()
     except (TraceError, stream.StreamError, OSError):
         return []
-    stride = max(1, -(-len(seconds) // MOST_POINTS))
+    steps = extremes(seconds, MOST_POINTS // 2)
     return [
         StepTrace(
             case=record.spec.case,
-            seconds=tuple(float(value) for value in seconds[::stride]),
-            steps=tuple(range(0, len(seconds), stride)),
+            seconds=tuple(seconds[step] for step in steps),
+            steps=tuple(steps),
             window_first=record.figure.window.first,
             window_stop=record.figure.window.stop,
         )

@@ -25,6 +25,6 @@ def test_the_plot_is_drawn_without_an_error_or_a_network(tmp_path):
     )  # fmt: skip
     root = re.search(r"<html[^>]*>", ran.stdout)[0]
     assert dict(re.findall(r'data-(\w+)="([^"]*)"', root)) == {"plots": "1", "errors": ""}
-    assert '<svg class="main-svg"' in ran.stdout
+    assert '<svg role="img"' in ran.stdout
     assert ran.stdout.count("<tr><td") == 200
-    assert f"200 of {len(load()):,} rows" in ran.stdout
+    assert f"{len(load()):,} rows" in ran.stdout

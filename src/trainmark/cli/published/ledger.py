@@ -67,9 +67,9 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
 def _write(path: Path, entries: Sequence[Entry]) -> None:
     from trainmark.errors import UserError
     from trainmark.report.ledger import page as ledger_page
-    from trainmark.report.ledger import svg as ledger_svg
+    from trainmark.report.ledger import plot as ledger_plot
 
-    writers = {".html": ledger_page.render, ".svg": ledger_svg.render}
+    writers = {".html": ledger_page.render, ".svg": ledger_plot.svg}
     if path.suffix not in writers:
         raise UserError(f"a plot is an .html or an .svg file; {path.name} is neither.")
     path.write_text(writers[path.suffix](entries), encoding="utf-8")

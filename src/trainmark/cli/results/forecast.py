@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainmark.forecast.forecast import Forecast
     from trainmark.forecast.size import Size
     from trainmark.forecast.validation.validate import Check
-    from trainmark.report.plots.forecast import Panel, Point
+    from trainmark.report.forecast.plot import Panel, Point
 
 LARGEST = 1e18  # keeps infinity out
 POSITIVE = click.FloatRange(min=0, min_open=True, max=LARGEST)
@@ -210,7 +210,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
 
 
 def _measured(case: Case) -> tuple[Point, ...]:
-    from trainmark.report.plots.forecast import Point
+    from trainmark.report.forecast.plot import Point
 
     return tuple(
         Point(str(size), size.devices, case.throughput(size, seconds))
@@ -219,17 +219,38 @@ def _measured(case: Case) -> tuple[Point, ...]:
 
 
 def _panel(named: Named, forecasts: Sequence[Forecast]) -> Panel:
-    from trainmark.report.plots.forecast import Panel, Point
+    from trainmark.report.forecast.plot import Panel, Point
 
     expected = tuple(
         Point(str(one.size), one.size.devices, one.throughput, one.interval.low, one.interval.high)
         for one in forecasts
     )
-    return Panel(named.name, named.unit, _measured(named.case), expected)
+    return Panel(
+        named.name, named.unit, _measured(named.case), expected, assumptions=_assumptions(named.case)
+    )
+
+
+def _assumptions(case: Case) -> tuple[tuple[str, str], ...]:
+    """What the forecast of a case was made from, in words."""
+    from trainmark.measure.quantity import rate_words, seconds_words
+
+    fabric = case.fabric
+    return (
+        ("batch of a device", f"{case.batch:,g}"),
+        ("network of a node", f"{rate_words(fabric.bandwidth)}, {seconds_words(fabric.latency)}"),
+        ("inside a node", f"{rate_words(fabric.intra_bandwidth)}, {seconds_words(fabric.intra_latency)}"),
+        ("all-reduce", case.algorithm),
+        (
+            "gradients",
+            f"{sum(bucket.bytes for bucket in case.buckets) / 1e6:,.1f} MB in {len(case.buckets)} buckets",
+        ),
+        ("loader of a node", f"{case.loader:,g} samples/s at most" if case.loader else "not limiting"),
+        ("variation of a step", f"{100 * case.variation:.1f} %"),
+    )
 
 
 def _validation_panels(checks: Sequence[Check]) -> list[Panel]:
-    from trainmark.report.plots.forecast import Panel, Point
+    from trainmark.report.forecast.plot import Panel, Point
 
     panels: dict[str, Panel] = {}
     for check in checks:
@@ -247,7 +268,6 @@ def _validation_panels(checks: Sequence[Check]) -> list[Panel]:
 
 
 def _write(path: Path, panels: Sequence[Panel]) -> None:
-    from trainmark.report.plots import forecast as forecast_plot
+    from trainmark.report.forecast import page, plot
 
-    drawn = forecast_plot.render(panels) if path.suffix == ".svg" else forecast_plot.page(panels)
-    path.write_text(drawn, encoding="utf-8")
+    path.write_text(plot.svg(panels) if path.suffix == ".svg" else page.render(panels), encoding="utf-8")

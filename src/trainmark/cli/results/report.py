@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,9 +87,6 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
         "json": folder / "report.json",
         "csv": folder / "report.csv",
     }
-    if find_spec("plotly") is None:
-        click.echo("no HTML: the plots need plotly; pip install plotly, then `trainmark report`", err=True)
-        del paths["html"]
     for kind, path in paths.items():
         write_text(path, render(document, kind, lang))
     return paths

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Sequence
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
-
-from trainmark.errors import UserError
 
 # Inside a script element only these can end it early or start a comment; JSON reads the escapes back.
 SCRIPT_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -33,12 +30,3 @@ def embedded(value: object) -> str:
 
 def asset(name: str) -> str:
     return (files("trainmark.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-@cache
-def plotly_js() -> str:
-    try:
-        library = files("plotly") / "package_data" / "plotly.min.js"
-    except ModuleNotFoundError as error:
-        raise UserError("the HTML report draws with plotly; pip install plotly.") from error
-    return library.read_text(encoding="utf-8")

@@ -10,8 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
+from markupsafe import Markup
 
 from trainmark.home import home
+from trainmark.report.chart import svg as chart_svg
+from trainmark.report.chart.model import shape, tone
 from trainmark.report.format import label, number
 from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
 
@@ -33,6 +36,9 @@ def environment(lang: Lang, html: bool) -> Environment:
         doubt_name=lambda code: doubt_name(code, lang),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact=lambda value: fact(value, lang),
+        svg=lambda chart, title: Markup(chart_svg.render(chart, title, words(lang))),
+        chart_height=chart_svg.height,
+        series_look=lambda index: f"{tone(index)} {shape(index)}",
     )
     return env
 

@@ -278,6 +278,9 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis_step": ("step", "步"),
     "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),
     "axis_deviation": ("deviation from the median (%)", "相对中位数的偏差 (%)"),
+    "axis_cut": ("axis begins at {low}, not at 0", "坐标轴自 {low} 起，而非 0"),
+    "axis_log": ("log scale", "对数刻度"),
+    "devices_left_out": ("{count} more devices are not drawn", "另有 {count} 个设备未画出"),
     "axis_seconds": ("seconds since the trial began", "试验开始后的秒数"),
     "median": ("median", "中位数"),
     "ideal": ("ideal", "理想"),
@@ -294,10 +297,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "clock": ("clock (MHz)", "频率 (MHz)"),
     "memory_used": ("memory (GiB)", "显存/内存 (GiB)"),
     "series": ("Series", "系列"),
-    "no_script": (
-        "The plots need JavaScript; every figure is in the tables as well.",
-        "图表需要 JavaScript；所有数据在表格中均有列出。",
-    ),
 }
 
 OUTCOMES: dict[str, tuple[str, str]] = {

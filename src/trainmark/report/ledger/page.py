@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from markupsafe import Markup
 
 from trainmark.published.ledger.entry import Entry
 from trainmark.report.format import templating
-from trainmark.report.format.page import asset, embedded, plotly_js, policy
+from trainmark.report.format.page import asset, embedded, policy
 from trainmark.report.ledger.plot import FEWEST_DRAWN, plot
 from trainmark.report.ledger.rows import COLUMNS, NUMERIC, payload
-from trainmark.report.plots.plot import TONES
 from trainmark.visible import one_line
 
 
 def render(entries: Sequence[Entry]) -> str:
-    scripts = [asset("trap.js"), asset("ledger.js"), plotly_js(), asset("report.js")]
+    scripts = [asset("trap.js"), asset("tables.js"), asset("report.js")]
     drawn = plot(entries)
     env = templating.environment("en", html=True)
     env.filters.update(one_line=one_line)
@@ -29,12 +27,10 @@ def render(entries: Sequence[Entry]) -> str:
         columns=COLUMNS,
         numeric=NUMERIC,
         rows=Markup(embedded(payload(entries))),
-        payload=Markup(embedded({drawn.name: asdict(drawn)} if drawn else {})),
         policy=policy(scripts),
         style=Markup(asset("report.css")),
         trap=Markup(scripts[0]),
         table_script=Markup(scripts[1]),
-        plotly=Markup(scripts[2]),
-        script=Markup(scripts[3]),
-        tones=TONES,
+        script=Markup(scripts[2]),
+        at_first=len(drawn.legend) if drawn else 0,
     )

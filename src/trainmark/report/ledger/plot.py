@@ -8,12 +8,15 @@ from itertools import groupby
 
 from trainmark.published.ledger.device import family
 from trainmark.published.ledger.entry import Entry
+from trainmark.report.chart import standalone
+from trainmark.report.chart.axis import linear, rows
+from trainmark.report.chart.model import Chart, Dots, Figure, Plot, shape, tone
+from trainmark.report.chart.model import Panel as ChartPanel
 from trainmark.report.format import number
-from trainmark.report.plots.plot import Figure, Plot, name, short, symbol, tone
+from trainmark.report.format.words import words
 
-ROW, NARROW_ROW = 44, 26
+ROW, NARROW_ROW = 44, 30
 MOST_WIDE_ROWS = 12
-FRAME = 76
 # A workload of which there is less is no comparison: hundreds of such would only hide the others.
 FEWEST_DRAWN = 3
 
@@ -48,12 +51,18 @@ def lane(framework: int, of: int) -> float:
 
 
 def plot(entries: Sequence[Entry]) -> Plot | None:
-    shown = panels(entries)
-    if not shown:
-        return None
-    height = max(map(_height, shown))
+    """A figure for each workload; a dot refers to its row of the page's table."""
+    shown, known = panels(entries), frameworks(entries)
+    place = {id(entry): index for index, entry in enumerate(entries)}
+    figures = [Figure(panel.workload, {"": _chart(panel, known, place)}) for panel in shown]
+    return Plot("ledger", figures, known) if shown else None
+
+
+def svg(entries: Sequence[Entry]) -> str:
+    """All workloads below each other as one file, each dot with its text."""
     known = frameworks(entries)
-    return Plot("ledger", height, [_figure(panel, known) for panel in shown], known)
+    charts = [(panel.workload, _chart(panel, known)) for panel in panels(entries)]
+    return standalone.render(charts, [(tone(i), name) for i, name in enumerate(known)], words("en"))
 
 
 def tooltip(entry: Entry) -> str:
@@ -72,44 +81,29 @@ def tooltip(entry: Entry) -> str:
     return f"{config}: {number.throughput(row.per_device)} {row.unit} a device ({entry.source})"
 
 
-def _height(panel: Panel) -> int:
-    return FRAME + len(panel.rows) * (ROW if len(panel.rows) <= MOST_WIDE_ROWS else NARROW_ROW)
-
-
-def _figure(panel: Panel, known: list[str]) -> Figure:
+def _chart(panel: Panel, known: Sequence[str], place: dict[int, int] | None = None) -> Chart:
+    """`place` has the number of each entry's row, by identity; without it the dots carry their texts."""
     points = [(row, entry) for row, (_, entries) in enumerate(panel.rows) for entry in entries]
     present = frameworks([entry for _, entry in points])
-    data = []
-    for index, framework in enumerate(known):
+    marks = []
+    for framework in present:
         own = [(row, entry) for row, entry in points if entry.row.framework == framework]
-        if not own:
-            continue
-        data.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "legendgroup": framework,
-                "x": [short(entry.row.per_device) for _, entry in own],
-                "y": [short(row + lane(present.index(framework), len(present))) for row, _ in own],
-                "text": [name(tooltip(entry), longest=160) for _, entry in own],
-                "marker": {"color": tone(index), "symbol": symbol(index), "size": 8, "opacity": 0.8},
-                "hovertemplate": "%{text}<extra></extra>",
-            }
+        index = known.index(framework)
+        marks.append(
+            Dots(
+                tone(index),
+                str(index),
+                opacity=0.8,
+                x=[entry.row.per_device for _, entry in own],
+                y=[row + lane(present.index(framework), len(present)) for row, _ in own],
+                shape=shape(index),
+                texts=() if place else [tooltip(entry) for _, entry in own],
+                references=[place[id(entry)] for _, entry in own] if place else (),
+            )
         )
-    layout = {
-        "height": _height(panel),
-        "xaxis": {"title": {"text": f"{panel.unit} a device"}, "rangemode": "tozero"},
-        "yaxis": {
-            "tickmode": "array",
-            "tickvals": list(range(len(panel.rows))),
-            "ticktext": [name(label) for label, _ in panel.rows],
-            "range": [len(panel.rows) - 0.5, -0.5],
-            "showgrid": False,
-            "fixedrange": True,
-        },
-        "hovermode": "closest",
-    }
-    return Figure(panel.workload, data, layout, {})
+    across = linear((entry.row.per_device for _, entry in points), f"{panel.unit} a device", most=9)
+    height = len(panel.rows) * (ROW if len(panel.rows) <= MOST_WIDE_ROWS else NARROW_ROW)
+    return Chart(across, [ChartPanel(rows([label for label, _ in panel.rows]), marks, height)])
 
 
 def _label(entry: Entry) -> str:

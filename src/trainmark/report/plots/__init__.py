@@ -1,10 +1,10 @@
-"""Figure specifications for plotly.js, written as plain JSON; colours are names of CSS variables."""
+"""The plots of a report as charts, each with the data behind it."""
 
 from __future__ import annotations
 
+from trainmark.report.chart.model import Plot
 from trainmark.report.document import Document
 from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps, training
-from trainmark.report.plots.plot import Plot
 from trainmark.report.sections.frameworks import tables_of
 from trainmark.report.sections.group import by_series
 from trainmark.report.sections.scaling import scaling_tables

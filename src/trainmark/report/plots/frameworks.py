@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from trainmark.measure.figure import Result
+from trainmark.report.chart.axis import columns, linear
+from trainmark.report.chart.model import AT_FIRST, Bars, Chart, Figure, Mark, Panel, Plot, Whiskers, tone
 from trainmark.report.format import label, number
 from trainmark.report.plots import scaling as lines
-from trainmark.report.plots.plot import AT_FIRST, Figure, Plot, name, short, tone
 from trainmark.report.sections.frameworks import FrameworkTable
 from trainmark.report.sections.group import Group, by_series
 
-HEIGHT = 340
+# Share of a topology's place that its bars fill.
+ROOM = 0.8
 # Tells the legend of this section from that of all series.
 SERIES = "framework-"
 # A second series of the same framework, in another layout or version, has its colour but paler.
@@ -32,8 +34,8 @@ def bars(tables: Sequence[FrameworkTable], t: dict[str, str]) -> Plot | None:
     if not tables:
         return None
     legend = names(tables)
-    figures = [Figure(_label(table, tables), _bars(table, legend), _layout(table, t), {}) for table in tables]
-    return Plot("framework_bars", HEIGHT, figures, legend)
+    figures = [Figure(_label(table, tables), {"": _bars(table, legend, t)}) for table in tables]
+    return Plot("framework_bars", figures, legend)
 
 
 def scaling(tables: Sequence[FrameworkTable], t: dict[str, str]) -> Plot | None:
@@ -42,16 +44,14 @@ def scaling(tables: Sequence[FrameworkTable], t: dict[str, str]) -> Plot | None:
     figures = []
     for table in tables:
         groups = [group for group in _series(table, legend) if group.scales]
-        data: list[dict[str, Any]] = []
-        for group in groups:
-            index = legend.index(label.framework(group.key))
-            if ideal := lines.ideal(group, index, t, SERIES):
-                data.append(ideal)
-            data.append(lines.measured(group, index, SERIES))
-        if data:
-            layout, views = lines.throughput_layout(groups, t), lines.throughput_views(t)
-            figures.append(Figure(_label(table, tables), data, layout, views))
-    return Plot("framework_scaling", HEIGHT, figures, []) if figures else None
+        marks = [
+            mark
+            for group in groups
+            for mark in lines.throughput_marks(group, legend.index(label.framework(group.key)), t, SERIES)
+        ]
+        if marks:
+            figures.append(Figure(_label(table, tables), lines.throughput_views(groups, marks, t)))
+    return Plot("framework_scaling", figures) if figures else None
 
 
 def _label(table: FrameworkTable, tables: Sequence[FrameworkTable]) -> str:
@@ -78,44 +78,41 @@ def _series_name(result: Result, several: set[str]) -> str:
     return " ".join(filter(None, (framework, result.key.framework_version, result.key.layout)))
 
 
-def _bars(table: FrameworkTable, legend: Sequence[str]) -> list[dict[str, Any]]:
-    seen: set[int] = set()
-    data = []
-    for group in _series(table, legend):
-        index = legend.index(label.framework(group.key))
-        data.append(_bar(group, index, paler=index in seen))
-        seen.add(index)
-    return data
-
-
-def _bar(group: Group, index: int, paler: bool) -> dict[str, Any]:
-    results = group.results
-    above = [short(r.interval.high - r.throughput) if r.interval else 0 for r in results]
-    below = [short(r.throughput - r.interval.low) if r.interval else 0 for r in results]
-    unit = name(label.rate_unit(results[0].unit))
-    return {
-        "type": "bar",
-        "name": name(group.name),
-        "legendgroup": f"{SERIES}{index}",
-        "visible": True if index < AT_FIRST else "legendonly",
-        "x": [r.key.topology for r in results],
-        "y": [short(r.throughput) for r in results],
-        "marker": {"color": tone(index), "opacity": PALER if paler else 1, "line": {"width": 0}},
-        "error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 3}
-        | {"color": "--ink", "thickness": 1.25},
-        "text": [f"{number.throughput(r.throughput)} {unit} {number.interval(r.interval)}" for r in results],
-        "textposition": "none",
-        "hovertemplate": "%{x}: %{text}<extra>%{fullData.name}</extra>",
-    }
-
-
-def _layout(table: FrameworkTable, t: dict[str, str]) -> dict[str, Any]:
+def _bars(table: FrameworkTable, legend: Sequence[str], t: dict[str, str]) -> Chart:
+    groups = _series(table, legend)
     topologies = list(dict.fromkeys(row.result.key.topology for row in table.rows))
-    return {
-        "barmode": "group",
-        "bargap": 0.22,
-        "bargroupgap": 0.08,
-        "xaxis": {"type": "category", "categoryorder": "array", "categoryarray": topologies}
-        | {"title": {"text": t["placed"]}, "showgrid": False, "fixedrange": True},
-        "yaxis": {"title": {"text": name(table.unit)}, "rangemode": "tozero", "tickformat": ",~r"},
-    }
+    seen: set[int] = set()
+    marks: list[Mark] = []
+    for place, group in enumerate(groups):
+        index = legend.index(label.framework(group.key))
+        offset = ROOM * ((place + 0.5) / len(groups) - 0.5)
+        at = [topologies.index(result.key.topology) + offset for result in group.results]
+        marks += _bar(group, index, at, 0.9 * ROOM / len(groups), paler=index in seen)
+        seen.add(index)
+    tops = [value for mark in marks if isinstance(mark, Bars) for value in mark.y] + lines.heights(marks)
+    return Chart(replace(columns(topologies), title=t["placed"]), [Panel(linear(tops, table.unit), marks)])
+
+
+def _bar(group: Group, index: int, at: Sequence[float], width: float, paler: bool) -> list[Mark]:
+    results, series, shown = group.results, f"{SERIES}{index}", index < AT_FIRST
+    texts = [
+        f"{r.key.topology}: {number.throughput(r.throughput)} {label.rate_unit(r.unit)}"
+        f" {number.interval(r.interval)}"
+        for r in results
+    ]
+    low = [r.interval.low if r.interval else None for r in results]
+    high = [r.interval.high if r.interval else None for r in results]
+    return [
+        Bars(
+            tone(index),
+            series,
+            shown,
+            PALER if paler else 1.0,
+            x=at,
+            y=[r.throughput for r in results],
+            texts=texts,
+            name=group.name,
+            width=width,
+        ),
+        Whiskers("ink", series, shown, at=at, low=low, high=high, width=1.25),
+    ]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from trainmark.report.chart.axis import linear
+from trainmark.report.chart.model import TONES, Chart, Figure, Line, Panel, Plot, tone
 from trainmark.report.document import SampleSeries
 from trainmark.report.format.number import GIB
-from trainmark.report.plots.plot import Figure, Plot, name, short, tone
 
-PANEL = 104
-FRAME = 60
-GAP_PIXELS = 34
+PANEL = 84
+# Stretches into which all lines of the plot are thinned together, and those of one at most and at least.
+BUCKETS = 30_000
+MOST, LEAST = 200, 12
+MOST_DEVICES = 16
 # Field, its word, and what its numbers are multiplied by to stand in the unit of that word.
 QUANTITIES = (
     ("utilisation", "utilisation", 100.0),
@@ -30,9 +32,9 @@ def plot(samples: Sequence[SampleSeries], t: dict[str, str]) -> Plot | None:
     panels = [(field, t[word], scale) for field, word, scale in QUANTITIES if _reported(samples, field)]
     if not panels:
         return None
-    height = FRAME + len(panels) * (PANEL + GAP_PIXELS)
-    figures = [_figure(case, devices, panels, t, height) for case, devices in cases.items()]
-    return Plot("samples", height, figures, [])
+    lines = len(panels) * sum(min(MOST_DEVICES, len(devices)) for devices in cases.values())
+    buckets = min(MOST, max(LEAST, BUCKETS // lines))
+    return Plot("samples", [_figure(case, devices, panels, t, buckets) for case, devices in cases.items()])
 
 
 def _reported(samples: Sequence[SampleSeries], field: str) -> bool:
@@ -42,41 +44,31 @@ def _reported(samples: Sequence[SampleSeries], field: str) -> bool:
 def _figure(
     case: str,
     devices: Sequence[SampleSeries],
-    panels: Sequence[tuple[str, str, float]],
+    quantities: Sequence[tuple[str, str, float]],
     t: dict[str, str],
-    height: int,
+    buckets: int,
 ) -> Figure:
-    data: list[dict[str, Any]] = []
-    layout: dict[str, Any] = {"annotations": []}
-    gap = GAP_PIXELS / (height - FRAME)
-    share = 1 / len(panels)
-    for row, (field, title, scale) in enumerate(panels):
-        axis = "" if row == 0 else str(row + 1)
-        top = 1 - row * share
-        layout[f"yaxis{axis}"] = {"domain": [top - share, top - gap], "rangemode": "tozero", "nticks": 4}
-        layout["annotations"].append(
-            {"text": title, "xref": "paper", "yref": "paper", "x": 0, "y": top - gap, "showarrow": False}
-            | {"xanchor": "left", "yanchor": "bottom", "font": {"size": 12, "color": "--muted"}}
-        )
-        for index, series in enumerate(devices):
-            values = [None if value is None else value * scale for value in getattr(series, field)]
-            data.append(_line(series, index, values, f"y{axis}"))
-    layout["xaxis"] = {
-        "title": {"text": t["axis_seconds"]},
-        "anchor": f"y{len(panels)}" if len(panels) > 1 else "y",
-    }
-    return Figure(case, data, layout, {})
+    drawn = devices[:MOST_DEVICES]
+    panels = []
+    for field, title, scale in quantities:
+        lines = [_line(series, index, field, scale, buckets) for index, series in enumerate(drawn)]
+        panels.append(Panel(linear((v for line in lines for v in line.y), title, most=4), lines, PANEL))
+    ends = (0.0, max([1.0, *(series.seconds[-1] for series in drawn if series.seconds)]))
+    key = [(tone(index), series.device) for index, series in enumerate(drawn)] if len(drawn) > 1 else []
+    if left_out := len(devices) - len(drawn):
+        key.append(("", t["devices_left_out"].format(count=left_out)))
+    return Figure(case, {"": Chart(linear([], t["axis_seconds"], bounds=ends, most=11), panels, key)})
 
 
-def _line(series: SampleSeries, index: int, values: list[float | None], axis: str) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name(series.device),
-        "x": [short(second) for second in series.seconds],
-        "y": [short(value) for value in values],
-        "xaxis": "x",
-        "yaxis": axis,
-        "line": {"color": tone(index), "width": 1.25},
-        "hovertemplate": "%{y:.4~g}<extra>%{fullData.name}</extra>",
-    }
+def _line(series: SampleSeries, index: int, field: str, scale: float, buckets: int) -> Line:
+    values = [None if value is None else value * scale for value in getattr(series, field)]
+    return Line(
+        tone(index),
+        x=series.seconds,
+        y=values,
+        name=series.device,
+        width=1.25,
+        dash=index >= TONES,
+        tip="{x} s: {y}",
+        buckets=buckets,
+    )

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trainmark.measure.figure import Interval
+from trainmark.report.chart.axis import counts, linear, logarithmic
+from trainmark.report.chart.model import (
+    AT_FIRST,
+    Chart,
+    Dots,
+    Figure,
+    Line,
+    Mark,
+    Panel,
+    Plot,
+    Rule,
+    Whiskers,
+    shape,
+    tone,
+)
 from trainmark.report.format import number
 from trainmark.report.format.label import rate_unit
-from trainmark.report.plots.plot import AT_FIRST, Figure, Plot, name, short, symbol, tone
 from trainmark.report.sections.group import Group
-
-HEIGHT = 340
 
 
 def throughput(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
@@ -19,123 +30,123 @@ def throughput(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
     drawn = [group for group in groups if group.scales]
     if not drawn:
         return None
-    data: list[dict[str, Any]] = []
-    for index, group in enumerate(drawn):
-        if line := ideal(group, index, t):
-            data.append(line)
-        data.append(measured(group, index))
-    figure = Figure("", data, throughput_layout(drawn, t), throughput_views(t))
-    return Plot("throughput", HEIGHT, [figure], [group.name for group in drawn])
+    marks = [mark for index, group in enumerate(drawn) for mark in throughput_marks(group, index, t)]
+    views = throughput_views(drawn, marks, t)
+    return Plot("throughput", [Figure("", views)], [group.name for group in drawn])
 
 
-def measured(group: Group, index: int, series: str = "") -> dict[str, Any]:
+def throughput_marks(group: Group, index: int, t: dict[str, str], series: str = "") -> list[Mark]:
     """The throughput of a series with its intervals; `series` and `index` name it in the legend."""
     values = [result.throughput for result in group.results]
-    hover = [number.throughput(value) for value in values]
-    return _line(group, index, values, [result.interval for result in group.results], hover, series)
+    intervals = [result.interval for result in group.results]
+    texts = [
+        f"{r.key.topology}: {number.throughput(r.throughput)} {rate_unit(r.unit)}"
+        + (f" {number.interval(r.interval)}" if r.interval else "")
+        for r in group.results
+    ]
+    devices = [result.key.devices for result in group.results]
+    ideal = _ideal(group, index, t, series)
+    return [*ideal, *measured(group.name, f"{series}{index}", index, devices, values, intervals, texts)]
 
 
-def throughput_layout(groups: Sequence[Group], t: dict[str, str]) -> dict[str, Any]:
-    unit = rate_unit(groups[0].results[0].unit)
-    return _layout(groups, t, {"title": {"text": name(unit)}, "rangemode": "tozero", "tickformat": ",~r"})
+def throughput_views(groups: Sequence[Group], marks: Sequence[Mark], t: dict[str, str]) -> dict[str, Chart]:
+    """A linear view and one that is logarithmic both ways."""
+    devices = [result.key.devices for group in groups for result in group.results]
+    title = rate_unit(groups[0].results[0].unit)
+    return linear_and_log(devices, marks, title, t)
 
 
-def throughput_views(t: dict[str, str]) -> dict[str, dict[str, Any]]:
+def linear_and_log(
+    devices: Sequence[int], marks: Sequence[Mark], title: str, t: dict[str, str]
+) -> dict[str, Chart]:
+    values = heights(marks)
     return {
-        t["linear"]: {"xaxis": {"type": "linear"}, "yaxis": {"type": "linear"}},
-        t["log_log"]: {
-            "xaxis": {"type": "log"},
-            "yaxis": {"type": "log", "rangemode": "normal", "dtick": "D2"},
-        },
+        t["linear"]: Chart(counts(devices, t["axis_devices"]), [Panel(linear(values, title), marks)]),
+        t["log_log"]: Chart(
+            counts(devices, t["axis_devices"], log=True), [Panel(logarithmic(values, title), marks)]
+        ),
     }
 
 
 def efficiency(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
     drawn = [group for group in groups if group.scales]
-    data: list[dict[str, Any]] = []
+    marks: list[Mark] = []
     for index, group in enumerate(drawn):
         known = [(result, result.efficiency) for result in group.results if result.efficiency]
         if not known:
             continue
         values = [100 * ratio.value for _, ratio in known]
         intervals = [_hundredfold(ratio.interval) for _, ratio in known]
-        hover = [number.percent(ratio.value) for _, ratio in known]
-        only = Group(group.name, group.key, tuple(result for result, _ in known))
-        data.append(_line(only, index, values, intervals, hover))
-    if not data:
+        texts = [
+            f"{result.key.topology}: {number.percent(ratio.value)}"
+            + (f" {number.percent_interval(ratio.interval)}" if ratio.interval else "")
+            for result, ratio in known
+        ]
+        devices = [result.key.devices for result, _ in known]
+        marks += measured(group.name, str(index), index, devices, values, intervals, texts)
+    if not marks:
         return None
-    full = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 100, "y1": 100, "layer": "below"}
-    layout = _layout(drawn, t, {"ticksuffix": " %", "range": _percent_range(data)})
-    layout["shapes"] = [{**full, "line": {"color": "--muted", "width": 1, "dash": "dot"}}]
+    counted = [result.key.devices for group in drawn for result in group.results]
+    # From zero: a cut axis makes a drop of a few per cent look like a collapse.
+    panel = Panel(linear([*heights(marks), 100.0], suffix=" %"), [Rule("muted", y=100.0), *marks])
     views = {
-        t["linear"]: {"xaxis": {"type": "linear"}},
-        t["log"]: {"xaxis": {"type": "log"}},
+        t["linear"]: Chart(counts(counted, t["axis_devices"]), [panel]),
+        t["log"]: Chart(counts(counted, t["axis_devices"], log=True), [panel]),
     }
-    return Plot("efficiency", HEIGHT, [Figure("", data, layout, views)], [])
+    return Plot("efficiency", [Figure("", views)])
 
 
-def _percent_range(data: Sequence[dict[str, Any]]) -> list[float]:
-    """From zero: a cut axis makes a drop of a few per cent look like a collapse."""
-    values = [value for trace in data for value in trace["y"] if value is not None] or [100.0]
-    return [0, max(105.0, max(values) * 1.05)]
-
-
-def _layout(groups: Sequence[Group], t: dict[str, str], yaxis: dict[str, Any]) -> dict[str, Any]:
-    counts = sorted({result.key.devices for group in groups for result in group.results})
-    ticks = {"tickmode": "array", "tickvals": counts, "ticktext": list(map(str, counts))}
-    return {"xaxis": {"title": {"text": t["axis_devices"]}, **ticks}, "yaxis": yaxis}
-
-
-def _line(
-    group: Group,
+def measured(
+    name: str,
+    series: str,
     index: int,
-    values: list[float],
-    intervals: list[Interval | None],
-    hover: list[str],
-    series: str = "",
-) -> dict[str, Any]:
-    above = [short(i.high - v) if i else 0 for v, i in zip(values, intervals, strict=True)]
-    below = [short(v - i.low) if i else 0 for v, i in zip(values, intervals, strict=True)]
-    texts = [f"{r.key.topology}: {text}" for r, text in zip(group.results, hover, strict=True)]
-    return {
-        **_trace(name(group.name), index, [result.key.devices for result in group.results], values, series),
-        "mode": "lines+markers",
-        "line": {"color": tone(index), "width": 2},
-        "marker": {"color": tone(index), "size": 6, "symbol": symbol(index)},
-        "error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below, "width": 0}
-        | {"color": tone(index), "thickness": 2},
-        "text": texts,
-        "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
-    }
+    devices: Sequence[int],
+    values: Sequence[float],
+    intervals: Sequence[Interval | None],
+    texts: Sequence[str],
+) -> list[Mark]:
+    """A line through the medians, an interval and a dot at each."""
+    shown = index < AT_FIRST
+    low = [interval.low if interval else None for interval in intervals]
+    high = [interval.high if interval else None for interval in intervals]
+    return [
+        Line(tone(index), series, shown, x=devices, y=values, name=name, width=2),
+        Whiskers(tone(index), series, shown, at=devices, low=low, high=high),
+        Dots(
+            tone(index),
+            series,
+            shown,
+            x=devices,
+            y=values,
+            texts=texts,
+            name=name,
+            shape=shape(index),
+            radius=4,
+        ),
+    ]
 
 
-def ideal(group: Group, index: int, t: dict[str, str], series: str = "") -> dict[str, Any] | None:
-    """One device's throughput times the count; None where one device was not measured."""
+def heights(marks: Sequence[Mark]) -> list[float | None]:
+    """All values that the vertical axis must hold."""
+    points = [value for mark in marks if isinstance(mark, (Line, Dots)) for value in mark.y]
+    bounds = [value for mark in marks if isinstance(mark, Whiskers) for value in (*mark.low, *mark.high)]
+    return [*points, *bounds]
+
+
+def _ideal(group: Group, index: int, t: dict[str, str], series: str) -> list[Mark]:
+    """One device's throughput times the count; nothing where one device was not measured."""
     one = next((result for result in group.results if result.key.devices == 1), None)
     if one is None:
-        return None
-    counts = sorted({result.key.devices for result in group.results})
-    values = [one.throughput * count for count in counts]
-    return {
-        **_trace(f"{name(group.name)} ({t['ideal']})", index, counts, values, series),
-        "mode": "lines",
-        "line": {"color": tone(index), "width": 1, "dash": "dash"},
-        "opacity": 0.6,
-        "hoverinfo": "skip",
-    }
+        return []
+    devices = sorted({result.key.devices for result in group.results})
+    values = [one.throughput * count for count in devices]
+    return [ideal(f"{group.name} ({t['ideal']})", f"{series}{index}", index, devices, values)]
 
 
-def _trace(title: str, index: int, x: list[int], y: list[float], series: str) -> dict[str, Any]:
-    shown: bool | str = True if index < AT_FIRST else "legendonly"
-    values = [short(value) for value in y]
-    return {
-        "type": "scatter",
-        "name": title,
-        "legendgroup": f"{series}{index}",
-        "visible": shown,
-        "x": x,
-        "y": values,
-    }
+def ideal(name: str, series: str, index: int, devices: Sequence[int], values: Sequence[float]) -> Line:
+    return Line(
+        tone(index), series, index < AT_FIRST, 0.6, x=devices, y=values, name=name, width=1, dash=True
+    )
 
 
 def _hundredfold(interval: Interval | None) -> Interval | None:

@@ -3,81 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trainmark.measure.figure import Result
+from trainmark.report.chart.axis import linear, rows
+from trainmark.report.chart.model import Chart, Dots, Figure, Panel, Plot, Whiskers
 from trainmark.report.format import number
 from trainmark.report.format.label import rate_unit
-from trainmark.report.plots.plot import Figure, Plot, name, short
 from trainmark.report.sections.group import Group
 
-ROW = 30
-FRAME = 76
+ROW = 34
 
 
 def plot(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
-    rows = [(f"{group.name} {result.key.topology}", result) for group in groups for result in group.results]
-    if not rows:
+    named = [(f"{group.name} {result.key.topology}", result) for group in groups for result in group.results]
+    if not named:
         return None
-    data = [_intervals(rows), _trials(rows), _medians(rows, t)]
-    layout = {
-        "xaxis": {"title": {"text": t["axis_deviation"]}, "zeroline": True, "ticksuffix": " %"},
-        "yaxis": {
-            "tickmode": "array",
-            "tickvals": list(range(len(rows))),
-            "ticktext": [name(case) for case, _ in rows],
-            "range": [len(rows) - 0.5, -0.5],
-            "showgrid": False,
-            "fixedrange": True,
-        },
-    }
-    return Plot("spread", FRAME + ROW * len(rows), [Figure("", data, layout, {})], [])
+    intervals, trials = _intervals(named), _trials(named)
+    marks = [intervals, trials, _medians(named, t)]
+    across = linear((*intervals.low, *intervals.high, *trials.x), t["axis_deviation"], suffix=" %", most=9)
+    panel = Panel(rows([case for case, _ in named]), marks, ROW * len(named))
+    return Plot("spread", [Figure("", {"": Chart(across, [panel])})])
 
 
 def _deviation(value: float, result: Result) -> float | None:
-    return short(100 * (value / result.throughput - 1)) if result.throughput else None
+    return 100 * (value / result.throughput - 1) if result.throughput else None
 
 
-def _trials(rows: Sequence[tuple[str, Result]]) -> dict[str, Any]:
-    points = [(row, value, result) for row, (_, result) in enumerate(rows) for value in result.trials]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [_deviation(value, result) for _, value, result in points],
-        "y": [row for row, _, _ in points],
-        "text": [f"{number.throughput(value)} {name(rate_unit(result.unit))}" for _, value, result in points],
-        "marker": {"color": "--tone-0", "size": 8, "opacity": 0.65},
-        "hovertemplate": "%{text} (%{x:+.2f} %)<extra></extra>",
-    }
-
-
-def _intervals(rows: Sequence[tuple[str, Result]]) -> dict[str, Any]:
-    """One thick line with a gap after each interval."""
-    x: list[float | None] = []
-    y: list[int | None] = []
-    for row, (_, result) in enumerate(rows):
-        if result.interval:
-            x += [_deviation(result.interval.low, result), _deviation(result.interval.high, result), None]
-            y += [row, row, None]
-    line = {"color": "--band", "width": 12}
-    return {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": line, "hoverinfo": "skip"}
-
-
-def _medians(rows: Sequence[tuple[str, Result]], t: dict[str, str]) -> dict[str, Any]:
+def _trials(named: Sequence[tuple[str, Result]]) -> Dots:
+    points = [(row, value, result) for row, (_, result) in enumerate(named) for value in result.trials]
+    deviations = [_deviation(value, result) for _, value, result in points]
     texts = [
-        f"{t['median']} {number.throughput(r.throughput)} {number.interval(r.interval)}" for _, r in rows
+        f"{number.throughput(value)} {rate_unit(result.unit)} ({deviation or 0.0:+.2f} %)"
+        for (_, value, result), deviation in zip(points, deviations, strict=True)
     ]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [0] * len(rows),
-        "y": list(range(len(rows))),
-        "text": texts,
-        "marker": {
-            "symbol": "line-ns-open",
-            "size": 16,
-            "color": "--ink",
-            "line": {"width": 2, "color": "--ink"},
-        },
-        "hovertemplate": "%{text}<extra></extra>",
-    }
+    return Dots(opacity=0.65, x=deviations, y=[row for row, _, _ in points], texts=texts, radius=4)
+
+
+def _intervals(named: Sequence[tuple[str, Result]]) -> Whiskers:
+    known = [(row, result, result.interval) for row, (_, result) in enumerate(named) if result.interval]
+    return Whiskers(
+        "band",
+        at=[row for row, _, _ in known],
+        low=[_deviation(interval.low, result) for _, result, interval in known],
+        high=[_deviation(interval.high, result) for _, result, interval in known],
+        flat=True,
+        width=12,
+    )
+
+
+def _medians(named: Sequence[tuple[str, Result]], t: dict[str, str]) -> Dots:
+    texts = [
+        f"{t['median']} {number.throughput(r.throughput)} {number.interval(r.interval)}" for _, r in named
+    ]
+    places = range(len(named))
+    return Dots("ink", x=[0] * len(named), y=list(places), texts=texts, shape="tick", radius=8)

@@ -3,70 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from trainmark.report.chart.axis import Axis, linear, logarithmic
+from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Shade
 from trainmark.report.document import StepTrace
 from trainmark.report.format import number
-from trainmark.report.plots.plot import Figure, Plot, short
 
-HEIGHT = 320
 AIR = 0.15
+# Stretches into which all lines of the plot are thinned together, and those of one at most and at least.
+BUCKETS = 6_000
+MOST, LEAST = 400, 80
 
 
 def plot(traces: Sequence[StepTrace], t: dict[str, str]) -> Plot | None:
     """One figure a case, chosen on the page."""
-    figures = [_figure(trace, t) for trace in traces if trace.seconds]
-    return Plot("steps", HEIGHT, figures, []) if figures else None
+    known = [trace for trace in traces if trace.seconds]
+    buckets = min(MOST, max(LEAST, BUCKETS // max(1, len(known))))
+    return Plot("steps", [_figure(trace, t, buckets) for trace in known]) if known else None
 
 
-def _figure(trace: StepTrace, t: dict[str, str]) -> Figure:
+def _figure(trace: StepTrace, t: dict[str, str], buckets: int) -> Figure:
     inside = [s for step, s in zip(trace.steps, trace.seconds, strict=True) if _counts(trace, step)]
     outside = [s for step, s in zip(trace.steps, trace.seconds, strict=True) if not _counts(trace, step)]
-    points = {
-        "type": "scatter",
-        "mode": "lines" if len(trace.steps) > 1 else "markers",
-        "x": list(trace.steps),
-        "y": [short(1000 * second) for second in trace.seconds],
-        "line": {"color": "--tone-0", "width": 1.25},
-        "marker": {"color": "--tone-0"},
-        "hovertemplate": f"{t['axis_step']} %{{x}}: %{{y:.4~g}} ms<extra></extra>",
-    }
-    top, range_ = _window_range(inside or list(trace.seconds))
-    layout: dict[str, Any] = {
-        "xaxis": {"title": {"text": t["axis_step"]}},
-        "yaxis": {"title": {"text": t["axis_step_time"]}},
-        "shapes": [_shade(start, stop) for start, stop in _uncounted(trace)],
-        "annotations": [],
-    }
-    focused: dict[str, Any] = {"yaxis": {"range": range_}}
+    milliseconds = [1000 * second for second in trace.seconds]
+    tip = f"{t['axis_step']} {{x}}: {{y}} ms"
+    marks: list[Mark] = [Shade("shade", start=start, stop=stop) for start, stop in _uncounted(trace)]
+    if len(trace.steps) > 1:
+        marks.append(Line(x=trace.steps, y=milliseconds, width=1.25, tip=tip, buckets=buckets))
+    else:
+        text = tip.format(x=trace.steps[0], y=f"{milliseconds[0]:.4g}")
+        marks.append(Dots(x=trace.steps, y=milliseconds, texts=[text]))
+    top, bounds = _window_range(inside or list(trace.seconds))
     # The first step often takes a hundred times the others; on its scale those would be one flat line.
-    if outside and max(outside) > top:
-        text = "↑ " + t["off_scale"].format(longest=number.duration(max(outside)))
-        focused["annotations"] = [
-            {"text": text, "xref": "paper", "yref": "paper", "x": 0.01, "y": 0.99, "xanchor": "left"}
-            | {"yanchor": "top", "showarrow": False, "bgcolor": "--page"}
-        ]
-    views = {t["window"]: focused, t["everything"]: {"yaxis": {"type": "log", "dtick": "D2"}}}
-    return Figure(trace.case, [points], layout, views)
+    hidden = bool(outside) and max(outside) > top
+    note = "↑ " + t["off_scale"].format(longest=number.duration(max(outside))) if hidden else ""
+    title = t["axis_step_time"]
+    return Figure(
+        trace.case,
+        {
+            t["window"]: _chart(trace, marks, linear([], title, bounds=bounds), t, note),
+            t["everything"]: _chart(trace, marks, logarithmic(milliseconds, title), t),
+        },
+    )
+
+
+def _chart(trace: StepTrace, marks: Sequence[Mark], y: Axis, t: dict[str, str], note: str = "") -> Chart:
+    ends = (float(trace.steps[0]), float(max(trace.steps[-1], trace.steps[0] + 1)))
+    return Chart(linear([], t["axis_step"], bounds=ends, most=11), [Panel(y, marks, note=note)])
 
 
 def _counts(trace: StepTrace, step: int) -> bool:
     return trace.window_first <= step < trace.window_stop
 
 
-def _window_range(seconds: Sequence[float]) -> tuple[float, list[float | None]]:
+def _window_range(seconds: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """The seconds at the top of the plot, and the axis in milliseconds."""
     low, high = min(seconds), max(seconds)
     air = (high - low or high) * AIR
-    return high + air, [short(1000 * max(0.0, low - air)), short(1000 * (high + air))]
+    return high + air, (1000 * max(0.0, low - air), 1000 * (high + air))
 
 
 def _uncounted(trace: StepTrace) -> list[tuple[int, int]]:
     first, last = trace.steps[0], trace.steps[-1]
     ends = [(first, trace.window_first), (trace.window_stop, last)]
     return [(start, stop) for start, stop in ends if stop > start]
-
-
-def _shade(start: int, stop: int) -> dict[str, Any]:
-    place = {"type": "rect", "xref": "x", "yref": "paper", "x0": start, "x1": stop, "y0": 0, "y1": 1}
-    return {**place, "fillcolor": "--shade", "line": {"width": 0}, "layer": "below"}

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network: figures, plots, and the library that draws them."""
+"""The report as one HTML file that needs no network: figures, tables and plots."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from markupsafe import Markup
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.result.scaling import Kind, Point
 from trainmark.published.ledger.words import in_words
+from trainmark.report.chart.model import AT_FIRST
 from trainmark.report.document import Document
 from trainmark.report.fabric import page as fabric_page
 from trainmark.report.format import templating
-from trainmark.report.format.page import asset, embedded, plotly_js, policy
+from trainmark.report.format.page import asset, policy
 from trainmark.report.format.words import Lang, words
 from trainmark.report.plots import plots
 from trainmark.report.plots.frameworks import SERIES
-from trainmark.report.plots.plot import AT_FIRST, TONES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
 from trainmark.report.sections import finish, light
@@ -40,7 +40,7 @@ LONG_TABLE = 40
 
 def render(document: Document, lang: Lang = "en") -> str:
     t = words(lang)
-    scripts = [asset("trap.js"), plotly_js(), asset("report.js")]
+    scripts = [asset("trap.js"), asset("tables.js"), asset("report.js")]
     groups = by_series(document.results)
     finishes = finish.finish_rows(document.results)
     lights = light.light_rows(document)
@@ -54,10 +54,9 @@ def render(document: Document, lang: Lang = "en") -> str:
         policy=policy(scripts),
         style=Markup(asset("report.css")),
         trap=Markup(scripts[0]),
-        plotly=Markup(scripts[1]),
+        table_script=Markup(scripts[1]),
         script=Markup(scripts[2]),
         plots=drawn,
-        payload=Markup(embedded({name: asdict(plot) for name, plot in drawn.items()})),
         finishes=finishes,
         finish_columns=finish.columns(finishes, lang),
         finish_header=finish.header,
@@ -87,7 +86,6 @@ def render(document: Document, lang: Lang = "en") -> str:
         cases=by_case(document.trials),
         failures=failures(document.trials),
         long=LONG_TABLE,
-        tones=TONES,
         at_first=AT_FIRST,
     )
 

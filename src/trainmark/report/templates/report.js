@@ -1,91 +1,107 @@
 "use strict";
 (function () {
   const root = document.documentElement;
-  const plots = JSON.parse(document.getElementById("plots").textContent);
-  const hidden = new Set();
+  const choose = (items, index) => items.forEach((item, place) => item.classList.toggle("chosen", place === index));
 
-  // Colours in the figures are names of CSS variables, so one palette serves page and plots, light and dark.
-  function painted(value, style) {
-    if (typeof value === "string") {
-      return value.startsWith("--") ? style.getPropertyValue(value).trim() : value;
+  // The text of a point under the pointer, in place of the browser's own slow one.
+  const texts = new Map();
+  for (const title of document.querySelectorAll(".chart title")) {
+    texts.set(title.parentElement, title.textContent);
+    title.remove();
+  }
+  const tip = document.body.appendChild(document.createElement("div"));
+  tip.className = "tip";
+  tip.hidden = true;
+
+  const NEAR = 32;
+  const vertices = new WeakMap();
+
+  // A path is a place and then steps, each a pair of numbers.
+  function pointsOf(path) {
+    if (!vertices.has(path)) {
+      const points = [];
+      for (const stretch of path.getAttribute("d").split("M").filter(Boolean)) {
+        const numbers = stretch.match(/-?\d+/g).map(Number);
+        let [x, y] = [0, 0];
+        for (let i = 0; i + 1 < numbers.length; i += 2) points.push([x += numbers[i], y += numbers[i + 1]]);
+      }
+      vertices.set(path, points);
     }
-    if (Array.isArray(value)) {
-      return typeof value[0] === "number" ? value : value.map((item) => painted(item, style));
-    }
-    if (value !== null && typeof value === "object") {
-      return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, painted(item, style)]));
-    }
-    return value;
+    return vertices.get(path);
   }
 
-  function merged(base, change) {
-    const out = { ...base };
-    for (const [key, item] of Object.entries(change)) {
-      const nested = item !== null && typeof item === "object" && !Array.isArray(item);
-      out[key] = nested ? merged(out[key] || {}, item) : item;
-    }
-    return out;
+  function valueAt(scale, share) {
+    const [low, high, log] = scale.split(" ").map(Number);
+    const value = log ? low * (high / low) ** share : low + (high - low) * share;
+    return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)));
   }
 
-  function framed(layout, height) {
-    const axis = {
-      gridcolor: "--line", linecolor: "--line", zerolinecolor: "--line", zeroline: false,
-      automargin: true, title: { standoff: 10, font: { size: 12, color: "--muted" } },
+  function nearest(panel, event) {
+    const area = panel.querySelector(".area").getBoundingClientRect();
+    let best = { distance: NEAR };
+    const offer = (x, y, text) => {
+      const distance = Math.hypot(x - event.clientX, y - event.clientY);
+      if (distance < best.distance) best = { distance, x, y, text };
     };
-    const frame = {
-      height, showlegend: false, autosize: true,
-      margin: { l: 48, r: 12, t: 12, b: 44 },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: "--muted" },
-      hoverlabel: { bgcolor: "--page", bordercolor: "--line", font: { color: "--ink" } },
-      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
-    };
-    for (const key of Object.keys(layout)) {
-      if (/^[xy]axis/.test(key)) frame[key] = axis;
+    for (const point of panel.querySelectorAll("g:not(.off) > :is(circle, rect, line)")) {
+      const known = point.dataset.row ? () => root.rowText(Number(point.dataset.row)) : texts.get(point);
+      if (!known) continue;
+      const box = point.getBoundingClientRect();
+      const inside = event.clientX >= box.left && event.clientX <= box.right
+        && event.clientY >= box.top && event.clientY <= box.bottom;
+      if (inside) offer(event.clientX, event.clientY, known);
+      else offer((box.left + box.right) / 2, (box.top + box.bottom) / 2, known);
     }
-    return merged(frame, layout);
+    for (const path of panel.querySelectorAll("g:not(.off) path[data-tip]")) {
+      const box = path.ownerSVGElement.viewBox.baseVal;
+      for (const [x, y] of pointsOf(path)) {
+        const across = x / box.width, down = y / box.height;
+        if (down < 0 || down > 1) continue;
+        offer(area.left + across * area.width, area.top + down * area.height, () => {
+          const words = path.dataset.tip.replace("{x}", valueAt(panel.dataset.x, across));
+          const name = path.dataset.name ? `${path.dataset.name}: ` : "";
+          return name + words.replace("{y}", `≈ ${valueAt(panel.dataset.y, 1 - down)}`);
+        });
+      }
+    }
+    return best;
   }
 
-  function draw(figure) {
-    const plot = plots[figure.dataset.plot];
-    const select = figure.querySelector("select");
-    const pressed = figure.querySelector(".views [aria-pressed=true]");
-    const chosen = plot.figures[select ? select.selectedIndex : 0];
-    const view = pressed ? chosen.views[pressed.textContent] : {};
-    const style = getComputedStyle(root);
-    // What belongs to one view is drawn in that one only.
-    const seen = chosen.data.filter((trace) => !trace.view || trace.view === pressed.textContent);
-    const data = seen.map(({ view: _, ...trace }) =>
-      trace.legendgroup === undefined ? trace : { ...trace, visible: !hidden.has(trace.legendgroup) });
-    return Plotly.react(
-      figure.querySelector(".plot"), painted(data, style),
-      painted(merged(framed(chosen.layout, plot.height), view), style),
-      { responsive: true, displayModeBar: false },
-    );
+  function point(event) {
+    const panel = event.target.closest(".panel");
+    const best = panel ? nearest(panel, event) : {};
+    tip.hidden = !best.text;
+    if (!best.text) return;
+    tip.textContent = typeof best.text === "function" ? best.text() : best.text;
+    const half = tip.offsetWidth / 2 + 4;
+    tip.style.left = `${Math.min(Math.max(best.x, half), root.clientWidth - half)}px`;
+    tip.style.top = `${best.y}px`;
+    tip.classList.toggle("below", best.y < tip.offsetHeight + 16);
   }
 
-  const figures = [...document.querySelectorAll("figure[data-plot]")];
-  const drawAll = () => figures.forEach(draw);
-
+  const figures = document.querySelectorAll("figure[data-plot]");
   for (const figure of figures) {
     const select = figure.querySelector("select");
-    if (select) select.addEventListener("change", () => draw(figure));
-    const views = [...figure.querySelectorAll(".views button")];
-    for (const button of views) {
-      button.addEventListener("click", () => {
-        views.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
-        draw(figure);
-      });
-    }
+    const choices = [...figure.querySelectorAll(".choice")];
+    if (select) select.addEventListener("change", () => choose(choices, select.selectedIndex));
+    const buttons = [...figure.querySelectorAll(".views button")];
+    buttons.forEach((button, index) => button.addEventListener("click", () => {
+      buttons.forEach((other) => other.setAttribute("aria-pressed", String(other === button)));
+      choices.forEach((choice) => choose([...choice.querySelectorAll(".view")], index));
+    }));
+    figure.addEventListener("pointermove", point);
+    figure.addEventListener("pointerdown", point);
+    figure.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
+  addEventListener("scroll", () => { tip.hidden = true; }, { capture: true, passive: true });
 
   for (const button of document.querySelectorAll(".legend button")) {
-    const series = button.dataset.series;
-    if (button.getAttribute("aria-pressed") === "false") hidden.add(series);
     button.addEventListener("click", () => {
-      const shown = hidden.delete(series) || !hidden.add(series);
+      const shown = button.getAttribute("aria-pressed") === "false";
       button.setAttribute("aria-pressed", String(shown));
-      figures.filter((figure) => figure.closest(".scaling")).forEach(draw);
+      for (const mark of button.closest(".scaling").querySelectorAll("g[data-series]")) {
+        if (mark.dataset.series === button.dataset.series) mark.classList.toggle("off", !shown);
+      }
     });
   }
 
@@ -107,14 +123,8 @@
     });
   }
 
-  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    matchMedia(query).addEventListener("change", drawAll);
-  }
   addEventListener("beforeprint", () => {
     document.querySelectorAll("details.doubt").forEach((doubt) => { doubt.open = true; });
   });
-
-  for (const figure of figures) {
-    draw(figure).then(() => { root.dataset.plots = String(Number(root.dataset.plots) + 1); });
-  }
+  root.dataset.plots = String(figures.length);
 })();

@@ -1,4 +1,5 @@
 "use strict";
+document.documentElement.classList.add("scripted");
 document.documentElement.dataset.plots = "0";
 document.documentElement.dataset.errors = "";
 window.onerror = function (message) {

@@ -1,0 +1,1 @@
+"""Charts: axes, marks and panels as plain values, drawn as SVG without a library."""

@@ -1,0 +1,222 @@
+"""The marks of a panel as SVG elements, one function a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from itertools import pairwise
+from typing import Any
+
+from trainmark.report.chart.axis import Axis
+from trainmark.report.chart.model import Band, Bars, Dots, Label, Line, Mark, Panel, Rule, Shade, Whiskers
+from trainmark.report.chart.thin import extremes, straightened
+from trainmark.visible import one_line
+
+# The stretched SVG counts half pixels of a usual width; its heights are half pixels exactly.
+WIDTH = 2000
+HALVES = 2
+LONGEST_TEXT = 160
+
+
+def drawn(x: Axis, panel: Panel) -> Iterator[str]:
+    for mark in panel.marks:
+        inside = DRAWING[type(mark)](mark, _Place(x, panel))
+        if inside:
+            yield f"<g{_look(mark)}>{inside}</g>"
+
+
+def _paint(mark: Mark) -> str:
+    """How the colour of a mark is used."""
+    if isinstance(mark, Dots):
+        return {"ring": " ring", "tick": " stroke"}.get(mark.shape, " fill")
+    if isinstance(mark, (Whiskers, Rule)):
+        return " stroke"
+    return "" if isinstance(mark, Line) else " fill"
+
+
+class _Place:
+    """Where values lie in a panel."""
+
+    def __init__(self, x: Axis, panel: Panel) -> None:
+        self.x_axis, self.y_axis, self.height = x, panel.y, panel.height
+
+    def x(self, value: float | None) -> str | None:
+        share = self.x_axis.place(value)
+        return None if share is None else f"{_number(100 * share, 2)}%"
+
+    def y(self, value: float | None) -> str | None:
+        """None also for what lies outside the panel."""
+        share = self.y_axis.place(value)
+        outside = share is None or not -1e-9 <= share <= 1 + 1e-9
+        return None if share is None or outside else _number(self.height * (1 - share))
+
+    def bound(self, value: float | None) -> str | None:
+        """Like `y`, but what lies outside is moved to the edge."""
+        share = self.y_axis.place(value)
+        return None if share is None else _number(self.height * (1 - min(1.0, max(0.0, share))))
+
+    def halves(self, x: float | None, y: float | None) -> tuple[int, int] | None:
+        across, up = self.x_axis.place(x), self.y_axis.place(y)
+        if across is None or up is None:
+            return None
+        return round(WIDTH * across), round(HALVES * self.height * (1 - min(3.0, max(-2.0, up))))
+
+    def stretched(self, inside: str) -> str:
+        box = f'viewBox="0 0 {WIDTH} {HALVES * self.height}" preserveAspectRatio="none"'
+        return f'<svg {box} width="100%" height="{self.height}">{inside}</svg>'
+
+
+def _line(mark: Line, place: _Place) -> str:
+    path = " ".join(_path(run) for run in _runs(mark, place))
+    if not path:
+        return ""
+    tip = f' data-tip="{_text(mark.tip)}"' if mark.tip else ""
+    name = f' data-name="{_text(mark.name)}"' if mark.name and mark.tip else ""
+    dash = ' stroke-dasharray="5 4"' if mark.dash else ""
+    return place.stretched(f'<path class="line" stroke-width="{mark.width:g}"{dash}{tip}{name} d="{path}"/>')
+
+
+def _runs(mark: Line, place: _Place) -> Iterator[list[tuple[int, int]]]:
+    """Yield the unbroken stretches of a line, thinned."""
+    run: list[tuple[int, int]] = []
+    for x, y in (*zip(mark.x, mark.y, strict=True), (None, None)):
+        point = place.halves(x, y)
+        if point is not None:
+            run.append(point)
+        elif run:
+            heights = [height for _, height in run]
+            yield straightened([run[index] for index in extremes(heights, mark.buckets)])
+            run = []
+
+
+def _path(points: list[tuple[int, int]]) -> str:
+    """The first point and then steps, which are shorter to write than places."""
+    steps = [(x - a, y - b) for (a, b), (x, y) in pairwise(points)]
+    return (
+        f"M{points[0][0]} {points[0][1]}"
+        + ("l" if steps else "h0")
+        + " ".join(f"{x} {y}".replace(" -", "-") for x, y in steps).replace(" -", "-")
+    )
+
+
+def _dots(mark: Dots, place: _Place) -> str:
+    spots = []
+    names = mark.references or mark.texts or [""] * len(mark.x)
+    for x, y, name in zip(mark.x, mark.y, names, strict=True):
+        across, down = place.x(x), place.y(y)
+        if across is None or down is None:
+            continue
+        if mark.references:
+            inside, row = "", f' data-row="{name}"'
+        else:
+            inside, row = f"<title>{_titled(mark.name, str(name))}</title>" if name else "", ""
+        element, where = _spot(mark, across, float(down))
+        spots.append(f"<{element} {where}{row}" + (f">{inside}</{element}>" if inside else "/>"))
+    return "".join(spots)
+
+
+def _spot(mark: Dots, x: str, y: float) -> tuple[str, str]:
+    radius = mark.radius
+    if mark.shape == "tick":
+        return "line", f'stroke-width="2" x1="{x}" x2="{x}" y1="{y - radius:g}" y2="{y + radius:g}"'
+    if mark.shape == "square":
+        # Its group is moved by half a side.
+        return "rect", f'x="{x}" y="{y:g}" width="{2 * radius:g}" height="{2 * radius:g}"'
+    return "circle", f'cx="{x}" cy="{y:g}" r="{radius:g}"'
+
+
+def _bars(mark: Bars, place: _Place) -> str:
+    bars, zero = [], place.bound(0.0)
+    for x, y, name in zip(mark.x, mark.y, mark.texts or [""] * len(mark.x), strict=True):
+        left, right = (
+            place.x_axis.place(None if x is None else x - mark.width / 2),
+            place.x_axis.place(None if x is None else x + mark.width / 2),
+        )
+        top = place.bound(y)
+        if left is None or right is None or top is None or zero is None:
+            continue
+        box = f'x="{100 * left:.2f}%" width="{100 * (right - left):.2f}%"'
+        tall = f'y="{top}" height="{_number(float(zero) - float(top))}"'
+        bars.append(f"<rect {box} {tall}><title>{_titled(mark.name, name)}</title></rect>")
+    return "".join(bars)
+
+
+def _whiskers(mark: Whiskers, place: _Place) -> str:
+    lines = []
+    for at, low, high in zip(mark.at, mark.low, mark.high, strict=True):
+        if mark.flat:
+            ends, across = (place.x(low), place.x(high)), place.y(at)
+            where = f'x1="{ends[0]}" x2="{ends[1]}" y1="{across}" y2="{across}"'
+        else:
+            ends, across = (place.bound(low), place.bound(high)), place.x(at)
+            where = f'x1="{across}" x2="{across}" y1="{ends[0]}" y2="{ends[1]}"'
+        if None not in (*ends, across):
+            lines.append(f'<line stroke-width="{mark.width:g}" {where}/>')
+    return "".join(lines)
+
+
+def _band(mark: Band, place: _Place) -> str:
+    sides = [
+        [place.halves(x, y) for x, y in zip(mark.x, values, strict=True)] for values in (mark.low, mark.high)
+    ]
+    corners = [point for point in (*sides[0], *reversed(sides[1])) if point is not None]
+    path = " ".join(f"{x},{y}" for x, y in corners)
+    return place.stretched(f'<polygon points="{path}"/>') if corners else ""
+
+
+def _shade(mark: Shade, place: _Place) -> str:
+    start, stop = (place.x_axis.place(value) or 0.0 for value in (mark.start, mark.stop))
+    box = f'x="{100 * start:.2f}%" width="{100 * (stop - start):.2f}%"'
+    return f'<rect {box} height="{place.height}"/>'
+
+
+def _rule(mark: Rule, place: _Place) -> str:
+    y = place.y(mark.y)
+    if y is None:
+        return ""
+    line = f'<line stroke-dasharray="6 4" x2="100%" y1="{y}" y2="{y}"/>'
+    return line + (
+        f'<text class="over" x="4" y="{float(y) - 5:g}">{_text(mark.name)}</text>' if mark.name else ""
+    )
+
+
+def _label(mark: Label, place: _Place) -> str:
+    x, y = place.x(mark.x), place.bound(mark.y)
+    if x is None or y is None:
+        return ""
+    where = f'x="{x}" y="{float(y) - mark.rise:g}" text-anchor="{mark.anchor}"'
+    return f'<text class="over" {where}>{_text(mark.text)}</text>'
+
+
+DRAWING: dict[type[Mark], Callable[[Any, _Place], str]] = {
+    Line: _line,
+    Dots: _dots,
+    Bars: _bars,
+    Whiskers: _whiskers,
+    Band: _band,
+    Shade: _shade,
+    Rule: _rule,
+    Label: _label,
+}
+
+
+def _look(mark: Mark) -> str:
+    series = f' data-series="{_text(mark.series)}"' if mark.series else ""
+    pale = f' opacity="{mark.opacity:g}"' if mark.opacity != 1 else ""
+    moved = ""
+    if isinstance(mark, Dots) and mark.shape == "square":
+        moved = f' transform="translate({-mark.radius:g} {-mark.radius:g})"'
+    return f' class="{mark.tone}{_paint(mark)}{"" if mark.shown else " off"}"{series}{pale}{moved}'
+
+
+def _titled(name: str, text: str) -> str:
+    return _text(f"{name}: {text}" if name else text)
+
+
+def _number(value: float, decimals: int = 1) -> str:
+    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+
+
+def _text(text: str) -> str:
+    line = one_line(text)
+    return escape(line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…")

@@ -1,0 +1,122 @@
+"""A chart as SVG: horizontal places in per cent, heights in pixels, so that it fits any width unscaled.
+
+Colours are CSS classes of the page. Lines lie in an inner SVG that is stretched, with strokes that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from trainmark.report.chart.axis import Axis
+from trainmark.report.chart.describe import described
+from trainmark.report.chart.marks import drawn
+from trainmark.report.chart.model import Chart, Panel
+from trainmark.visible import one_line
+
+LETTER = 6.7  # pixels, the width of one at size 12
+HEAD = 26
+FOOT, TITLED_FOOT = 26, 46
+GAP = 14
+MOST_MARGIN = 250
+LONGEST_ROW = 46
+
+
+def render(chart: Chart, title: str, t: dict[str, str]) -> str:
+    """Return the chart for a page, as wide as its place there."""
+    rows = any(panel.y.rows for panel in chart.panels)
+    return (
+        f'<div class="chart{" rows" if rows else ""}" style="--left: {margin(chart):.0f}px">'
+        f'<svg role="img" aria-label="{text(title)}" height="{height(chart)}">'
+        f"<desc>{text(described(chart))}</desc>{body(chart, t)}</svg></div>"
+    )
+
+
+def body(chart: Chart, t: dict[str, str]) -> str:
+    """Return the panels, to stand in an SVG whose width is that of the plotted area."""
+    parts, top, left = [], 0, margin(chart)
+    for panel in chart.panels:
+        top += _top(panel)
+        last = panel is chart.panels[-1]
+        area = '<rect class="area" width="100%" height="100%"/>'
+        inside = "".join((area, *_frame(chart, panel, t, last, left), *drawn(chart.x, panel)))
+        parts.append(
+            f'<svg class="panel" y="{top}" width="100%" height="{panel.height}" overflow="visible"'
+            f' data-x="{_scale(chart.x)}" data-y="{_scale(panel.y)}">{inside}</svg>'
+        )
+        top += panel.height + GAP
+    return "\n".join(parts)
+
+
+def height(chart: Chart) -> int:
+    panels = sum(_top(panel) + panel.height for panel in chart.panels) + GAP * (len(chart.panels) - 1)
+    return panels + (TITLED_FOOT if chart.x.title else FOOT)
+
+
+def margin(chart: Chart) -> float:
+    """Return the room for the names of the ticks at the left, in pixels."""
+    longest = max((len(_row(name)) for panel in chart.panels for _, name in panel.y.ticks), default=0)
+    return min(MOST_MARGIN, LETTER * longest + 14)
+
+
+def text(value: str) -> str:
+    return escape(one_line(value))
+
+
+def _top(panel: Panel) -> int:
+    """Return the room above a panel: for a line of text where it has one."""
+    return HEAD if panel.y.title or panel.note or panel.y.log or panel.y.cut else 10
+
+
+def _head(panel: Panel, t: dict[str, str]) -> str:
+    """The title of the vertical axis, and what is unusual about it."""
+    remarks = [t["axis_log"]] if panel.y.log else []
+    if panel.y.cut:
+        remarks.append(t["axis_cut"].format(low=f"{panel.y.low:,.4g}"))
+    return ", ".join(filter(None, (panel.y.title, *remarks)))
+
+
+def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: float) -> Iterator[str]:
+    if head := _head(panel, t):
+        yield f'<text class="title" x="{-left:.0f}" y="-10">{text(head)}</text>'
+    if panel.note:
+        yield f'<text class="title" x="100%" y="-10" text-anchor="end">{text(panel.note)}</text>'
+    heights = [panel.height * (1 - (panel.y.place(value) or 0.0)) for value, _ in panel.y.ticks]
+    places = [f"{100 * (chart.x.place(value) or 0.0):.4g}%" for value, _ in chart.x.ticks]
+    grid = [f'<line x2="100%" y1="{y:.4g}" y2="{y:.4g}"/>' for y in heights]
+    if panel.y.rows:
+        grid += [f'<line x1="{place}" x2="{place}" y2="{panel.height}"/>' for place in places]
+    yield f'<g class="grid">{"".join(grid)}</g>'
+    rows = (
+        f'<text x="-8" y="{y + 4:.4g}">{text(_row(name))}</text>'
+        for y, (_, name) in zip(heights, panel.y.ticks, strict=True)
+    )
+    yield f'<g class="row" text-anchor="end">{"".join(rows)}</g>'
+    if last:
+        yield _columns(chart.x, places, panel.height + 18)
+    if last and chart.x.title:
+        remark = f", {t['axis_log']}" if chart.x.log else ""
+        yield (
+            f'<text class="title" x="100%" y="{panel.height + 38}" text-anchor="end">'
+            f"{text(chart.x.title + remark)}</text>"
+        )
+
+
+def _columns(axis: Axis, places: list[str], y: int) -> str:
+    """Every second name is one that a narrow page leaves out."""
+    names = []
+    for index, (place, (_, name)) in enumerate(zip(places, axis.ticks, strict=True)):
+        alternate = (
+            ' class="alt"' if len(places) > 4 and (len(places) - 1 - index) % 2 and not axis.rows else ""
+        )
+        names.append(f'<text x="{place}" y="{y}"{alternate}>{text(name)}</text>')
+    return f'<g text-anchor="middle">{"".join(names)}</g>'
+
+
+def _scale(axis: Axis) -> str:
+    """The ends and whether it is logarithmic, for the script that tells values under the pointer."""
+    return f"{axis.low:.6g} {axis.high:.6g} {int(axis.log)}"
+
+
+def _row(name: str) -> str:
+    return name if len(name) <= LONGEST_ROW else name[: LONGEST_ROW - 1] + "…"

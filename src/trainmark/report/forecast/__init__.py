@@ -1,0 +1,1 @@
+"""The forecast of sizes that were not run: plot and page."""
