@@ -81,10 +81,10 @@ def render(fabric: Fabric) -> str:
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
-        f' height="{height:.0f}" role="img"'
+        f' height="{height:.0f}" class="fabric" role="img"'
         f' aria-label="{title}" font-family="system-ui, sans-serif" font-size="12" fill="{INK}"'
         ' style="max-width: 100%; height: auto">\n'
-        f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n"
+        f'<rect class="paper" width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n"
     )
 
 

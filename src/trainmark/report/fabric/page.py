@@ -6,18 +6,25 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from trainmark.measure.fabric import Fabric
-from trainmark.measure.slow_links import slow_parts
+from trainmark.measure.slow_links import LEAST_SHARE, MOST_TIMES, slow_parts
 from trainmark.report.fabric import map as fabric_map
-from trainmark.report.fabric.text import all_reduce, left_out, links, nccl_test, title
-from trainmark.report.format import templating
-from trainmark.report.format.page import asset, policy
+from trainmark.report.fabric.text import all_reduce, left_out, links, nccl_test, title, verdicts
+from trainmark.report.format import number, templating
+from trainmark.report.format.page import frame
 from trainmark.visible import one_line
 
 
 def render(fabric: Fabric) -> str:
     """A page of its own."""
     page = _environment().get_template("fabric.html.j2")
-    return page.render(policy=policy([]), style=Markup(asset("report.css")), section=Markup(section(fabric)))
+    return page.render(
+        **frame(),
+        section=Markup(section(fabric)),
+        verdicts=verdicts(slow_parts(fabric.links)),
+        together=fabric.together,
+        least=number.percent(LEAST_SHARE, 0),
+        most=f"{MOST_TIMES:g}",
+    )
 
 
 def section(fabric: Fabric) -> str:

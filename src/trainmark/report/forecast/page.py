@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
 from trainmark.report.forecast.plot import Panel, chart, key
 from trainmark.report.format import number, templating
-from trainmark.report.format.page import asset, policy
+from trainmark.report.format.page import frame
+from trainmark.report.format.table import Table
 from trainmark.visible import one_line
 
 HEADER = ("case", "topology", "devices", "forecast", "80 % interval", "a device", "of ideal")
@@ -17,7 +16,6 @@ RIGHT = frozenset(range(2, 9))
 
 
 def render(panels: Sequence[Panel]) -> str:
-    scripts = [asset("trap.js"), asset("tables.js"), asset("report.js")]
     checked = any(panel.checked for panel in panels)
     env = templating.environment("en", html=True)
     env.filters.update(one_line=one_line)
@@ -26,14 +24,12 @@ def render(panels: Sequence[Panel]) -> str:
         charts=[(panel.name, chart(panel, small=len(panels) > 1)) for panel in panels],
         key=key(panels),
         checked=checked,
-        header=(*HEADER, *CHECKED) if checked else HEADER,
-        right=RIGHT,
-        rows=[row for panel in panels for row in _rows(panel, checked)],
-        policy=policy(scripts),
-        style=Markup(asset("report.css")),
-        trap=Markup(scripts[0]),
-        table_script=Markup(scripts[1]),
-        script=Markup(scripts[2]),
+        table=Table(
+            (*HEADER, *CHECKED) if checked else HEADER,
+            [row for panel in panels for row in _rows(panel, checked)],
+            RIGHT,
+        ),
+        **frame(),
     )
 
 

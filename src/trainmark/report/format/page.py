@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from importlib.resources import files
 
+from markupsafe import Markup
+
 # Inside a script element only these can end it early or start a comment; JSON reads the escapes back.
 SCRIPT_SAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -30,3 +32,10 @@ def embedded(value: object) -> str:
 
 def asset(name: str) -> str:
     return (files("trainmark.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def frame() -> dict[str, str]:
+    """Return style, scripts and policy, by the names that templates/page.html.j2 and the report have for them."""
+    scripts = {"trap": asset("trap.js"), "table_script": asset("tables.js"), "script": asset("report.js")}
+    shown = {name: Markup(script) for name, script in scripts.items()}
+    return {"policy": policy(list(scripts.values())), "style": Markup(asset("report.css")), **shown}

@@ -8,14 +8,13 @@ from markupsafe import Markup
 
 from trainmark.published.ledger.entry import Entry
 from trainmark.report.format import templating
-from trainmark.report.format.page import asset, embedded, policy
+from trainmark.report.format.page import embedded, frame
 from trainmark.report.ledger.plot import FEWEST_DRAWN, plot
 from trainmark.report.ledger.rows import COLUMNS, NUMERIC, payload
 from trainmark.visible import one_line
 
 
 def render(entries: Sequence[Entry]) -> str:
-    scripts = [asset("trap.js"), asset("tables.js"), asset("report.js")]
     drawn = plot(entries)
     env = templating.environment("en", html=True)
     env.filters.update(one_line=one_line)
@@ -27,10 +26,6 @@ def render(entries: Sequence[Entry]) -> str:
         columns=COLUMNS,
         numeric=NUMERIC,
         rows=Markup(embedded(payload(entries))),
-        policy=policy(scripts),
-        style=Markup(asset("report.css")),
-        trap=Markup(scripts[0]),
-        table_script=Markup(scripts[1]),
-        script=Markup(scripts[2]),
+        **frame(),
         at_first=len(drawn.legend) if drawn else 0,
     )

@@ -14,7 +14,7 @@ from trainmark.report.chart.model import AT_FIRST
 from trainmark.report.document import Document
 from trainmark.report.fabric import page as fabric_page
 from trainmark.report.format import templating
-from trainmark.report.format.page import asset, policy
+from trainmark.report.format.page import frame
 from trainmark.report.format.words import Lang, words
 from trainmark.report.plots import plots
 from trainmark.report.plots.frameworks import SERIES
@@ -40,7 +40,6 @@ LONG_TABLE = 40
 
 def render(document: Document, lang: Lang = "en") -> str:
     t = words(lang)
-    scripts = [asset("trap.js"), asset("tables.js"), asset("report.js")]
     groups = by_series(document.results)
     finishes = finish.finish_rows(document.results)
     lights = light.light_rows(document)
@@ -51,11 +50,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         document=document,
         summary=summary(document, lang),
         method=method(document, lang),
-        policy=policy(scripts),
-        style=Markup(asset("report.css")),
-        trap=Markup(scripts[0]),
-        table_script=Markup(scripts[1]),
-        script=Markup(scripts[2]),
+        **frame(),
         plots=drawn,
         finishes=finishes,
         finish_columns=finish.columns(finishes, lang),
