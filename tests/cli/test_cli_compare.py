@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from fabricated_runs import fabricate
@@ -17,8 +18,9 @@ def against(trainmark, tmp_path):
     """Compares a steady run with one of the given rates."""
 
     def compared(rates: list[float], *words: str):
-        fabricate(tmp_path / "runs", "old", {"1n1g": STEADY})
-        fabricate(tmp_path / "runs", "new", {"1n1g": rates})
+        for name, own in (("old", STEADY), ("new", rates)):
+            shutil.rmtree(tmp_path / "runs" / name, ignore_errors=True)
+            fabricate(tmp_path / "runs", name, {"1n1g": own})
         return trainmark("compare", "old", "new", *words)
 
     return compared
@@ -64,10 +66,94 @@ def test_fail_below_passes_what_chance_explains(against):
     assert (result.code, result.err) == (0, "")
 
 
-def test_fail_below_fails_what_too_few_trials_leave_open(against):
+def test_what_too_few_trials_leave_open_is_said_and_fails_only_where_asked(against):
     result = against([90.0, 90.5], "--fail-below", "0.97")
     assert result.out.splitlines()[1].startswith("?")
+    assert result.code == 0
+    assert "below 0.97, but too few trials were run to say" in result.err
+    asked = against([90.0, 90.5], "--fail-below", "0.97", "--fail-unsure")
+    assert asked.code == 1
+    assert asked.err.endswith(", below 0.97.\n")
+
+
+def test_the_rows_that_fail_are_those_of_the_json(against):
+    for rates, code in ((SLOWER, 1), (STEADY, 0), ([90.0, 90.5], 0)):
+        result = against(rates, "--fail-below", "0.97", "--json")
+        (row,) = json.loads(result.out)["rows"]
+        assert (result.code, row["failed"]) == (code, bool(code))
+        assert not row["failed"] or row["mark"] == "-"
+
+
+def test_fail_unsure_without_a_limit_is_refused(against):
+    result = against(STEADY, "--fail-unsure")
+    assert (result.code, result.out) == (2, "")
+    assert "--fail-unsure needs --fail-below." in result.err
+
+
+@pytest.fixture
+def three(trainmark, tmp_path):
+    """Compares a run with a slower one and one that only has another case too."""
+
+    def compared(*words: str):
+        fabricate(tmp_path / "runs", "base", {"1n1g": STEADY})
+        fabricate(tmp_path / "runs", "slow", {"1n1g": SLOWER})
+        fabricate(tmp_path / "runs", "more", {"1n1g": STEADY, "1n2g": STEADY})
+        return trainmark("compare", "base", "slow", "more", *words)
+
+    return compared
+
+
+def test_three_runs_have_a_column_each(three):
+    header, row = three().out.splitlines()[:2]
+    assert header.split() == ["case", "base", "slow", "more", "differs"]
+    assert "×0.900 -" in row and row.rstrip().endswith("×1.000 ~")
+
+
+def test_the_json_of_three_runs_has_each_against_the_first(three):
+    document = json.loads(three("--json").out)
+    assert document["runs"] == ["base", "slow", "more"]
+    pairs = [(pair["before"], pair["after"], pair["rows"][0]["mark"]) for pair in document["comparisons"]]
+    assert pairs == [("base", "slow", "-"), ("base", "more", "~")]
+    assert [document[name] for name in ("before", "after", "rows")] == [
+        document["comparisons"][0][name] for name in ("before", "after", "rows")
+    ]
+    assert len(document["comparisons"][1]["only_after"]) == 1
+
+
+def test_one_slower_run_of_three_fails_and_is_named(three):
+    result = three("--fail-below", "0.97")
     assert result.code == 1
+    assert "1n1g of slow is at ×0.900, below 0.97." in result.err
+
+
+def test_the_page_has_the_verdict_the_plot_and_the_table(three, tmp_path):
+    result = three("--format", "html", "--out", "compare.html")
+    assert result.code == 0
+    page = (tmp_path / "compare.html").read_text(encoding="utf-8")
+    assert "<strong>slow</strong>: 1 slower." in page
+    assert 'data-plot="ratios"' in page and "axis begins at" in page
+    assert len(page.encode()) < 200_000
+
+
+def test_a_page_that_cannot_be_written_is_said(three):
+    result = three("--format", "html", "--out", "nowhere/compare.html")
+    assert result.code == 2
+    assert "nowhere/compare.html cannot be written" in result.err
+
+
+def test_a_price_gives_the_cost_of_both_sides(against):
+    (row,) = json.loads(against(SLOWER, "--price", "3.60/h", "--json").out)["rows"]
+    assert row["cost_before"] == pytest.approx(1e6 / row["before"] / 1000)
+    assert row["cost_after"] == pytest.approx(row["cost_before"] / 0.9)
+    assert "3.6 a device-hour" in against(SLOWER, "--price", "3.60/h").out
+    assert json.loads(against(SLOWER, "--json").out)["rows"][0]["cost_before"] is None
+
+
+@pytest.mark.parametrize("price", ["much", "-2", "2/day", "", "1e9/h"])
+def test_a_price_that_is_none_is_refused(against, price):
+    result = against(STEADY, "--price", price)
+    assert (result.code, result.out) == (2, "")
+    assert "write 2.50/h" in result.err
 
 
 def test_cases_that_only_one_side_has_are_named(trainmark, runs):

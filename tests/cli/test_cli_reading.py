@@ -17,8 +17,33 @@ FORMATS = ("json", "csv", "md", "html", "text")
 def test_list_names_the_runs_oldest_first_with_how_far_they_got(trainmark, runs):
     result = trainmark("list")
     assert result.code == 0
-    assert [line.split()[0] for line in result.out.splitlines()] == ["failed", "before", "after"]
-    assert "7/8 trials, 1 failed" in result.out
+    assert [line.split()[0] for line in result.out.splitlines()] == ["run", "failed", "before", "after"]
+    assert "7/8, 1 failed" in result.out
+
+
+def test_list_shows_the_main_figure_of_each_run(trainmark, runs):
+    _, failed, before, after = trainmark("list").out.splitlines()
+    assert before.split()[-3:] == ["2", "190.0", "images/s"]
+    assert "pytorch 2.13.0" in after and after.endswith(" 110.8  [109.0, 112.0]  images/s")
+    assert failed.split()[-1] == "0"
+
+
+def test_list_with_a_price_has_the_cost_of_all_devices(trainmark, runs):
+    rows = json.loads(trainmark("list", "--price", "3.60/h", "--json").out)
+    assert rows[0]["headline"] is None
+    assert rows[1]["headline"]["cost_per_million"] == pytest.approx(2 * 1e6 / 190 / 1000)
+    text = trainmark("list", "--price", "3.60/h").out.splitlines()
+    assert "cost/M" in text[0] and "10.5" in text[2]
+    assert text[-1] == "cost/M and kWh/M: of a million samples, at 3.6 a device-hour"
+
+
+def test_a_report_with_a_price_has_the_cost_of_each_case(trainmark, runs):
+    document = json.loads(trainmark("report", "after", "--format", "json", "--price", "3.60/h").out)
+    (result,) = document["results"]
+    assert result["cost_per_million"] == pytest.approx(1e6 / 110.75 / 1000)
+    for kind in ("md", "html", "text"):
+        assert "3.6 a device-hour" in trainmark("report", "after", "--format", kind, "--price", "3.60/h").out
+        assert "device-hour" not in trainmark("report", "after", "--format", kind).out
 
 
 def test_list_json_has_what_scripts_rely_on(trainmark, runs):
@@ -31,7 +56,7 @@ def test_list_says_damaged_where_a_trial_cannot_be_read(trainmark, runs):
     (runs / "before" / "trials" / CASE / "01" / "figure.json").write_text("{")
     result = trainmark("list")
     assert result.code == 0
-    assert "damaged" in result.out.splitlines()[1]
+    assert "damaged" in result.out.splitlines()[2]
 
 
 def test_list_where_there_is_nothing_says_how_to_begin(trainmark):
@@ -41,9 +66,9 @@ def test_list_where_there_is_nothing_says_how_to_begin(trainmark):
 
 def test_the_folder_of_runs_may_be_told_by_option_or_environment(trainmark, runs, monkeypatch):
     shutil.move(runs, runs.with_name("elsewhere"))
-    assert len(trainmark("list", "--runs", "elsewhere").out.splitlines()) == 3
+    assert len(trainmark("list", "--runs", "elsewhere").out.splitlines()) == 4
     monkeypatch.setenv("TRAINMARK_RUNS", "elsewhere")
-    assert len(trainmark("list").out.splitlines()) == 3
+    assert len(trainmark("list").out.splitlines()) == 4
 
 
 def test_show_tells_results_trials_and_what_was_skipped(trainmark, runs):

@@ -57,13 +57,20 @@ def test_cases_on_one_side_only_are_named():
     [
         (0.90, 6, True),
         (0.97, 6, False),
-        (0.90, 2, True),
+        (0.90, 2, False),
     ],
-    ids=["surely slower", "above the threshold", "too few trials to excuse it"],
+    ids=["surely slower", "above the threshold", "too few trials to say"],
 )
 def test_a_comparison_fails_below_the_threshold(factor, n, fails):
     (comparison,) = compare(_results(n=n), _results(factor, n=n))
     assert fails_below(comparison, 0.95) is fails
+
+
+def test_who_asks_for_it_has_too_few_trials_fail_below_the_threshold_alone():
+    (slower,) = compare(_results(n=2), _results(0.9, n=2))
+    (equal,) = compare(_results(n=2), _results(n=2))
+    assert fails_below(slower, 0.95, unsure=True)
+    assert not fails_below(equal, 0.95, unsure=True)
 
 
 def test_a_slowdown_within_the_noise_does_not_fail():
@@ -72,3 +79,4 @@ def test_a_slowdown_within_the_noise_does_not_fail():
     (comparison,) = compare(before, after)
     assert comparison.ratio.value < 0.95
     assert not fails_below(comparison, 0.95)
+    assert not fails_below(comparison, 0.95, unsure=True)

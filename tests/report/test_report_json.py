@@ -17,6 +17,7 @@ RESULT_NAMES = {
     "time_shares", "step_parts", "ranks", "stragglers",
     "recipe", "loader", "dataset", "target", "finish", "of_synthetic",
     "settling_steps", "share_of_best", "published_of_framework", "conformance",
+    "cost_per_million", "cost_to_target", "kwh_per_million",
 }  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def test_a_damaged_figure_without_events_is_left_out_and_named_everywhere(runs, 
     assert document.results[0].n == 2
     reports = [markdown.render(document, "en"), html.render(document, "zh"), json_report.render(document)]
     assert all("02/figure.json" in text for text in reports)
-    assert [row["status"] for row in overview(runs)] == ["damaged", "finished"]
+    assert [row["status"] for row, _ in overview(runs)] == ["damaged", "finished"]
     assert index.query(runs, "SELECT count(*) FROM trials")[1] == [(5,)]
     assert [run for run, _ in index.damaged(runs)] == ["older"]
 
@@ -98,7 +98,7 @@ def test_a_damaged_spec_costs_what_was_asked_for_and_not_the_figure(runs, garbag
 def test_a_run_whose_info_is_damaged_is_listed_reported_and_not_resumed(runs, garbage):
     (runs / "older" / RUN).write_bytes(garbage)
     os.utime(runs / "older", (CREATED, CREATED))
-    assert [(row["name"], row["status"]) for row in overview(runs)] == [
+    assert [(row["name"], row["status"]) for row, _ in overview(runs)] == [
         ("older", "damaged"),
         ("newer", "finished"),
     ]

@@ -102,19 +102,19 @@ def test_two_harnesses_do_not_run_the_same_run(tmp_path):
 
 
 def test_the_overview_counts_what_each_run_has(runs):
-    older, newer = overview(runs)
+    (older, _), (newer, _) = overview(runs)
     assert (older["name"], older["status"], older["ok"], older["failed"]) == ("older", "finished", 3, 0)
     assert (newer["ok"], newer["failed"], newer["outcomes"]) == (3, 1, {"ok": 3, "crashed": 1})
 
 
 def test_a_run_with_trials_to_come_is_partial(runs):
     (runs / "older" / "trials" / "pytorch-fp32-b32-1n1g" / "03").rename(runs / "away")
-    assert overview(runs)[0]["status"] == "partial"
+    assert overview(runs)[0][0]["status"] == "partial"
 
 
 def test_a_run_with_a_damaged_trial_is_listed_as_damaged(runs):
     (runs / "older" / "trials" / "pytorch-fp32-b32-1n1g" / "02" / FIGURE).write_text("{")
-    assert [row["status"] for row in overview(runs)] == ["damaged", "finished"]
+    assert [row["status"] for row, _ in overview(runs)] == ["damaged", "finished"]
 
 
 def test_a_run_loads_as_a_frame_with_a_row_a_trial(runs):

@@ -60,11 +60,11 @@ def document_of(run: RunFolder) -> Document:
     )
 
 
-def frameworks_between(before: RunFolder, after: RunFolder) -> tuple[FrameworkTable, ...]:
-    """The comparisons of frameworks that only both runs can make; of a case in both, the second's."""
-    records = [(run.facts, run.records()) for run in (before, after)]
+def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
+    """The comparisons of frameworks that no run can make alone; of a case in several, the last one's."""
+    records = [(run.facts, run.records()) for run in runs]
     sides = [{result.key: result for result in results_of(own)} for _, own in records]
-    results = tuple({**sides[0], **sides[1]}.values())
+    results = tuple({key: result for side in sides for key, result in side.items()}.values())
     marks = {key: mark for facts, own in records for key, mark in _conformance(facts, own).items()}
     entries = load_of({result.key.workload for result in results})
     frameworks = [{key.framework for key in side} for side in sides]

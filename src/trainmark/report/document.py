@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainmark.measure.cost import Price
 from trainmark.measure.fabric import Fabric
 from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
@@ -106,6 +107,8 @@ class Document:
     light: tuple[ReferenceRate, ...] = ()
     damaged: tuple[Damage, ...] = ()
     """Files of the run that could not be used."""
+    price: Price | None = None
+    """What the cost of each result is counted with."""
 
     @property
     def left_out(self) -> list[tuple[str, str, str]]:

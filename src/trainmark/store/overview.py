@@ -13,9 +13,10 @@ from trainmark.store.trial import TrialRecord
 from trainmark.workloads import registry
 
 
-def overview(runs: Path) -> list[dict[str, Any]]:
-    """One row a run, oldest first; one with a file that cannot be read is `damaged`, not left out."""
-    return [run_row(run, run.records()) for run in all_runs(runs)]
+def overview(runs: Path) -> list[tuple[dict[str, Any], Sequence[TrialRecord]]]:
+    """Each run as a row and its trials, oldest first; one with a file that cannot be read is `damaged`."""
+    listed = [(run, run.records()) for run in all_runs(runs)]
+    return [(run_row(run, records), records) for run, records in listed]
 
 
 def run_row(run: RunFolder, records: Sequence[TrialRecord]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def test_a_value_outside_the_axis_is_drawn_beyond_the_edge_and_not_inside():
 
 def test_an_axis_that_does_not_begin_at_zero_says_so():
     text = "".join(drawn(y=linear([], "step time (ms)", bounds=(38.25, 44))).itertext())
-    assert "step time (ms), axis begins at 38.25, not at 0" in text
+    assert "step time (ms), axis begins at 38.2, not at 0" in text
     assert "begins" not in "".join(drawn().itertext())
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmark.errors import UserError, nearest
 from trainmark.workloads import registry
 from trainmark.workloads.registry import Family
+
+if TYPE_CHECKING:
+    from trainmark.measure.cost import Price
 
 runs_option = click.option(
     "--runs",
@@ -27,7 +30,24 @@ workload_option = click.option(
     metavar="NAME|FOLDER",
     help="A built-in workload, an installed one, or the folder of one.",
 )
+price_option = click.option(
+    "--price",
+    callback=lambda _context, _option, text: _price(text),
+    metavar="AMOUNT/h",
+    help="Cost of one device for an hour, as in 2.50/h; 98/node-h is that of one node.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def _price(text: str | None) -> Price | None:
+    if text is None:
+        return None
+    from trainmark.measure.cost import parse_price
+
+    try:
+        return parse_price(text)
+    except ValueError as error:
+        raise click.UsageError(f"--price: {error}.") from error
 
 
 def axis_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,94 +1,151 @@
-"""`trainmark compare`: two runs against each other, case by case."""
+"""`trainmark compare`: runs against a baseline, case by case."""
 
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmark.cli.common.damage import tell_damage
-from trainmark.cli.common.options import json_option, runs_option
-from trainmark.cli.common.terminal import terminal_width
+from trainmark.cli.common.options import json_option, price_option, runs_option
+from trainmark.cli.common.terminal import terminal_width, unfiltered
 
 if TYPE_CHECKING:
+    from trainmark.measure.cost import Price
+    from trainmark.measure.figure import Result
+    from trainmark.measure.key import Key
     from trainmark.measure.result.compare import Comparison
-    from trainmark.report.render.comparison import ComparisonRow
+    from trainmark.report.comparison.model import ComparisonRow, Comparisons, ComparisonTable
 
 SAME, FAILED = 0, 1
 
 
 @click.command("compare")
 @click.argument("before")
-@click.argument("after")
+@click.argument("after", nargs=-1, required=True)
 @runs_option
 @click.option(
-    "--fail-below", type=click.FloatRange(min=0, min_open=True), help="Exit 1 where after/before is less."
+    "--fail-below",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Exit 1 where after/before is less, and surely below 1.",
 )
-@click.option("--format", "kind", type=click.Choice(["text", "md", "json"]), default="text")
+@click.option(
+    "--fail-unsure", is_flag=True, help="With --fail-below, exit 1 also where too few trials were run to say."
+)
+@price_option
+@click.option("--format", "kind", type=click.Choice(["text", "md", "json", "html"]), default="text")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @json_option
 def compare_command(
-    before: str, after: str, runs: Path, fail_below: float | None, kind: str, as_json: bool
+    before: str,
+    after: tuple[str, ...],
+    runs: Path,
+    fail_below: float | None,
+    fail_unsure: bool,
+    price: Price | None,
+    kind: str,
+    out: Path | None,
+    as_json: bool,
 ) -> int:
-    """Compare run AFTER with run BEFORE: the ratio with its interval for each case that both have.
+    """Compare each run AFTER with run BEFORE: the ratio with its interval for each case that both have.
 
-    A case is marked as changed only where the 95 % interval of the ratio leaves 1 out. With --fail-below a
-    case fails when its ratio is less and chance does not explain it (or too few trials were run to tell).
-    Where the runs hold the same case in different frameworks, those are compared as well.
+    A case is marked as changed only where the 95 % interval of the ratio leaves 1 out. With --fail-below the
+    command fails where a case marked as slower has a smaller ratio. A case that too few trials leave open
+    fails it with --fail-unsure alone. Where the runs hold the same case in different frameworks, those are
+    compared as well.
 
     \b
     Examples:
       trainmark compare before-upgrade latest
+      trainmark compare baseline amp fused --format html --out compare.html
       trainmark compare main my-change --fail-below 0.97 || echo slower
     """
-    from trainmark.measure.result.compare import compare, fails_below, unmatched
     from trainmark.report.assemble import frameworks_between, results_of
+    from trainmark.report.comparison import page, text
+    from trainmark.report.comparison.model import Comparisons
     from trainmark.report.format import label
-    from trainmark.report.render import comparison
     from trainmark.store.run import find_run
 
     if fail_below is not None and math.isnan(fail_below):
         raise click.UsageError("--fail-below takes a ratio such as 0.97.")
-    folders = [find_run(name, runs) for name in (before, after)]
-    old, new = (results_of(folder.records()) for folder in folders)
-    pairs = compare(old, new)
-    frameworks = frameworks_between(*folders)
-    if not pairs and (fail_below is not None or not frameworks):
-        raise click.ClickException(
-            f"{before} and {after} have no case in common; see `trainmark show` of each."
-        )
-    names = label.distinguishing(result.key for result in (*old, *new))
-    only_old, only_new = unmatched(old, new)
-    table = comparison.ComparisonTable(
-        before=folders[0].path.name,
-        after=folders[1].path.name,
-        rows=tuple(
-            _row(pair, f"{label.series(pair.before.key, names)} {pair.before.key.topology}") for pair in pairs
-        ),
-        only_before=tuple(f"{label.series(key, names)} {key.topology}" for key in only_old),
-        only_after=tuple(f"{label.series(key, names)} {key.topology}" for key in only_new),
-        frameworks=frameworks,
+    if fail_unsure and fail_below is None:
+        raise click.UsageError("--fail-unsure needs --fail-below.")
+    folders = [find_run(name, runs) for name in (before, *after)]
+    sides = [results_of(folder.records()) for folder in folders]
+    names = label.distinguishing(result.key for side in sides for result in side)
+    limit = Limit(fail_below, fail_unsure)
+    tables = tuple(
+        _table(folders[0].path.name, folder.path.name, sides[0], side, names, limit, price)
+        for folder, side in zip(folders[1:], sides[1:], strict=True)
     )
+    frameworks = frameworks_between(*folders)
+    for name, table in zip(after, tables, strict=True):
+        if not table.rows and (fail_below is not None or not frameworks):
+            raise click.ClickException(
+                f"{before} and {name} have no case in common; see `trainmark show` of each."
+            )
+    comparisons = Comparisons(tables, frameworks, str(price) if price else "")
     layouts = {
-        "text": lambda table: comparison.as_text(table, terminal_width()),
-        "md": comparison.as_markdown,
-        "json": comparison.as_json,
+        "text": lambda: text.as_text(comparisons, None if out else terminal_width()),
+        "md": lambda: text.as_markdown(comparisons),
+        "json": lambda: text.as_json(comparisons),
+        "html": lambda: page.render(comparisons),
     }
-    click.echo(layouts["json" if as_json else kind](table), nl=False)
+    kind = "json" if as_json else kind
+    _write(layouts[kind](), kind, out)
     tell_damage(*folders)
-    failing = [pair for pair in pairs if fail_below is not None and fails_below(pair, fail_below)]
-    for pair in failing:
-        case = f"{label.series(pair.before.key, names)} {pair.before.key.topology}"
-        click.echo(f"trainmark: {case} is at ×{pair.ratio.value:.3f}, below {fail_below:g}.", err=True)
-    return FAILED if failing else SAME
+    return FAILED if _tell_failures(comparisons, limit) else SAME
 
 
-def _row(pair: Comparison, case: str) -> ComparisonRow:
+class Limit:
+    """The ratio below which a comparison fails, and whether also where it cannot be told."""
+
+    def __init__(self, below: float | None, unsure: bool) -> None:
+        self.below, self.unsure = below, unsure
+
+    def fails(self, pair: Comparison) -> bool:
+        from trainmark.measure.result.compare import fails_below
+
+        return self.below is not None and fails_below(pair, self.below, self.unsure)
+
+
+def _table(
+    before: str,
+    after: str,
+    old: Sequence[Result],
+    new: Sequence[Result],
+    names: Sequence[str],
+    limit: Limit,
+    price: Price | None,
+) -> ComparisonTable:
+    from trainmark.measure.result.compare import compare, unmatched
+    from trainmark.report.comparison.model import ComparisonTable
+    from trainmark.report.format import label
+
+    def case(key: Key) -> str:
+        return f"{label.series(key, names)} {key.topology}"
+
+    only_old, only_new = unmatched(old, new)
+    return ComparisonTable(
+        before=before,
+        after=after,
+        rows=tuple(_row(pair, case(pair.before.key), limit.fails(pair), price) for pair in compare(old, new)),
+        only_before=tuple(map(case, only_old)),
+        only_after=tuple(map(case, only_new)),
+    )
+
+
+def _row(pair: Comparison, case: str, failed: bool, price: Price | None) -> ComparisonRow:
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
+    from trainmark.measure.cost import cost_of
     from trainmark.measure.statistics.intervals import CONFIDENCE
     from trainmark.published.ledger import best_published, load_of
-    from trainmark.report.render.comparison import ComparisonRow
+    from trainmark.report.comparison.model import ComparisonRow
+    from trainmark.report.format.label import rate_unit
 
     bounds = pair.ratio.interval
     sure = bounds is not None and bounds.confidence >= CONFIDENCE
@@ -102,4 +159,37 @@ def _row(pair: Comparison, case: str) -> ComparisonRow:
         changed=pair.changed,
         differs=pair.differs,
         published=best_published(pair.after.key, pair.after.throughput, load_of({pair.after.key.workload})),
+        failed=failed,
+        unit=rate_unit(pair.after.unit),
+        costs=(cost_of(pair.before, price), cost_of(pair.after, price)),
     )
+
+
+def _write(document: str, kind: str, out: Path | None) -> None:
+    if out is None:
+        # A page is for a browser, and its scripts hold such characters as others must not see.
+        click.echo(document, nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
+        return
+    try:
+        out.write_text(document, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{out} cannot be written: {error.strerror}.") from error
+    click.echo(str(out))
+
+
+def _tell_failures(comparisons: Comparisons, limit: Limit) -> bool:
+    """Name each row that fails, and each that would but for too few trials; return whether any does."""
+    several = len(comparisons.tables) > 1
+    failing = False
+    for table in comparisons.tables:
+        for row in table.rows:
+            if limit.below is None or row.ratio >= limit.below:
+                continue
+            place = f"{row.case} of {table.after}" if several else row.case
+            sentence = f"trainmark: {place} is at ×{row.ratio:.3f}, below {limit.below:g}"
+            if row.failed:
+                failing = True
+                click.echo(f"{sentence}.", err=True)
+            elif row.mark == "?":
+                click.echo(f"{sentence}, but too few trials were run to say; add trials.", err=True)
+    return failing

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmark.cli.common.damage import tell_damage
-from trainmark.cli.common.options import runs_option
+from trainmark.cli.common.options import price_option, runs_option
 from trainmark.cli.common.terminal import terminal_width, unfiltered
 
 if TYPE_CHECKING:
+    from trainmark.measure.cost import Price
     from trainmark.report.document import Document
     from trainmark.report.format.words import Lang
 
@@ -25,20 +27,24 @@ FORMATS = ("md", "html", "json", "csv", "text")
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md and html.")
 @click.option("--out", type=click.Path(path_type=Path), help="Write to this file (with --format) or folder.")
-def report_command(run: str, runs: Path, kind: str | None, lang: str, out: Path | None) -> int:
+@price_option
+def report_command(
+    run: str, runs: Path, kind: str | None, lang: str, out: Path | None, price: Price | None
+) -> int:
     """Report RUN (a name, a path or `latest`): every figure with its interval, environment and doubts.
 
     \b
     Examples:
       trainmark report                               all formats, into the run's folder
       trainmark report latest --format json          for scripts
+      trainmark report latest --price 2.50/h         with the cost of a million samples
       trainmark report before --lang zh --format md --out before.zh.md
     """
     from trainmark.report.assemble import document_of
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)
-    document = document_of(folder)
+    document = replace(document_of(folder), price=price)
     tell_damage(folder)
     if kind is not None and out is None:
         # A page is for a browser, and its scripts hold such characters as others must not see.

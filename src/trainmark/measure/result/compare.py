@@ -55,10 +55,11 @@ def unmatched(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[K
     return [r.key for r in before if r.key not in old], [r.key for r in after if r.key not in new]
 
 
-def fails_below(comparison: Comparison, threshold: float) -> bool:
-    """Whether the ratio is under the threshold, and not by chance as far as the trials can tell."""
+def fails_below(comparison: Comparison, threshold: float, unsure: bool = False) -> bool:
+    """Whether the ratio is under the threshold and surely below 1; `unsure` is taken for too few trials."""
     bounds = _sure(comparison.ratio.interval)
-    return comparison.ratio.value < threshold and (bounds is None or bounds.high < 1)
+    certain = unsure if bounds is None else bounds.high < 1
+    return comparison.ratio.value < threshold and certain
 
 
 def _comparison(before: Result, after: Result) -> Comparison:

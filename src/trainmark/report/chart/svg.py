@@ -68,16 +68,16 @@ def _top(panel: Panel) -> int:
     return HEAD if panel.y.title or panel.note or panel.y.log or panel.y.cut else 10
 
 
-def _head(panel: Panel, t: dict[str, str]) -> str:
-    """The title of the vertical axis, and what is unusual about it."""
-    remarks = [t["axis_log"]] if panel.y.log else []
-    if panel.y.cut:
-        remarks.append(t["axis_cut"].format(low=f"{panel.y.low:,.4g}"))
-    return ", ".join(filter(None, (panel.y.title, *remarks)))
+def _titled(axis: Axis, t: dict[str, str]) -> str:
+    """The title of an axis, and what is unusual about it."""
+    remarks = [t["axis_log"]] if axis.log else []
+    if axis.cut:
+        remarks.append(t["axis_cut"].format(low=f"{axis.low:,.3g}"))
+    return ", ".join(filter(None, (axis.title, *remarks)))
 
 
 def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: float) -> Iterator[str]:
-    if head := _head(panel, t):
+    if head := _titled(panel.y, t):
         yield f'<text class="title" x="{-left:.0f}" y="-10">{text(head)}</text>'
     if panel.note:
         yield f'<text class="title" x="100%" y="-10" text-anchor="end">{text(panel.note)}</text>'
@@ -95,11 +95,8 @@ def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: floa
     if last:
         yield _columns(chart.x, places, panel.height + 18)
     if last and chart.x.title:
-        remark = f", {t['axis_log']}" if chart.x.log else ""
-        yield (
-            f'<text class="title" x="100%" y="{panel.height + 38}" text-anchor="end">'
-            f"{text(chart.x.title + remark)}</text>"
-        )
+        title = text(_titled(chart.x, t))
+        yield f'<text class="title" x="100%" y="{panel.height + 38}" text-anchor="end">{title}</text>'
 
 
 def _columns(axis: Axis, places: list[str], y: int) -> str:

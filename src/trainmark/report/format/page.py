@@ -35,7 +35,7 @@ def asset(name: str) -> str:
 
 
 def frame() -> dict[str, str]:
-    """Return style, scripts and policy, by the names that templates/page.html.j2 and the report have for them."""
+    """Return style, scripts and policy, by the names that the templates have for them."""
     scripts = {"trap": asset("trap.js"), "table_script": asset("tables.js"), "script": asset("report.js")}
     shown = {name: Markup(script) for name, script in scripts.items()}
     return {"policy": policy(list(scripts.values())), "style": Markup(asset("report.css")), **shown}

@@ -278,6 +278,17 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis_step": ("step", "步"),
     "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),
     "axis_deviation": ("deviation from the median (%)", "相对中位数的偏差 (%)"),
+    "cost": ("Cost", "成本"),
+    "cost_note": (
+        "At {price}, for the hours of steady training alone: start-up, evaluation and idle time are left out"
+        " but for the cost to the target, which counts all of it. Energy is that of the devices, and of the"
+        " processors where those report it.",
+        "按 {price} 计，只含稳定训练的时间，不含启动、评测与空闲；达标成本则全部计入。"
+        "能耗为设备的能耗，处理器有读数时一并计入。",
+    ),
+    "cost_per_million": ("cost per million samples", "每百万样本成本"),
+    "cost_to_target": ("cost to the target", "达标成本"),
+    "cost_kwh_per_million": ("kWh per million samples", "每百万样本能耗 (kWh)"),
     "axis_cut": ("axis begins at {low}, not at 0", "坐标轴自 {low} 起，而非 0"),
     "axis_log": ("log scale", "对数刻度"),
     "devices_left_out": ("{count} more devices are not drawn", "另有 {count} 个设备未画出"),

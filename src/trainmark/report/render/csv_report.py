@@ -42,6 +42,9 @@ PLAIN = (
     "memory_share",
     "peak_bandwidth",
     "light_share",
+    "cost_per_million",
+    "cost_to_target",
+    "kwh_per_million",
 )
 BOUNDS = ("best", "lowest", "highest")
 COLUMNS = [

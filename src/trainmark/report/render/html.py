@@ -20,7 +20,7 @@ from trainmark.report.plots import plots
 from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
-from trainmark.report.sections import finish, light
+from trainmark.report.sections import cost, finish, light
 from trainmark.report.sections.environment import sections
 from trainmark.report.sections.frameworks import published_figure, tables_of
 from trainmark.report.sections.group import by_case, by_series, failures, headlines
@@ -57,6 +57,8 @@ def render(document: Document, lang: Lang = "en") -> str:
         finish_header=finish.header,
         target_words=finish.target_words,
         lights=lights,
+        cost=cost.cost_table(document, t),
+        cost_note=cost.cost_note(document, t),
         light_columns=light.columns(lights),
         light_header=light.header,
         light_note=light.note(lights, t),

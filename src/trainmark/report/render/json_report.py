@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from trainmark.measure.cost import cost_of
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.light import share as light_share
@@ -16,6 +17,7 @@ from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
 from trainmark.report.format import label
 from trainmark.report.sections.frameworks import FrameworkTable, published_figure, shares
+from trainmark.report.sections.headline import cost_record
 from trainmark.typed_json import encode
 from trainmark.workloads import registry
 
@@ -53,6 +55,7 @@ def result_trees(document: Document) -> list[dict[str, Any]]:
     return [
         {
             **_result(result),
+            **cost_record(cost_of(result, document.price)),
             "light_share": light_share(result, document.light),
             "share_of_best": _ratio(share.get(result.key)),
             "published": document.published.get(result.key),

@@ -14,7 +14,7 @@ from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
 from trainmark.report.render import framework_markdown, scaling_markdown
-from trainmark.report.sections import finish, framework_cells, light
+from trainmark.report.sections import cost, finish, framework_cells, light
 from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, Group, by_case, by_series, failures
@@ -50,12 +50,15 @@ class _Page:
     def context(self) -> dict[str, object]:
         document, t = self.document, self.t
         cases, lights = by_case(document.trials), light.light_rows(document)
+        costs = cost.cost_table(document, t)
         return {
             "title": plain(document.title),
             "about": plain(document.about),
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
             "finishes": self.finishes(),
+            "cost": costs.markdown() if costs else "",
+            "cost_note": plain(cost.cost_note(document, t)),
             "lights": light.table(lights, t).markdown() if lights else "",
             "light_note": plain(light.note(lights, t)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],

@@ -9,7 +9,7 @@ from trainmark.report.document import Document
 from trainmark.report.format import label, number
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import words
-from trainmark.report.sections import finish, framework_cells, light
+from trainmark.report.sections import cost, finish, framework_cells, light
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.visible import one_line
 from trainmark.workloads import registry
@@ -29,6 +29,8 @@ def document_lines(document: Document, width: int | None = None) -> list[str]:
     lines += light_lines(document, width)
     for table in tables_of(document):
         lines += ["", *framework_lines(table, width)]
+    if costs := cost.cost_table(document, words("en")):
+        lines += ["", *costs.lines(width), one_line(cost.cost_note(document, words("en")))]
     return lines
 
 

@@ -1,0 +1,1 @@
+"""Runs against a baseline: tables, text and page."""

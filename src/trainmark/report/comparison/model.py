@@ -1,0 +1,103 @@
+"""Runs against a baseline: each case with its ratio, and a mark that says what can be told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from trainmark.measure.cost import Cost
+from trainmark.report.sections.frameworks import FrameworkTable
+
+MARKS = {"+": "faster", "-": "slower", "~": "no certain change", "?": "too few trials to say"}
+MEANING = "   ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items())
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One case on both sides; `ratio` is after ÷ before; `differs` names what else changed.
+
+    `published` says where the second stands among published results; `failed` whether the row fails the
+    command. The costs are those of both sides.
+    """
+
+    case: str
+    before: float
+    after: float
+    ratio: float
+    low: float | None
+    high: float | None
+    changed: bool
+    differs: tuple[str, ...] = ()
+    published: str = ""
+    failed: bool = False
+    unit: str = ""
+    costs: tuple[Cost, Cost] | None = None
+
+    @property
+    def mark(self) -> str:
+        if self.low is None or self.high is None:
+            return "?"
+        if not self.changed:
+            return "~"
+        return "+" if self.ratio > 1 else "-"
+
+
+@dataclass(frozen=True)
+class ComparisonTable:
+    """Two runs side by side, and the cases that only one of them holds."""
+
+    before: str
+    after: str
+    rows: tuple[ComparisonRow, ...]
+    only_before: tuple[str, ...] = ()
+    only_after: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> str:
+        """`2 faster, 1 no certain change`."""
+        marks = Counter(row.mark for row in self.rows)
+        return ", ".join(f"{marks[mark]} {meaning}" for mark, meaning in MARKS.items() if marks[mark])
+
+    @property
+    def alone(self) -> list[tuple[str, str]]:
+        """The run and the case, where no other run has it."""
+        return [(self.before, case) for case in self.only_before] + [
+            (self.after, case) for case in self.only_after
+        ]
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Each run against the first; `frameworks` sets those of one run against those of the others."""
+
+    tables: tuple[ComparisonTable, ...]
+    frameworks: tuple[FrameworkTable, ...] = ()
+    priced: str = ""
+    """The price that costs were counted with, in words; empty without one."""
+
+    @property
+    def baseline(self) -> str:
+        return self.tables[0].before
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        return (self.baseline, *(table.after for table in self.tables))
+
+    @property
+    def alone(self) -> list[tuple[str, str]]:
+        """Cases that only one side of some comparison has, each once."""
+        return list(dict.fromkeys(pair for table in self.tables for pair in table.alone))
+
+    def grid(self) -> list[tuple[ComparisonRow, tuple[ComparisonRow | None, ...]]]:
+        """Return for each case of the baseline some row of it, and its row in each comparison.
+
+        A case that another run has twice, in two versions, is there twice.
+        """
+        places: dict[tuple[str, int], list[ComparisonRow | None]] = {}
+        for column, table in enumerate(self.tables):
+            seen: Counter[str] = Counter()
+            for row in table.rows:
+                cells = places.setdefault((row.case, seen[row.case]), [None] * len(self.tables))
+                cells[column] = row
+                seen[row.case] += 1
+        return [(next(row for row in cells if row), tuple(cells)) for cells in places.values()]

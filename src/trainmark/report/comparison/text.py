@@ -1,0 +1,147 @@
+"""Runs against a baseline as text, Markdown and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from trainmark.measure.cost import Cost
+from trainmark.report.comparison.model import MEANING, ComparisonRow, Comparisons, ComparisonTable
+from trainmark.report.format import number
+from trainmark.report.format.markup import code, plain
+from trainmark.report.format.table import Table
+from trainmark.report.render.framework_markdown import notes
+from trainmark.report.render.json_report import table_tree
+from trainmark.report.render.terminal import framework_lines
+from trainmark.report.sections import framework_cells
+from trainmark.visible import one_line
+
+NOTHING_COMMON = "No case is on both sides."
+NO_COST = Cost(None, None, None)
+
+
+def as_text(comparisons: Comparisons, width: int | None = None) -> str:
+    table = rows_table(comparisons)
+    lines = [*table.lines(width), "", MEANING] if table.rows else [NOTHING_COMMON]
+    if comparisons.priced:
+        lines += [f"cost and kWh: a million samples, at {comparisons.priced}"]
+    lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in comparisons.alone]
+    lines += [f"{one_line(case)}: {one_line(text)}" for case, text in published(comparisons)]
+    for frameworks in comparisons.frameworks:
+        lines += ["", *framework_lines(frameworks, width)]
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(comparisons: Comparisons) -> str:
+    table = rows_table(comparisons, mark=code)
+    parts = [table.markdown() if table.rows else NOTHING_COMMON, f"`{MEANING}`"]
+    if comparisons.priced:
+        parts.append(plain(f"Cost and kWh: a million samples, at {comparisons.priced}."))
+    if comparisons.alone:
+        parts.append("\n".join(f"- only in {code(side)}: {code(case)}" for side, case in comparisons.alone))
+    if standings := published(comparisons):
+        parts.append("\n".join(f"- {code(case)}: {plain(text)}" for case, text in standings))
+    for frameworks in comparisons.frameworks:
+        parts += [
+            plain(frameworks.name),
+            framework_cells.table(frameworks, "en").markdown(),
+            notes(frameworks),
+        ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def as_json(comparisons: Comparisons) -> str:
+    """The first pair under the names of a comparison of two; `comparisons` has all pairs."""
+    pairs = [_tree(table) for table in comparisons.tables]
+    document = {
+        **pairs[0],
+        "frameworks": [table_tree(frameworks) for frameworks in comparisons.frameworks],
+        "runs": list(comparisons.runs),
+        "comparisons": pairs,
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def rows_table(comparisons: Comparisons, mark: Callable[[str], str] = str) -> Table:
+    """Two runs in columns of their own figures, more of them in one column a run."""
+    if len(comparisons.tables) == 1:
+        return _pair(comparisons.tables[0], bool(comparisons.priced), mark)
+    header = ["case", comparisons.baseline, *(table.after for table in comparisons.tables), "differs"]
+    rows = []
+    for known, cells in comparisons.grid():
+        differs = dict.fromkeys(name for row in cells if row for name in row.differs)
+        own = [_against(row, bool(comparisons.priced)) for row in cells]
+        rows.append([known.case, _first(known, bool(comparisons.priced)), *own, ", ".join(differs)])
+    return Table(header, rows, right=frozenset(range(1, len(header) - 1)))
+
+
+def published(comparisons: Comparisons) -> list[tuple[str, str]]:
+    return [(row.case, row.published) for table in comparisons.tables for row in table.rows if row.published]
+
+
+def interval(row: ComparisonRow) -> str:
+    if row.low is None or row.high is None:
+        return number.MISSING
+    return f"[{row.low:.3f}, {row.high:.3f}]"
+
+
+def _pair(table: ComparisonTable, priced: bool, mark: Callable[[str], str]) -> Table:
+    header = ["", "case", "before", "after", "ratio", "interval", "differs"]
+    header += ["cost before", "cost after", "kWh before", "kWh after"] if priced else []
+    rows = [
+        [
+            mark(row.mark),
+            row.case,
+            number.throughput(row.before),
+            number.throughput(row.after),
+            f"×{row.ratio:.3f}",
+            interval(row),
+            ", ".join(row.differs),
+            *(_costs(row) if priced else ()),
+        ]
+        for row in table.rows
+    ]
+    return Table(header, rows, right=frozenset({2, 3, 4, 7, 8, 9, 10}), trusted=frozenset({0}))
+
+
+def _costs(row: ComparisonRow) -> list[str]:
+    before, after = row.costs or (NO_COST, NO_COST)
+    money = [number.significant(cost.per_million, 3) for cost in (before, after)]
+    return money + [number.significant(cost.kwh_per_million, 3) for cost in (before, after)]
+
+
+def _first(row: ComparisonRow, priced: bool) -> str:
+    cost = f", {number.significant(row.costs[0].per_million, 3)}" if priced and row.costs else ""
+    return f"{number.throughput(row.before)}{cost}"
+
+
+def _against(row: ComparisonRow | None, priced: bool) -> str:
+    if row is None:
+        return number.MISSING
+    cost = f", {number.significant(row.costs[1].per_million, 3)}" if priced and row.costs else ""
+    return f"{number.throughput(row.after)}{cost} ×{row.ratio:.3f} {row.mark}"
+
+
+def _tree(table: ComparisonTable) -> dict[str, Any]:
+    return {
+        "before": table.before,
+        "after": table.after,
+        "rows": [_row(row) for row in table.rows],
+        "only_before": list(table.only_before),
+        "only_after": list(table.only_after),
+    }
+
+
+def _row(row: ComparisonRow) -> dict[str, Any]:
+    tree = {name: value for name, value in asdict(row).items() if name != "costs"}
+    before, after = row.costs or (NO_COST, NO_COST)
+    return {
+        **tree,
+        "mark": row.mark,
+        "cost_before": before.per_million,
+        "cost_after": after.per_million,
+        "kwh_before": before.kwh_per_million,
+        "kwh_after": after.kwh_per_million,
+    }
