@@ -149,6 +149,13 @@ def test_a_price_gives_the_cost_of_both_sides(against):
     assert json.loads(against(SLOWER, "--json").out)["rows"][0]["cost_before"] is None
 
 
+def test_the_costs_of_three_runs_are_a_table_of_their_own(three):
+    lines = three("--price", "3.60/h").out.splitlines()
+    at = next(place for place, line in enumerate(lines) if place and line.startswith("case"))
+    assert lines[at].split() == ["case", "base", "slow", "more"]
+    assert lines[at + 1].split()[-3:] == ["9.93", "11.0", "9.93"]
+
+
 @pytest.mark.parametrize("price", ["much", "-2", "2/day", "", "1e9/h"])
 def test_a_price_that_is_none_is_refused(against, price):
     result = against(STEADY, "--price", price)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers, shape, tone
 from trainmark.report.comparison.model import MARKS, MEANING, ComparisonRow, Comparisons
-from trainmark.report.comparison.text import interval, published, rows_table
+from trainmark.report.comparison.text import cost_table, interval, published, rows_table
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
 from trainmark.report.sections import framework_cells
@@ -24,6 +24,7 @@ def render(comparisons: Comparisons) -> str:
         plot=_plot(comparisons),
         several=len(comparisons.tables) > 1,
         table=rows_table(comparisons),
+        costs=cost_table(comparisons),
         meaning=MEANING,
         alone=comparisons.alone,
         published=published(comparisons),

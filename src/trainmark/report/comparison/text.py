@@ -26,7 +26,9 @@ def as_text(comparisons: Comparisons, width: int | None = None) -> str:
     table = rows_table(comparisons)
     lines = [*table.lines(width), "", MEANING] if table.rows else [NOTHING_COMMON]
     if comparisons.priced:
-        lines += [f"cost and kWh: a million samples, at {comparisons.priced}"]
+        costs = cost_table(comparisons)
+        lines += ["", *costs.lines(width)] if costs else []
+        lines.append(f"cost and kWh: a million samples, at {comparisons.priced}")
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in comparisons.alone]
     lines += [f"{one_line(case)}: {one_line(text)}" for case, text in published(comparisons)]
     for frameworks in comparisons.frameworks:
@@ -38,6 +40,8 @@ def as_markdown(comparisons: Comparisons) -> str:
     table = rows_table(comparisons, mark=code)
     parts = [table.markdown() if table.rows else NOTHING_COMMON, f"`{MEANING}`"]
     if comparisons.priced:
+        costs = cost_table(comparisons)
+        parts += [costs.markdown()] if costs else []
         parts.append(plain(f"Cost and kWh: a million samples, at {comparisons.priced}."))
     if comparisons.alone:
         parts.append("\n".join(f"- only in {code(side)}: {code(case)}" for side, case in comparisons.alone))
@@ -72,9 +76,20 @@ def rows_table(comparisons: Comparisons, mark: Callable[[str], str] = str) -> Ta
     rows = []
     for known, cells in comparisons.grid():
         differs = dict.fromkeys(name for row in cells if row for name in row.differs)
-        own = [_against(row, bool(comparisons.priced)) for row in cells]
-        rows.append([known.case, _first(known, bool(comparisons.priced)), *own, ", ".join(differs)])
+        own = [_against(row) for row in cells]
+        rows.append([known.case, number.throughput(known.before), *own, ", ".join(differs)])
     return Table(header, rows, right=frozenset(range(1, len(header) - 1)))
+
+
+def cost_table(comparisons: Comparisons) -> Table | None:
+    """The cost of a million samples in each of several runs; of two it stands beside their figures."""
+    if not comparisons.priced or len(comparisons.tables) == 1:
+        return None
+    rows = []
+    for known, cells in comparisons.grid():
+        sides = [known.costs and known.costs[0], *(row and row.costs and row.costs[1] for row in cells)]
+        rows.append([known.case, *(_cost(side) if side else number.MISSING for side in sides)])
+    return Table(["case", *comparisons.runs], rows, right=frozenset(range(1, len(comparisons.runs) + 1)))
 
 
 def published(comparisons: Comparisons) -> list[tuple[str, str]]:
@@ -112,16 +127,14 @@ def _costs(row: ComparisonRow) -> list[str]:
     return money + [number.significant(cost.kwh_per_million, 3) for cost in (before, after)]
 
 
-def _first(row: ComparisonRow, priced: bool) -> str:
-    cost = f", {number.significant(row.costs[0].per_million, 3)}" if priced and row.costs else ""
-    return f"{number.throughput(row.before)}{cost}"
+def _against(row: ComparisonRow | None) -> str:
+    return f"{number.throughput(row.after)} ×{row.ratio:.3f} {row.mark}" if row else number.MISSING
 
 
-def _against(row: ComparisonRow | None, priced: bool) -> str:
-    if row is None:
-        return number.MISSING
-    cost = f", {number.significant(row.costs[1].per_million, 3)}" if priced and row.costs else ""
-    return f"{number.throughput(row.after)}{cost} ×{row.ratio:.3f} {row.mark}"
+def _cost(cost: Cost) -> str:
+    """`1.92, 0.200 kWh`; the energy where it is known."""
+    energy = f", {number.significant(cost.kwh_per_million, 3)} kWh" if cost.kwh_per_million else ""
+    return number.significant(cost.per_million, 3) + energy
 
 
 def _tree(table: ComparisonTable) -> dict[str, Any]:
