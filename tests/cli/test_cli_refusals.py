@@ -56,7 +56,7 @@ def test_the_version_is_told(trainmark):
         (["--speed"], "No such option"),
         (["list", "--jsno"], "--json"),
         (["list", "more"], "Got unexpected extra argument"),
-        (["compare", "before"], "Missing argument 'AFTER'"),
+        (["compare", "before"], "Missing argument 'AFTER...'"),
         (["report", "--format", "pdf"], "'pdf' is not one of"),
         (["report", "--lang", "fr"], "'fr' is not one of"),
         (["report", "gone"], "there is no run 'gone' in runs; there are failed, before, after."),
