@@ -18,10 +18,17 @@ pytestmark = [
 ]
 
 
-def opened(document, lang, folder):
-    """The page's own account of itself: the attributes of its root after all scripts ran."""
+def opened(document, lang, folder, script=""):
+    """The page's own account of itself: the attributes of its root after all scripts ran.
+
+    `script` is what a reader then does, on a page whose policy lets it.
+    """
     page = folder / "report.html"
-    page.write_text(html.render(document, lang), encoding="utf-8")
+    text = html.render(document, lang)
+    if script:
+        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+        text = text.replace("</body>", f"<script>{script}</script></body>")
+    page.write_text(text, encoding="utf-8")
     flags = [
         "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
         "--disable-sync", "--disable-component-update", "--virtual-time-budget=10000", "--dump-dom",
@@ -59,3 +66,35 @@ def test_hostile_text_does_not_run(tmp_path):
     root, dom = opened(hostile(), "en", tmp_path)
     assert root == {"plots": "5", "errors": ""}
     assert "<img" not in dom
+
+
+def test_views_figures_and_series_are_switched(tmp_path):
+    script = """
+      document.querySelectorAll("[data-plot=throughput] .views button")[1].click();
+      document.querySelector(".legend [data-series='0']").click();
+      const select = document.querySelector("[data-plot=steps] select");
+      select.selectedIndex = 2;
+      select.dispatchEvent(new Event("change"));
+      const display = (query) => getComputedStyle(document.querySelector(query)).display;
+      const seen = (query) => [...document.querySelectorAll(query)].filter((one) => one.checkVisibility());
+      document.documentElement.dataset.charts = seen("[data-plot=throughput] .chart").length
+        + " " + seen("[data-plot=throughput] .chart")[0].textContent.includes("log scale")
+        + " " + display("g[data-series='0']") + " " + display("g[data-series='1']")
+        + " " + seen("[data-plot=steps] .choice")[0].querySelector("p").textContent;
+    """
+    root, _ = opened(h200(), "en", tmp_path, script)
+    assert root == {"plots": "5", "errors": "", "charts": f"1 true none inline {h200().traces[2].case}"}
+
+
+def test_the_value_under_the_pointer_is_shown(tmp_path):
+    script = """
+      const over = (point) => point.dispatchEvent(new PointerEvent("pointermove", {bubbles: true,
+        clientX: point.getBoundingClientRect().x + 2, clientY: point.getBoundingClientRect().y + 2}));
+      over(document.querySelector("[data-plot=efficiency] circle"));
+      const point = document.querySelector(".tip").textContent;
+      over(document.querySelector("[data-plot=steps] .area"));
+      document.documentElement.dataset.tips = point;
+    """
+    root, _ = opened(h200(), "en", tmp_path, script)
+    assert root["errors"] == ""
+    assert re.fullmatch(r"pytorch amp/dynamic b256: 1n1g: 1?\d\d\.\d % \[[\d., ]+\]", root["tips"])

@@ -103,9 +103,10 @@
 
     heads.forEach((head, column) => {
       if (!head.textContent.trim()) return;
-      const button = element("button", "sort", head.textContent);
+      const button = element("button", "sort");
       button.type = "button";
-      head.replaceChildren(button);
+      button.append(...head.childNodes);
+      head.append(button);
       button.addEventListener("click", () => {
         // Of numbers the largest first, of words the alphabet; the second click turns it round.
         const again = sorted && sorted.column === column;
