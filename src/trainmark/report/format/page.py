@@ -31,7 +31,7 @@ def embedded(value: object) -> str:
 
 
 def asset(name: str) -> str:
-    return (files("trainmark.report") / "templates" / name).read_text(encoding="utf-8")
+    return (files("trainmark.report") / "templates" / "assets" / name).read_text(encoding="utf-8")
 
 
 def frame() -> dict[str, str]:
