@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from html import escape
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 from trainmark.report.chart.axis import Axis
@@ -77,16 +78,24 @@ def _line(mark: Line, place: _Place) -> str:
 
 
 def _runs(mark: Line, place: _Place) -> Iterator[list[tuple[int, int]]]:
-    """Yield the unbroken stretches of a line, thinned."""
-    run: list[tuple[int, int]] = []
-    for x, y in (*zip(mark.x, mark.y, strict=True), (None, None)):
-        point = place.halves(x, y)
-        if point is not None:
-            run.append(point)
+    """Yield the unbroken stretches of a line, thinned before they are placed, which takes longer."""
+    for stretch in _unbroken(mark, 0.0 if place.y_axis.log else -inf):
+        thinned = [stretch[index] for index in extremes([y for _, y in stretch], mark.buckets)]
+        points = [point for x, y in thinned if (point := place.halves(x, y)) is not None]
+        if points:
+            yield straightened(points)
+
+
+def _unbroken(mark: Line, above: float) -> Iterator[list[tuple[float, float]]]:
+    run: list[tuple[float, float]] = []
+    for x, y in zip(mark.x, mark.y, strict=True):
+        if x is not None and y is not None and above < y < inf:
+            run.append((x, y))
         elif run:
-            heights = [height for _, height in run]
-            yield straightened([run[index] for index in extremes(heights, mark.buckets)])
+            yield run
             run = []
+    if run:
+        yield run
 
 
 def _path(points: list[tuple[int, int]]) -> str:

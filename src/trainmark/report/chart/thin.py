@@ -12,9 +12,9 @@ def extremes(values: Sequence[float], buckets: int) -> list[int]:
         return list(range(count))
     chosen = {0, count - 1}
     for bucket in range(buckets):
-        stretch = range(bucket * count // buckets, (bucket + 1) * count // buckets)
-        chosen.add(min(stretch, key=values.__getitem__))
-        chosen.add(max(stretch, key=values.__getitem__))
+        start = bucket * count // buckets
+        stretch = values[start : (bucket + 1) * count // buckets]
+        chosen |= {start + stretch.index(min(stretch)), start + stretch.index(max(stretch))}
     return sorted(chosen)
 
 
