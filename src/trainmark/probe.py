@@ -8,6 +8,7 @@
         run.step(samples=len(batch))
     run.end()
 
+Where a device runs behind the host: `start(clock="cuda")` for PyTorch, `start(clock="jax")` for JAX.
 Outside Trainmark (no TRAINMARK_EVENTS in the environment) every call does nothing.
 """
 
@@ -20,7 +21,8 @@ import operator
 import os
 import time
 from collections import deque
-from typing import IO, Any, Deque
+from importlib import import_module
+from typing import IO, Any, Callable, Deque
 
 EVENTS_FOLDER = "TRAINMARK_EVENTS"
 NODE = "TRAINMARK_NODE"
@@ -32,16 +34,107 @@ MOST_PENDING = 64
 class HostClock:
     """Steps that are over when the call returns, as on a CPU.
 
-    A clock for a device has the same two methods: `mark` is called at the end of a step and must not
-    wait; `seconds(mark, wait)` gives the monotonic time at which the device passed it, or None while
-    it has not.
+    A clock for a device has the same two methods: `mark` is called at the end of a step (with `ready` where
+    the step has one) and must not wait; `seconds(mark, wait)` gives the monotonic time at which the device
+    passed it, or None while it has not.
     """
 
-    def mark(self) -> Any:
+    def mark(self, ready: Any = None) -> Any:
         return time.monotonic()
 
     def seconds(self, mark: Any, wait: bool) -> float | None:
         return float(mark)
+
+
+class SynchronousClock(HostClock):
+    """Steps at whose end the program itself waits for the device."""
+
+    name = "synchronous"
+
+
+class EventClock(HostClock):
+    """Step boundaries from the framework's own events: recorded in the stream, read once the device is past.
+
+    `event()` makes one that can tell times, `stream()` is where it is recorded, without it the current one.
+    """
+
+    name = "cuda"
+
+    def __init__(self, event: Callable[[], Any], stream: Callable[[], Any] | None = None) -> None:
+        self._event = event
+        self._stream = stream
+        self._passed: list[Any] = []
+        self._last = self.mark()
+        self._last.synchronize()
+        self._seconds = time.monotonic()
+
+    def mark(self, ready: Any = None) -> Any:
+        event = self._passed.pop() if self._passed else self._event()
+        event.record() if self._stream is None else event.record(self._stream())
+        return event
+
+    def seconds(self, mark: Any, wait: bool) -> float | None:
+        if wait:
+            mark.synchronize()
+        elif not mark.query():
+            return None
+        # From event to event: an elapsed time is a float32 and would blur over a long run.
+        self._seconds += self._last.elapsed_time(mark) / 1e3
+        self._passed.append(self._last)
+        self._last = mark
+        return self._seconds
+
+
+class LossClock(HostClock):
+    """Step boundaries from the losses, where there are no events: threads wait for them, not the training.
+
+    `value(loss)` waits for a loss and gives it as a number. A loss may come before the backward pass of its
+    step: from loss to loss is one step all the same.
+    """
+
+    def __init__(self, value: Callable[[Any], Any], waiters: int = 1, name: str = "loss") -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        self.name = name
+        self._value = value
+        self._waiters = ThreadPoolExecutor(waiters)
+        self._last: Any = None
+
+    def read(self, loss: Any) -> Callable[[], Any]:
+        """Wait for the loss of the step that is marked next; the function returned gives its number."""
+        arrival = self._last = self._waiters.submit(lambda: (self._value(loss), time.monotonic()))
+        return lambda: arrival.result()[0]
+
+    def mark(self, ready: Any = None) -> Any:
+        if ready is not None:
+            self.read(ready)
+        mark, self._last = self._last, None
+        if mark is None:
+            raise ValueError("this clock needs an array of each step: run.step(samples, ready=loss).")
+        return mark
+
+    def seconds(self, mark: Any, wait: bool) -> float | None:
+        return float(mark.result()[1]) if wait or mark.done() else None
+
+    def close(self) -> None:
+        self._waiters.shutdown()
+
+
+def named_clock(name: str) -> HostClock:
+    """Make the clock of that name; where PyTorch sees no GPU, "cuda" is the host's."""
+    kind, _, index = name.partition(":")
+    if name == "jax":
+        return LossClock(import_module("jax").block_until_ready, name=name)
+    if kind == "cuda":
+        cuda: Any = import_module("torch").cuda
+        if not cuda.is_available():
+            return HostClock()
+        device = int(index) if index else cuda.current_device()
+        return EventClock(lambda: cuda.Event(enable_timing=True), lambda: cuda.current_stream(device))
+    clocks = {"host": HostClock, SynchronousClock.name: SynchronousClock}
+    if name not in clocks:
+        raise ValueError("no clock is called {!r}: host, synchronous, cuda, cuda:N or jax.".format(name))
+    return clocks[name]()
 
 
 class Run:
@@ -58,17 +151,20 @@ class Run:
         # wall = mono + this; taken once, so that a clock set during the run does not bend the steps.
         self._wall_offset = time.time() - time.monotonic()
 
-    def step(self, samples: float, **numbers: Any) -> None:
+    def step(self, samples: float | None, ready: Any = None, **numbers: Any) -> None:
         """The step that just ended: its samples, and `loss`, `lr`, `memory` where known.
 
-        `data_wait`, `compute` and `communication` are seconds of the step: waiting for data, working, and
-        doing nothing but waiting for the gradients of other ranks.
-
-        A number may be a callable without arguments: it is called once the device has passed the step,
-        so that reading a loss back never stalls the pipeline.
+        The clock "jax" takes the step as over when the array `ready` is, by default the loss: one that is not
+        donated to the next step. `data_wait`, `compute` and `communication` are seconds of the step: waiting
+        for data, working, and doing nothing but waiting for the gradients of other ranks. A number may be a callable without
+        arguments: it is called once the device has passed the step, so that reading a loss never stalls it.
         """
-        if self._file is not None:
-            self.step_at(self._clock.mark(), samples, **numbers)
+        if self._file is None:
+            return
+        if ready is None and isinstance(self._clock, LossClock) and not callable(numbers.get("loss")):
+            ready = numbers.get("loss")
+        mark = self._clock.mark() if ready is None else self._clock.mark(ready)
+        self.step_at(mark, samples, **numbers)
 
     def step_at(self, mark: Any, samples: float | None, **numbers: Any) -> None:
         """The step that ended at an earlier mark of the clock."""
@@ -157,7 +253,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
 def start(
     unit: str = "samples",
     scope: str = "rank",
-    clock: HostClock | None = None,
+    clock: HostClock | str | None = None,
     rank: int | None = None,
     world_size: int | None = None,
     first_step: int = 0,
@@ -167,13 +263,16 @@ def start(
 
     Rank and world size are read from the usual variables (RANK, WORLD_SIZE) where they are not given.
     `scope` says whether `samples` count this rank ("rank") or all of them ("global"). `first_step` is where a
-    training goes on that was cut off before.
+    training goes on that was cut off before. `clock` is one of your own, or a name: "cuda" (PyTorch's current
+    GPU; or "cuda:1"), "jax", "synchronous" (the program waits for the device at each step), "host".
     """
     folder = os.environ.get(EVENTS_FOLDER)
     if not folder:
         return Run(None, 0, HostClock())
     rank = int(os.environ.get("RANK", "0")) if rank is None else rank
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
+    timed = named_clock(clock or "host") if clock is None or isinstance(clock, str) else clock
+    facts["clock"] = "host" if type(timed) is HostClock else getattr(timed, "name", "own")
     # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
     path = os.path.join(folder, "rank{}.jsonl".format(rank))
     if first_step or "resumed_step" in facts:  # at step 0 where no checkpoint could be read
@@ -181,7 +280,7 @@ def start(
     file = open(path, "ab", buffering=0)
     if NODE in os.environ:
         facts.setdefault("node", os.environ[NODE])
-    run = Run(file, rank, clock or HostClock())
+    run = Run(file, rank, timed)
     run._next_step = first_step
     run._emit("run_start", time.monotonic(), world_size=world_size, unit=unit, scope=scope, facts=facts)
     run.flush()

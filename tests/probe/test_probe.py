@@ -62,7 +62,7 @@ def test_wall_times_are_those_of_the_clock_on_the_wall(events):
 def test_the_node_is_told_where_the_launcher_names_it(events, monkeypatch):
     monkeypatch.setenv(probe.NODE, "gpu-07")
     probe.start(unit="images", framework="none").end()
-    assert next(read(events)).facts == {"framework": "none", "node": "gpu-07"}
+    assert next(read(events)).facts == {"framework": "none", "node": "gpu-07", "clock": "host"}
 
 
 def test_the_parts_of_a_step_come_back_as_they_were_told(events):
@@ -98,7 +98,7 @@ def test_what_a_program_says_arrives_as_events(events, monkeypatch):
     run.end(peak_flops=1e12)
     start, step, mark, end = read(events)
     assert (start.rank, start.world_size, start.unit, start.scope) == (0, 4, "images", Scope.GLOBAL)
-    assert start.facts == {"framework": "pytorch"}
+    assert start.facts == {"framework": "pytorch", "clock": "host"}
     assert (step.samples, step.loss, step.lr, step.data_wait, step.memory) == (32, 2.5, 0.1, 0.01, 1 << 30)
     assert (mark.kind, mark.facts, end.facts) == ("checkpoint", {"path": "x"}, {"peak_flops": 1e12})
     assert [type(event) for event in (start, step, mark, end)] == [RunStart, Step, Mark, RunEnd]
@@ -198,7 +198,7 @@ def test_numbers_of_array_libraries_arrive_as_numbers(events):
     run.end()
     start, step, _ = read(events)
     assert (step.samples, step.loss, step.memory, step.lr) == (8, 0.5, 1 << 40, 0.25)
-    assert start.facts == {"shape": "folder"}
+    assert start.facts == {"shape": "folder", "clock": "host"}
 
 
 def test_calls_after_the_end_are_harmless(events):

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from pytorch_workload import asked, events_of_run, small_network, steps_in, torch, workload
 
-from trainmark.workloads.common.clocks import clocks
+from trainmark import probe
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
 
@@ -23,7 +23,7 @@ def stepping(*arguments: str):
 
 
 def test_the_clock_tells_when_the_device_passed_a_mark_and_not_before():
-    clock = clocks.EventClock(lambda: torch.cuda.Event(enable_timing=True))
+    clock = probe.EventClock(lambda: torch.cuda.Event(enable_timing=True))
     torch.cuda._sleep(200_000_000)
     mark = clock.mark()
     assert clock.seconds(mark, wait=False) is None
@@ -31,7 +31,7 @@ def test_the_clock_tells_when_the_device_passed_a_mark_and_not_before():
 
 
 def test_marks_read_late_keep_the_time_between_them():
-    clock = clocks.EventClock(lambda: torch.cuda.Event(enable_timing=True))
+    clock = probe.EventClock(lambda: torch.cuda.Event(enable_timing=True))
     marks = []
     for _ in range(3):
         torch.cuda._sleep(20_000_000)

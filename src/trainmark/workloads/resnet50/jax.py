@@ -15,8 +15,8 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from trainmark import probe
 from trainmark.workloads.common import peaks
-from trainmark.workloads.common.clocks import clocks
 from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
 from trainmark.workloads.common.ranks.own_address import own_address
 from trainmark.workloads.common.training import Training as CommonTraining
@@ -220,7 +220,7 @@ class Training(CommonTraining):
         if opt.world_size > 1:
             # Gloo waits 30 s for a rank at the first collective, and one may take longer to compile its step.
             self.total([0.0])
-        self.losses = clocks.LossClock(lambda loss: loss.item()) if opt.device == "cuda" else None
+        self.losses = probe.LossClock(lambda loss: loss.item(), name="jax") if opt.device == "cuda" else None
         self.load(build_model(opt))
 
     def batches(self):

@@ -20,6 +20,7 @@ from mindspore.device_context.cpu import op_tuning
 from mindspore.device_context.gpu import device as gpu
 from mindspore.device_context.gpu import op_precision
 
+from trainmark import probe
 from trainmark.workloads.common import peaks
 from trainmark.workloads.common.optimizer import loss_scale
 from trainmark.workloads.common.optimizer.lars import is_excluded, trust_ratio
@@ -182,7 +183,7 @@ def loss_scaler(opt):
 
 
 class Training(CommonTraining):
-    """The verbs of the loop; see `common/training.py`. MindSpore waits for the device: there is no clock."""
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
         self.opt = opt
@@ -221,6 +222,9 @@ class Training(CommonTraining):
 
     def read(self, loss):
         return loss.item
+
+    def clock(self):
+        return probe.SynchronousClock()  # MindSpore waits for the device
 
     def parameters(self):
         return sum(parameter.size for parameter in self.update.model.trainable_params())

@@ -12,8 +12,8 @@ with AddressGuard():  # the import joins the ranks
 from oneflow import nn, sysconfig  # noqa: E402
 from oneflow.framework import session_context  # noqa: E402
 
+from trainmark import probe  # noqa: E402
 from trainmark.workloads.common import peaks  # noqa: E402
-from trainmark.workloads.common.clocks import clocks  # noqa: E402
 from trainmark.workloads.common.optimizer import lars, mixup  # noqa: E402
 from trainmark.workloads.common.training import Training as CommonTraining  # noqa: E402
 from trainmark.workloads.images import augment  # noqa: E402
@@ -227,7 +227,7 @@ class Training(CommonTraining):
         set_up(opt)
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), EvaluationGraph(opt, model)
-        self.losses = clocks.LossClock(lambda loss: loss.item())  # OneFlow runs on by itself, without events
+        self.losses = probe.LossClock(lambda loss: loss.item())  # OneFlow runs on by itself, without events
 
     def batches(self):
         return batches(self.opt)

@@ -17,8 +17,8 @@ from paddle import nn
 from paddle.base import core
 from paddle.static import default_main_program
 
+from trainmark import probe
 from trainmark.workloads.common import peaks
-from trainmark.workloads.common.clocks import clocks
 from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
 from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
@@ -250,7 +250,7 @@ class Training(CommonTraining):
 
     def clock(self):
         timed = functools.partial(paddle.device.Event, enable_timing=True)
-        return clocks.EventClock(timed) if self.opt.device == "cuda" else None
+        return probe.EventClock(timed) if self.opt.device == "cuda" else None
 
     def device_memory(self):
         return paddle.device.cuda.max_memory_allocated()

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainmark import probe
 from trainmark.workloads.common import peaks
-from trainmark.workloads.common.clocks import clocks, gradient_clock
+from trainmark.workloads.common.clocks import gradient_clock
 from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
 from trainmark.workloads.common.ranks import torch_ranks
 from trainmark.workloads.common.training import Training as CommonTraining
@@ -315,7 +315,7 @@ class Training(CommonTraining):
         return self.update.fallbacks()
 
     def clock(self):
-        return clocks.EventClock(timed_event) if self.device.type == "cuda" else None
+        return probe.EventClock(timed_event) if self.device.type == "cuda" else None
 
     def device_memory(self):
         return torch.cuda.max_memory_allocated(self.device)

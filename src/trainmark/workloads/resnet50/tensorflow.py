@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from trainmark import probe
 from trainmark.workloads.common import peaks
-from trainmark.workloads.common.clocks import clocks
 from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
 from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
@@ -217,7 +216,7 @@ class Training(CommonTraining):
         self.run_step = tf.function(lambda *batch: self.strategy.run(self.update, batch))
         self.count = tf.function(lambda *batch: self.strategy.run(self.update.count, batch))
         # TensorFlow has no events, and reads of losses do not queue: each has a thread.
-        self.losses = clocks.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
+        self.losses = probe.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
 
     def batches(self):
         return batches(self.opt)

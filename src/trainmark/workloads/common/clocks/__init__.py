@@ -1,1 +1,1 @@
-"""Clocks of devices that run behind the host."""
+"""Where the time of a step goes on a device that runs behind the host."""
