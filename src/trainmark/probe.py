@@ -156,8 +156,8 @@ class Run:
 
         The clock "jax" takes the step as over when the array `ready` is, by default the loss: one that is not
         donated to the next step. `data_wait`, `compute` and `communication` are seconds of the step: waiting
-        for data, working, and doing nothing but waiting for the gradients of other ranks. A number may be a callable without
-        arguments: it is called once the device has passed the step, so that reading a loss never stalls it.
+        for data, working, and doing nothing but waiting for the gradients of other ranks. A number may be a
+        callable without arguments, called once the device has passed the step: reading a loss stalls nothing.
         """
         if self._file is None:
             return

@@ -99,6 +99,7 @@ def test_a_row_of_a_gpu_becomes_an_event_in_our_units():
         "throttle": ("sw-power-cap", "thermal"),
         "foreign_processes": 0,
         "foreign_share": None,
+        "own_memory_bytes": None,
     }
 
 
@@ -152,16 +153,27 @@ def test_a_field_that_the_driver_does_not_know_is_asked_for_no_more(smi):
 def test_a_strangers_process_on_a_gpu_is_counted_there_and_ours_is_not(smi, stranger):
     unseen = 2**22 + 1
     (smi / "processes").write_text(
-        f"GPU-a0, {os.getpid()}\nGPU-c2, {stranger}\nGPU-c2, {os.getpid()}\nGPU-c2, {unseen}\n"
+        f"GPU-a0, {os.getpid()}, 30000\nGPU-c2, {stranger}, 700\n"
+        f"GPU-c2, {os.getpid()}, [N/A]\nGPU-c2, {unseen}, 1\n"
     )
     rows = gpu_rows(3, wanted=lambda rows: any(row.foreign_processes for row in rows))
     assert [row.foreign_processes for row in rows] == [0, 0, 1]
+    # Of the last no more can be told than that nothing was added since the start.
+    assert [row.own_memory_bytes for row in rows] == [30000 << 20, 0, 0]
+
+
+def test_the_programs_that_watch_the_gpus_are_no_memory_of_the_trial(smi):
+    looking = samples.Samples("node1", 1, {})
+    try:
+        assert len(looking.cpu._tree.watchers) == 2
+    finally:
+        looking.gpus.close()
 
 
 def test_a_process_that_has_left_the_gpu_is_counted_no_more(smi, stranger, monkeypatch):
     monkeypatch.setattr("trainmark.system.sampling.smi_sample.GONE_SECONDS", 0.2)
     processes = smi / "processes"
-    processes.write_text(f"GPU-a0, {stranger}\n")
+    processes.write_text(f"GPU-a0, {stranger}, 700\n")
     counts: list[int] = []
 
     def came_and_went(rows: list[DeviceSample]) -> bool:

@@ -56,6 +56,38 @@ def test_clocks_held_down_are_doubted_inside_the_window_only(at, doubted):
     assert (DoubtCode.THROTTLED in _doubts(trace_from(LEVEL), samples=samples)) is doubted
 
 
+COMMAND = replace(KEY, framework=None, device="NVIDIA H200")
+
+
+def _clock_doubted(key, facts, *samples):
+    trace = replace(trace_from(LEVEL), facts=facts)
+    return DoubtCode.HOST_CLOCK in _doubts(trace, key=key, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("clock", "doubted"), [("host", True), (None, True), ("cuda", False), ("jax", False), ("own", False)]
+)
+def test_a_command_on_a_gpu_is_doubted_without_a_clock_of_the_device(clock, doubted):
+    facts = {} if clock is None else {"clock": clock}
+    assert _clock_doubted(COMMAND, facts) is doubted
+
+
+@pytest.mark.parametrize(("facts", "doubted"), [({}, False), ({"clock": "host"}, True)])
+def test_a_workload_of_a_family_is_doubted_only_where_it_says_that_the_host_timed_it(facts, doubted):
+    assert _clock_doubted(replace(COMMAND, framework="pytorch"), facts) is doubted
+
+
+@pytest.mark.parametrize(("own_bytes", "doubted"), [(0, False), (1 << 30, True)])
+def test_whether_the_command_used_the_gpu_is_taken_from_the_samples_where_they_tell(own_bytes, doubted):
+    sample = device_sample(INSIDE, own_memory_bytes=own_bytes)
+    assert _clock_doubted(COMMAND, {}, sample) is doubted
+
+
+def test_a_command_on_processors_needs_no_other_clock():
+    busy_host = device_sample(INSIDE, "cpu", own_memory_bytes=1 << 30)
+    assert not _clock_doubted(replace(COMMAND, device="AMD EPYC 7763"), {"clock": "host"}, busy_host)
+
+
 def test_throttling_names_its_reasons_and_how_often_they_held():
     samples = [device_sample(INSIDE + i, throttle=("sw-power-cap",) if i < 3 else ()) for i in range(10)]
     assert (

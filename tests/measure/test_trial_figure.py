@@ -155,3 +155,23 @@ def test_the_figure_counts_all_ranks_of_the_run():
     events = [replace(e, unit="tokens") if isinstance(e, RunStart) else e for e in events_of(LEVEL, ranks=3)]
     figure = measure_trial(trace_of(events), RULES)
     assert (figure.world_size, figure.unit) == (3, "tokens")
+
+
+def test_memory_is_what_the_program_says_and_else_what_the_samples_show():
+    samples = [
+        device_sample(STARTED + 1, "n1/cuda:0", own_memory_bytes=5 << 30),
+        device_sample(STARTED + 2, "n1/cuda:1", own_memory_bytes=6 << 30),
+        device_sample(STARTED + 1, "n1/cpu", own_memory_bytes=7 << 30),
+        device_sample(STARTED + 1, "n2/cpu", own_memory_bytes=8 << 30),
+    ]
+    silent = trace_from(np.full(50, 0.5))
+    figure = measure_trial(silent, Rules(warmup_steps=10), samples=samples)
+    assert (figure.memory_bytes, figure.host_memory_bytes) == (6 << 30, 8 << 30)
+    speaking = measure_trial(replace(silent, memory=1 << 30), Rules(warmup_steps=10), samples=samples)
+    assert (speaking.memory_bytes, speaking.host_memory_bytes) == (1 << 30, 8 << 30)
+
+
+def test_memory_that_nothing_tells_is_none():
+    idle = [device_sample(STARTED + 1, own_memory_bytes=0), device_sample(STARTED + 1, "cpu")]
+    figure = measure_trial(trace_from(np.full(50, 0.5)), Rules(warmup_steps=10), samples=idle)
+    assert (figure.memory_bytes, figure.host_memory_bytes) == (None, None)

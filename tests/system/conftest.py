@@ -25,6 +25,8 @@ class FakeNvml:
     def __init__(self) -> None:
         self.unsupported = {"nvmlDeviceGetMigMode"}
         self.pids: list[int] = []
+        self.process_bytes: int | None = 1 << 30
+        self.used = 3 << 30
         self.throttle_bits = 0
         self._answers: dict[str, Callable[..., Any]] = {
             "nvmlInit": lambda: None,
@@ -35,7 +37,7 @@ class FakeNvml:
             "nvmlDeviceGetHandleByIndex": lambda index: index,
             "nvmlDeviceGetName": lambda handle: "Tesla V100-SXM2-16GB",
             "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}f00",
-            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=16 << 30, used=3 << 30),
+            "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(total=16 << 30, used=self.used),
             "nvmlDeviceGetPciInfo": lambda handle: SimpleNamespace(busId=f"0000:1{handle}:00.0"),
             "nvmlDeviceGetCudaComputeCapability": lambda handle: (7, 0),
             "nvmlDeviceGetEnforcedPowerLimit": lambda handle: 300_000,
@@ -50,7 +52,7 @@ class FakeNvml:
             "nvmlDeviceGetClockInfo": lambda handle, clock: 1455,
             "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: self.throttle_bits,
             "nvmlDeviceGetComputeRunningProcesses": lambda handle: [
-                SimpleNamespace(pid=pid) for pid in self.pids
+                SimpleNamespace(pid=pid, usedGpuMemory=self.process_bytes) for pid in self.pids
             ],
         }
 

@@ -14,7 +14,7 @@ from trainmark.events.schema import DeviceSample
 from trainmark.events.stream import read
 from trainmark.launch.agent.processes import PR_SET_CHILD_SUBREAPER
 from trainmark.system.sampling.cpu_sample import CpuClock, CpuSampler, busy_share, foreign_share
-from trainmark.system.sampling.gpu_sample import throttle_names
+from trainmark.system.sampling.gpu_sample import GpuSampler, throttle_names
 from trainmark.system.sampling.process_tree import ProcessTree
 from trainmark.system.sampling.sampler import Sampler
 
@@ -180,6 +180,69 @@ def test_a_strangers_process_on_the_gpu_is_counted_and_ours_is_not(tmp_path, nvm
         with Sampler(path, interval=0.01, root_pid=ours.pid, nvml_module=nvml):
             rows = rows_after(path, 2)
     assert rows[1].foreign_processes == 1
+
+
+def gpu_sampler(nvml, tree: ProcessTree) -> GpuSampler:
+    return GpuSampler(nvml, {0: 0}, tree)
+
+
+def test_memory_on_a_gpu_is_that_of_our_own_processes(nvml):
+    with busy() as theirs:
+        nvml.pids = [os.getpid(), theirs.pid]
+        (row,) = gpu_sampler(nvml, ProcessTree(os.getpid())).sample()
+    assert row.own_memory_bytes == 1 << 30
+
+
+def test_a_gpu_that_only_others_use_holds_nothing_of_ours(nvml):
+    with busy() as theirs:
+        nvml.pids = [theirs.pid]
+        sampler = gpu_sampler(nvml, ProcessTree(os.getpid()))
+        nvml.used += 1 << 30
+        (row,) = sampler.sample()
+    assert row.own_memory_bytes == 0
+
+
+@pytest.mark.parametrize("case", ["no process is listed", "numbers of the host", "memory is not told"])
+def test_where_processes_cannot_be_matched_it_is_what_was_added_since_the_start(case, nvml):
+    if case == "numbers of the host":
+        nvml.pids = [2**22 + 1]
+    elif case == "memory is not told":
+        nvml.pids, nvml.process_bytes = [os.getpid()], None
+    sampler = gpu_sampler(nvml, ProcessTree(os.getpid()))
+    (before,) = sampler.sample()
+    nvml.used += 5 << 30
+    (after,) = sampler.sample()
+    assert (before.own_memory_bytes, after.own_memory_bytes) == (0, 5 << 30)
+
+
+def test_a_few_megabytes_more_are_the_drivers(nvml):
+    sampler = gpu_sampler(nvml, ProcessTree(os.getpid()))
+    nvml.used += 4 << 20
+    assert sampler.sample()[0].own_memory_bytes == 0
+
+
+def test_host_memory_is_the_sum_below_the_root_without_those_that_watch(tmp_path):
+    def plant_process(pid: int, parent: int, pages: int) -> None:
+        (tmp_path / str(pid)).mkdir()
+        fields = f"S {parent} " + " ".join(["0"] * 19) + f" {pages} 0 0"
+        (tmp_path / f"{pid}/stat").write_text(f"{pid} (python) {fields}")
+
+    for pid, parent, pages in ((7, 1, 1000), (8, 7, 20), (9, 8, 3), (10, 7, 500), (11, 1, 9000)):
+        plant_process(pid, parent, pages)
+    tree = ProcessTree(7, tmp_path)
+    tree.watchers.add(10)
+    tree.refresh()
+    assert tree.resident_bytes() == 23 * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_childs_memory_is_in_the_row_of_the_host():
+    hold = "block = b'x' * (64 << 20); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", hold], **pipes) as child:
+        child.stdout.readline()
+        row = CpuSampler(ProcessTree(os.getpid())).sample()
+        child.communicate(b"\n")
+    assert row.own_memory_bytes >= 64 << 20
 
 
 def test_a_machine_without_a_driver_still_samples_its_processors(tmp_path, nvml):

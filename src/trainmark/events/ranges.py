@@ -63,6 +63,7 @@ FIELDS: dict[str, Range] = {
     "clock_max_mhz": Range(REAL, 0.0, 1e7),
     "foreign_processes": COUNT,
     "foreign_share": SHARE,
+    "own_memory_bytes": COUNT,
 }
 # Of the facts, those that a figure is computed from.
 FACTS: dict[str, Range] = {

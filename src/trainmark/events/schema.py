@@ -71,7 +71,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class DeviceSample:
-    """What a device said of itself at one moment, read from outside the workload; units in the names."""
+    """What a device said of itself at one moment, read from outside the workload; units in the names.
+
+    `own_memory_bytes` is what the trial's processes use of its memory; on a host, the sum of their RSS.
+    """
 
     device: str
     mono: float
@@ -85,6 +88,7 @@ class DeviceSample:
     throttle: tuple[str, ...] = ()
     foreign_processes: int = 0
     foreign_share: float | None = None
+    own_memory_bytes: int | None = None
 
 
 def is_host(device: str) -> bool:

@@ -19,6 +19,7 @@ class DoubtCode(str, Enum):
     THROTTLED = "throttled"
     DEVICE_SHARED = "device-shared"
     HOST_BUSY = "host-busy"
+    HOST_CLOCK = "host-clock"
     SCOPE_AMBIGUOUS = "scope-ambiguous"
     SUPERLINEAR = "superlinear-scaling"
     COLLAPSED_SCALING = "collapsed-scaling"

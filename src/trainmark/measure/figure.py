@@ -259,6 +259,9 @@ class TrialFigure:
     `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy, which is
     `peak_bandwidth` of all ranks together, ÷ its own.
 
+    `memory_bytes` is what the program says, else the most that its processes held on one device;
+    `host_memory_bytes` the most that they held together on one host.
+
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
     the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
     where nothing was trained to an end.
@@ -287,6 +290,7 @@ class TrialFigure:
     breakdown: Breakdown | None = None
     stragglers: tuple[Straggler, ...] = ()
     finish: Finish | None = None
+    host_memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -322,3 +326,4 @@ class Result:
     of_synthetic: Ratio | None = None
     memory_share: float | None = None
     peak_bandwidth: float | None = None
+    host_memory_bytes: int | None = None

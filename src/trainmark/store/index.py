@@ -17,12 +17,12 @@ from trainmark.visible import one_line
 from trainmark.workloads import registry
 
 INDEX = "index.duckdb"
-TABLES_VERSION = 4
+TABLES_VERSION = 5
 TYPES = {
     "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
     " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment",
     "BIGINT": "repeat batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
-    " retries threads epochs_to_target",
+    " host_memory_bytes retries threads epochs_to_target",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"
     " samples_per_joule mfu time2train airank_seconds train_rate whole_rate"
     " started seconds",

@@ -80,6 +80,7 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "step_seconds": figure.step_times.p50 if figure else None,
         "first_step_seconds": figure.first_step_seconds if figure else None,
         "memory_bytes": figure.memory_bytes if figure else None,
+        "host_memory_bytes": figure.host_memory_bytes if figure else None,
         "data_wait_share": figure.data_wait_share if figure else None,
         "communication_share": shares.communication if shares else None,
         "samples_per_joule": figure.samples_per_joule if figure else None,

@@ -132,7 +132,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         step_times=_median_step_times([figure.step_times for figure in figures]),
         first_step_seconds=statistics.median(figure.first_step_seconds for figure in figures),
         warmup_steps=max(figure.window.first for figure in figures),
-        memory_bytes=max((f.memory_bytes for f in figures if f.memory_bytes is not None), default=None),
+        memory_bytes=_most_known(figure.memory_bytes for figure in figures),
         data_wait_share=wait,
         samples_per_joule=_median_known(figure.samples_per_joule for figure in figures),
         utilisation=_middle_utilisation(figure.utilisation for figure in figures),
@@ -144,6 +144,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         of_synthetic=of_synthetic,
         memory_share=_median_known(figure.memory_share for figure in figures),
         peak_bandwidth=_median_known(figure.peak_bandwidth for figure in figures),
+        host_memory_bytes=_most_known(figure.host_memory_bytes for figure in figures),
     )
 
 
@@ -163,6 +164,10 @@ def _divided(ratio: Ratio, devices: int) -> Ratio:
 def _median_known(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
+
+
+def _most_known(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _median_count(values: Iterable[int | None]) -> int | None:

@@ -30,6 +30,9 @@ LOSS_SHARE_COMPARED = 0.1
 REDUCED_PRECISIONS = frozenset({"amp", "bf16", "fp16"})
 CUDA_NAMES = ("nvidia", "cuda", "tesla", "geforce", "quadro")
 
+# What the probe calls the clock of a program that gave it none.
+HOST_CLOCK = "host"
+
 # An idle clock is low because nothing runs, not because something holds it down.
 HARMLESS_THROTTLE = frozenset({"idle", "none"})
 
@@ -137,6 +140,20 @@ def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
         yield Doubt(
             DoubtCode.WRONG_LAYOUT,
             f"{key.precision} ran in NCHW, the slow layout for tensor cores: use layout NHWC.",
+        )
+
+
+def clock_doubts(key: Key, facts: dict[str, Any], inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
+    """A program that is not one of ours may take the time at which the host has queued a step."""
+    own_command = key.framework is None
+    if facts.get("clock", HOST_CLOCK if own_command else None) != HOST_CLOCK:
+        return
+    on_gpus = [s.own_memory_bytes for s in inside if not is_host(s.device) and s.own_memory_bytes is not None]
+    if any(on_gpus) if on_gpus else _on_cuda(key, facts):
+        yield Doubt(
+            DoubtCode.HOST_CLOCK,
+            "The program used a GPU, and its steps were timed by the host, which may only have queued them. "
+            'Give probe.start a clock: "cuda" or "jax", or "synchronous" where every step waits for the GPU.',
         )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from trainmark.events import DeviceSample
 from trainmark.events.ranges import number_in
+from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import (
     KNOWN,
@@ -88,7 +89,7 @@ def measure_trial(
         first_step_seconds=float(step_seconds[0]),
         seconds=seconds,
         samples=counted,
-        memory_bytes=trace.memory,
+        memory_bytes=_peak_memory(samples, on_host=False) if trace.memory is None else trace.memory,
         data_wait_share=wait_share,
         loss_first=float(trace.losses[0]) if trace.losses.size else None,
         loss_last=float(trace.losses[-1]) if trace.losses.size else None,
@@ -102,7 +103,14 @@ def measure_trial(
         breakdown=breakdown_of(trace, window),
         stragglers=slow,
         finish=finish,
+        host_memory_bytes=_peak_memory(samples, on_host=True),
     )
+
+
+def _peak_memory(samples: Sequence[DeviceSample], on_host: bool) -> int | None:
+    """The most that the trial's processes used on one device, or on one host, in any sample."""
+    sizes = (sample.own_memory_bytes or 0 for sample in samples if is_host(sample.device) is on_host)
+    return max(sizes, default=0) or None
 
 
 def _inside(
@@ -166,6 +174,7 @@ def _doubts(
     yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
     if key is not None:
         yield from trial_doubts.layout_doubts(key, trace.facts)
+        yield from trial_doubts.clock_doubts(key, trace.facts, inside)
     yield from trial_doubts.fallback_doubts(trace.end_facts)
     yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)
     if finish is not None:

@@ -334,6 +334,7 @@ DOUBTS_ZH: dict[DoubtCode, str] = {
     DoubtCode.THROTTLED: "降频",
     DoubtCode.DEVICE_SHARED: "设备被共用",
     DoubtCode.HOST_BUSY: "主机繁忙",
+    DoubtCode.HOST_CLOCK: "主机计时",
     DoubtCode.SCOPE_AMBIGUOUS: "单卡/全局不明",
     DoubtCode.SUPERLINEAR: "超线性扩展",
     DoubtCode.COLLAPSED_SCALING: "扩展崩塌",

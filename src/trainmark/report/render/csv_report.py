@@ -34,6 +34,7 @@ NESTED = {
 }
 PLAIN = (
     "memory_bytes",
+    "host_memory_bytes",
     "first_step_seconds",
     "warmup_steps",
     "settling_steps",

@@ -93,6 +93,7 @@ def _result(result: Result) -> dict[str, Any]:
         "speedup": _ratio(result.speedup),
         "efficiency": _ratio(result.efficiency),
         "memory_bytes": result.memory_bytes,
+        "host_memory_bytes": result.host_memory_bytes,
         "step_seconds": asdict(result.step_times),
         "first_step_seconds": result.first_step_seconds,
         "warmup_steps": result.warmup_steps,

@@ -72,6 +72,10 @@ class QueryLoop:
         self._unread = b""
         self._process = self._started()
 
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
     def rows(self) -> list[dict[str, str]]:
         """Return the rows that came since the call before."""
         if self._process is None or self._process.stdout is None:

@@ -56,6 +56,7 @@ class CpuSampler:
             clock_mhz=_mean_mhz(self._policies, "scaling_cur_freq"),
             clock_max_mhz=_mean_mhz(self._policies, "cpuinfo_max_freq"),
             foreign_share=foreign_share(before, clock, our_delta),
+            own_memory_bytes=self._tree.resident_bytes(),
         )
 
     def _our_seconds(self) -> float | None:

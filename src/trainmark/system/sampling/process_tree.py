@@ -1,4 +1,4 @@
-"""A process and those below it, from /proc: which they are, and how much processor time they have used."""
+"""A process and those below it, from /proc: which they are, what processor time and memory they use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 PROC = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Stat:
     parent: int
     own_ticks: int
     children_ticks: int
+    resident_pages: int
 
 
 class ProcessTree:
@@ -33,6 +35,8 @@ class ProcessTree:
         self._root_pid = root_pid
         self._proc = proc
         self.members = frozenset([root_pid])
+        self.watchers: set[int] = set()
+        """Processes of the tree that watch the trial, and are no part of it."""
 
     def refresh(self) -> None:
         """Take in the processes that have appeared and forget those that are gone."""
@@ -50,6 +54,15 @@ class ProcessTree:
         """Processor time of the tree since it began; a child's goes to its parent when it is reaped."""
         stats = [stat for pid in self.members if (stat := _stat(pid, self._proc))]
         return sum(stat.own_ticks + stat.children_ticks for stat in stats) / TICKS_PER_SECOND
+
+    def resident_bytes(self) -> int:
+        """Memory of all below the root: the sum of their resident sets (RSS).
+
+        Pages that several processes share count once for each. The proportional set (PSS) would not, but the
+        kernel walks all pages of a process for it, milliseconds in which that process cannot map memory.
+        """
+        trained = self.members - self.watchers - {self._root_pid}
+        return sum(stat.resident_pages for pid in trained if (stat := _stat(pid, self._proc))) * PAGE_BYTES
 
     def own_seconds(self, pid: int) -> float:
         """Processor time of one process without its children; 0 where it is gone."""
@@ -103,7 +116,7 @@ def _stat(pid: int, proc: Path) -> Stat | None:
         # The second field is the program's name in brackets and may itself hold spaces and brackets.
         fields = text[text.rindex(b")") + 2 :].split()
         own, children = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        return Stat(fields[0] == b"Z", int(fields[1]), own_ticks=own, children_ticks=children)
+        return Stat(fields[0] == b"Z", int(fields[1]), own, children, resident_pages=int(fields[21]))
     return None
 
 
