@@ -9,8 +9,8 @@ from pathlib import Path
 from trainmark.workloads.registry import Family
 
 PACKAGE = Path(__file__).resolve().parents[2]
-# A measured program gets the probe and its workload on its path, and nothing else of ours.
-PARTS = ("__init__.py", "probe.py", "hooks", "workloads")
+# A measured program gets the probe, the callbacks, the hooks and its workload on its path, and nothing else of ours.
+PARTS = ("__init__.py", "probe.py", "callbacks", "hooks", "workloads")
 
 
 def keep_code(folder: Path, families: Iterable[Family] = ()) -> None:
