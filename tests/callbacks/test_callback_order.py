@@ -49,6 +49,7 @@ def train_with_trainer(callback, samples, batch, accumulate, epochs=1, world_siz
                 **arguments, logs={"loss": 1.0 / state.global_step, "learning_rate": 0.1, "epoch": 0.5}
             )
         callback.on_epoch_end(**arguments)
+        callback.on_log(**arguments, logs={"eval_loss": 2.0})
         callback.on_evaluate(**arguments, metrics={})
         callback.on_save(**arguments)
     callback.on_train_end(**arguments)
@@ -83,8 +84,9 @@ def test_epochs_evaluations_and_checkpoints_of_the_trainer_are_no_part_of_a_step
 
 
 def test_the_loss_that_the_trainer_logs_comes_with_the_step_after(trainer_callback, record):
-    train_with_trainer(trainer_callback(), samples=12, batch=4, accumulate=1)
-    assert [(step.loss, step.lr) for step in record.steps] == [(None, None), (1.0, 0.1), (0.5, 0.1)]
+    train_with_trainer(trainer_callback(), samples=8, batch=4, accumulate=1, epochs=2)
+    assert [step.loss for step in record.steps] == [None, 1.0, 1 / 2, 1 / 3]
+    assert [step.lr for step in record.steps] == [None, 0.1, 0.1, 0.1]
 
 
 def test_an_evaluation_without_a_training_is_not_recorded(trainer_callback, record):

@@ -60,7 +60,7 @@ class TrainmarkCallback(TrainerCallback):
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         names = {"loss": "loss", "learning_rate": "lr"}
-        self._logged = {names[name]: value for name, value in (logs or {}).items() if name in names}
+        self._logged.update((names[name], value) for name, value in (logs or {}).items() if name in names)
 
     def on_evaluate(self, args, state, control, **kwargs):
         if self._run is not None:
