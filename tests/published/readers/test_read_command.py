@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from trainmark.cli.published import logged_runs
 from trainmark.cli.published.read import read_command
+from trainmark.errors import UserError
 
 HEADER = b"num_nodes = 1\ngpu_num_per_node = 8\nbatch_size_per_device = 128\nuse_fp16 = True\n"
 LINE = b"train: epoch 0, iter %d, loss: %.4f, top_1: 0.1, top_k: 0.2, samples/s: %.3f %.6f\n"
@@ -206,6 +207,66 @@ def test_steps_are_told_as_steps_and_what_the_user_knows_completes_them(tmp_path
     assert run["throughput"]["value"] == pytest.approx(256)
     (run,) = runs(path, "--samples-per-step", "100")
     assert run["throughput"]["value"] == pytest.approx(200)
+
+
+SETTINGS = """\
+title: a trainer of one's own
+step: 'step \\d+ took (?P<seconds>[\\d.]+) s'
+rate: {unit: images, scope: global, kind: instant}
+settings:
+"""
+OWN_LOG = "".join(f"step {step} took 0.5 s\n" for step in range(40))
+
+
+def read_with_settings(tmp_path, settings, *options):
+    log, form = tmp_path / "train.log", tmp_path / "own.yaml"
+    log.write_text(OWN_LOG)
+    form.write_text(SETTINGS + "".join(f"  {name}: {value}\n" for name, value in settings.items()))
+    return CliRunner().invoke(read_command, [str(log), "--format", str(form), "--json", *options])
+
+
+def test_step_times_give_samples_a_second_with_what_the_user_knows(tmp_path):
+    answer = read_with_settings(tmp_path, {"world_size": 4}, "--batch", "32", "--devices", "4")
+    (run,) = json.loads(answer.output)["runs"]
+    assert run["throughput"]["value"] == pytest.approx(256)
+    assert (run["batch_per_device"], run["world_size"]) == (32, 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "sentence"),
+    [
+        (
+            {"batch_per_device": 64},
+            ("--batch", "32"),
+            "--batch says 32, but the log has 64 as the batch of a device",
+        ),
+        (
+            {"world_size": 8},
+            ("--devices", "4"),
+            "--devices says 4, but the log has 8 as the number of devices",
+        ),
+        (
+            {"batch_per_device": 64, "world_size": 8},
+            ("--samples-per-step", "100"),
+            "--samples-per-step says 100, but the log has 512 as the images of a step",
+        ),
+        (
+            {"global_batch": 512},
+            ("--batch", "60", "--devices", "8"),
+            "512 images a step, no multiple of 60",
+        ),
+    ],
+)
+def test_what_contradicts_the_log_is_refused(settings, options, sentence, tmp_path):
+    answer = read_with_settings(tmp_path, settings, *options)
+    assert isinstance(answer.exception, UserError)
+    assert sentence in str(answer.exception)
+    assert str(answer.exception).startswith(str(tmp_path / "train.log"))
+
+
+def test_a_step_of_several_batches_contradicts_nothing(tmp_path):
+    answer = read_with_settings(tmp_path, {"global_batch": 512}, "--batch", "32", "--devices", "8")
+    assert json.loads(answer.output)["runs"][0]["throughput"]["value"] == pytest.approx(1024)
 
 
 def test_the_table_shows_steps_a_second_by_their_name(tmp_path):

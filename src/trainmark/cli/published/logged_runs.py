@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmark.cli.common.terminal import terminal_width
+from trainmark.errors import UserError
 from trainmark.measure.doubt import DoubtCode
 from trainmark.measure.statistics.arrays import Floats
 from trainmark.measure.trial.log.copies import copies, digest, times_digest
@@ -33,15 +34,35 @@ class Given:
     devices: int | None = None
     samples_per_step: float | None = None
 
-    def complete(self, facts: LogFacts) -> LogFacts:
-        """The facts with what they lack; what the log says stays."""
-        given = {
-            "batch_per_device": self.batch,
-            "world_size": self.devices,
-            "samples_per_step": self.samples_per_step,
-        }
-        lacking = {name: value for name, value in given.items() if getattr(facts, name) is None}
-        return replace(facts, **lacking)  # type: ignore[arg-type]
+    def complete(self, facts: LogFacts, source: str) -> LogFacts:
+        """Return the facts with what they lack; UserError where the log itself says otherwise."""
+        self._require("--batch", self.batch, facts.batch_per_device, "the batch of a device", source)
+        self._require("--devices", self.devices, facts.world_size, "the number of devices", source)
+        of_a_step = facts.samples_of_a_step()
+        samples = self.samples_per_step
+        self._require("--samples-per-step", samples, of_a_step, f"the {facts.unit} of a step", source)
+        whole = replace(
+            facts,
+            batch_per_device=facts.batch_per_device or self.batch,
+            world_size=facts.world_size or self.devices,
+            samples_per_step=facts.samples_per_step or samples,
+        )
+        given = self.batch or self.devices
+        if given and facts.global_batch and whole.batch_per_device and whole.world_size:
+            batch = whole.batch_per_device * whole.world_size
+            if facts.global_batch % batch:  # a step may be of several batches
+                raise UserError(
+                    f"{source}: the log has {facts.global_batch:g} {facts.unit} a step, no multiple of "
+                    f"{whole.batch_per_device:g} × {whole.world_size}: correct --batch or --devices."
+                )
+        return whole
+
+    @staticmethod
+    def _require(option: str, given: float | None, logged: float | None, what: str, source: str) -> None:
+        if given is not None and logged is not None and given != logged:
+            raise UserError(
+                f"{source}: {option} says {given:g}, but the log has {logged:g} as {what}: leave it out."
+            )
 
 
 @dataclass(frozen=True)
@@ -77,7 +98,8 @@ def shown(log: OpenLog, given: Given, figures: Figures) -> ReadLog:
     damaged = 0
     for run in log.runs:
         columns = run.columns()
-        runs.append(_as_dict(run, figures.of(columns, given.complete(LogFacts(**run.facts())))))
+        facts = given.complete(LogFacts(**run.facts()), run.source)
+        runs.append(_as_dict(run, figures.of(columns, facts)))
         digests.append(times_digest(columns))
         damaged += run.damaged_lines
     damaged += log.cleaning.damaged_lines

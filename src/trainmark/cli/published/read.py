@@ -46,7 +46,7 @@ def read_command(
 
     The format is recognised from the content. The throughput is ours, samples over time in the steady part
     of the run, whatever the program itself concludes. Where a log tells steps but not samples, --batch,
-    --devices or --samples-per-step complete it; what the log says itself stays.
+    --devices or --samples-per-step complete it; a log that says otherwise itself is refused.
 
     \b
     Examples:
