@@ -238,12 +238,12 @@ def test_step_times_give_samples_a_second_with_what_the_user_knows(tmp_path):
         (
             {"batch_per_device": 64},
             ("--batch", "32"),
-            "--batch says 32, but the log has 64 as the batch of a device",
+            "--batch says 32, but the log has 64 as the batch",
         ),
         (
             {"world_size": 8},
             ("--devices", "4"),
-            "--devices says 4, but the log has 8 as the number of devices",
+            "--devices says 4, but the log has 8 as the number",
         ),
         (
             {"batch_per_device": 64, "world_size": 8},
