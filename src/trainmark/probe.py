@@ -8,7 +8,6 @@
         run.step(samples=len(batch))
     run.end()
 
-Where a device runs behind the host: `start(clock="cuda")` for PyTorch, `start(clock="jax")` for JAX.
 Outside Trainmark (no TRAINMARK_EVENTS in the environment) every call does nothing.
 """
 
@@ -61,8 +60,7 @@ class EventClock(HostClock):
     name = "cuda"
 
     def __init__(self, event: Callable[[], Any], stream: Callable[[], Any] | None = None) -> None:
-        self._event = event
-        self._stream = stream
+        self._event, self._stream = event, stream
         self._passed: list[Any] = []
         self._last = self.mark()
         self._last.synchronize()
@@ -95,8 +93,7 @@ class LossClock(HostClock):
     def __init__(self, value: Callable[[Any], Any], waiters: int = 1, name: str = "loss") -> None:
         from concurrent.futures import ThreadPoolExecutor
 
-        self.name = name
-        self._value = value
+        self.name, self._value = name, value
         self._waiters = ThreadPoolExecutor(waiters)
         self._last: Any = None
 
@@ -108,9 +105,9 @@ class LossClock(HostClock):
     def mark(self, ready: Any = None) -> Any:
         if ready is not None:
             self.read(ready)
-        mark, self._last = self._last, None
-        if mark is None:
+        if self._last is None:
             raise ValueError("this clock needs an array of each step: run.step(samples, ready=loss).")
+        mark, self._last = self._last, None
         return mark
 
     def seconds(self, mark: Any, wait: bool) -> float | None:
@@ -131,19 +128,16 @@ def named_clock(name: str) -> HostClock:
             return HostClock()
         device = int(index) if index else cuda.current_device()
         return EventClock(lambda: cuda.Event(enable_timing=True), lambda: cuda.current_stream(device))
-    clocks = {"host": HostClock, SynchronousClock.name: SynchronousClock}
-    if name not in clocks:
+    if name not in ("host", SynchronousClock.name):
         raise ValueError("no clock is called {!r}: host, synchronous, cuda, cuda:N or jax.".format(name))
-    return clocks[name]()
+    return HostClock() if name == "host" else SynchronousClock()
 
 
 class Run:
     """What `start` gives; one per process."""
 
     def __init__(self, file: IO[bytes] | None, rank: int, clock: HostClock) -> None:
-        self._file = file
-        self._rank = rank
-        self._clock = clock
+        self._file, self._rank, self._clock = file, rank, clock
         self._pending: Deque[Any] = deque()
         self._lines: list[str] = []
         self._next_step = 0
@@ -163,8 +157,7 @@ class Run:
             return
         if ready is None and isinstance(self._clock, LossClock) and not callable(numbers.get("loss")):
             ready = numbers.get("loss")
-        mark = self._clock.mark() if ready is None else self._clock.mark(ready)
-        self.step_at(mark, samples, **numbers)
+        self.step_at(self._clock.mark(*([] if ready is None else [ready])), samples, **numbers)
 
     def step_at(self, mark: Any, samples: float | None, **numbers: Any) -> None:
         """The step that ended at an earlier mark of the clock."""

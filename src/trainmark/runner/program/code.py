@@ -9,7 +9,7 @@ from pathlib import Path
 from trainmark.workloads.registry import Family
 
 PACKAGE = Path(__file__).resolve().parents[2]
-# A measured program gets the probe, the callbacks, the hooks and its workload on its path, and nothing else of ours.
+# A measured program gets these on its path, and nothing else of ours.
 PARTS = ("__init__.py", "probe.py", "callbacks", "hooks", "workloads")
 
 
