@@ -5,11 +5,11 @@ from outside is a step, over when its smallest result is ready. A gradient that 
 step itself.
 """
 
+import contextlib
 import functools
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
+from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
 RECORDER = Recorder("jax")
@@ -17,30 +17,9 @@ TRAINING = set()  # names of the functions that take gradients
 RUNNING = threading.local()
 
 
-class ArrayClock:
-    """The time at which an array becomes ready, waited for by a thread that does nothing else."""
-
-    def __init__(self):
-        self.array = None
-        self._waiter = ThreadPoolExecutor(1, "trainmark-clock")
-
-    def mark(self):
-        array, self.array = self.array, None
-        return self._waiter.submit(_ready, array)
-
-    def seconds(self, mark, wait):
-        return mark.result() if wait or mark.done() else None
-
-
-def _ready(array):
-    try:
+def _wait(array):
+    with contextlib.suppress(Exception):  # deleted: the next step has it as its own, as a donated argument
         array.block_until_ready()
-    except Exception:  # noqa: BLE001  deleted: the next step has it as its own, as a donated argument
-        pass
-    return time.monotonic()
-
-
-CLOCK = ArrayClock()
 
 
 def watch_jit(module):
@@ -137,8 +116,8 @@ def _end_step(module, name, result):
     arrays = [leaf for leaf in module.tree_util.tree_leaves(result) if hasattr(leaf, "block_until_ready")]
     # Under a transformation of the program's own, such as vmap, the results are tracers: nothing is computed.
     if arrays and not any(isinstance(array, module.core.Tracer) for array in arrays):
-        CLOCK.array = min(arrays, key=lambda array: array.size)
-        RECORDER.step(name, lambda: _start(module))
+        smallest = min(arrays, key=lambda array: array.size)
+        RECORDER.step(name, lambda: _start(module), ready=smallest)
 
 
 def _start(module):
@@ -149,4 +128,5 @@ def _start(module):
         "device": module.devices()[0].device_kind,
     }
     _, _, _, facts = host_start(facts)
-    return CLOCK, module.process_index(), module.process_count(), dict(facts, clock="jax")
+    clock = probe.LossClock(_wait, name="jax")
+    return clock, module.process_index(), module.process_count(), dict(facts, clock=clock.name)

@@ -6,41 +6,14 @@ holds the optimizer, a replay is a step.
 
 import functools
 import sys
-import time
 
+from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
 RECORDER = Recorder("pytorch")
 STEPPED = set()  # optimizers whose hook was called within the running GradScaler.step
 TRAINING_GRAPHS = set()
 CAPTURING = []
-
-
-class EventClock:
-    """CUDA events on the current stream; recorded at the end of a step and read once the device is past."""
-
-    def __init__(self, torch):
-        self._torch = torch
-        self._idle = []
-        self._last = self.mark()
-        self._last.synchronize()
-        self._seconds = time.monotonic()
-
-    def mark(self):
-        event = self._idle.pop() if self._idle else self._torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def seconds(self, mark, wait):
-        if wait:
-            mark.synchronize()
-        elif not mark.query():
-            return None
-        # From event to event: an elapsed time is a float32 and would blur over a long run.
-        self._seconds += self._last.elapsed_time(mark) / 1e3
-        self._idle.append(self._last)
-        self._last = mark
-        return self._seconds
 
 
 def watch_optimizers(module):
@@ -111,7 +84,7 @@ def _start():
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         rank, world_size = distributed.get_rank(), distributed.get_world_size()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        clock = EventClock(torch)
+        clock = probe.named_clock("cuda")
         facts.update(clock="cuda", device=torch.cuda.get_device_name())
     return clock, rank, world_size, facts
 

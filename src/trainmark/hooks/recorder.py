@@ -47,25 +47,25 @@ class Recorder:
         number = self._numbers.setdefault(loader, len(self._numbers))
         _add(self._loads, [number, 1, samples, came - asked, asked, came])
 
-    def step(self, optimizer, start):
+    def step(self, optimizer, start, ready=None):
         """Note that an optimizer has stepped, by any name that tells it from others.
 
-        `start()` gives the clock, rank, world size and facts when the first step ends. Raises SystemExit
-        once the harness has all the steps it asked for.
+        `start()` gives the clock, rank, world size and facts when the first step ends; `ready` is what a
+        clock of arrays waits for. Raises SystemExit once the harness has all the steps it asked for.
         """
         if self._stopped:
             self._stop.end_program()
         if self._closed:
             return
         try:
-            self._note_step(optimizer, start)
+            self._note_step(optimizer, start, ready)
         except Exception as error:  # noqa: BLE001  whatever it is, the program goes on unwatched
             self._closed = True
             sys.stderr.write("trainmark: steps are no longer watched: {!r}\n".format(error))
         if self._stopped:
             self._stop.end_program()
 
-    def _note_step(self, optimizer, start):
+    def _note_step(self, optimizer, start, ready):
         if self._run is None and not self._open(start):
             return
         if optimizer in self._turn:
@@ -75,7 +75,7 @@ class Recorder:
                 self.close()
                 return
         self._turn.add(optimizer)
-        self._mark = self._clock.mark()
+        self._mark = self._clock.mark(ready)
         for row in self._loads.values():
             _add(self._mark_loads, row)
         self._loads = {}
