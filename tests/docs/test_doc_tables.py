@@ -28,6 +28,7 @@ COMMON = {
     "errors",
     "home",
     "metric",
+    "natural",
     "regular_file",
     "secret",
     "typed_json",

@@ -52,13 +52,13 @@ def test_a_finished_trial_is_listed_under_its_number_and_leaves_no_part(run):
 
 
 def test_trials_are_listed_by_case_and_then_by_number_also_beyond_99(run):
-    for case, repeat in [("b", 1), ("a", 100), ("a", 11), ("a", 2)]:
+    for case, repeat in [("b1024", 1), ("b64", 100), ("b64", 11), ("b64", 2)]:
         keep(run, record(case, repeat, 1.0))
     assert [(record.spec.case, record.spec.repeat) for record in run.records()] == [
-        ("a", 2),
-        ("a", 11),
-        ("a", 100),
-        ("b", 1),
+        ("b64", 2),
+        ("b64", 11),
+        ("b64", 100),
+        ("b1024", 1),
     ]
 
 

@@ -34,9 +34,13 @@ def test_the_cpu_model_is_read_with_its_spaces_made_single(plant):
     assert host.cpu.model == "Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz"
 
 
-def test_an_arm_processor_without_a_name_is_told_by_its_part_number(plant):
-    host = read_host(plant({"proc/cpuinfo": "CPU implementer\t: 0x41\nCPU part\t: 0xd4f\n"}))
-    assert host.cpu.model == "Arm implementer 0x41 part 0xd4f"
+@pytest.mark.parametrize(
+    ("part", "model"),
+    [("0xd0c", "Neoverse-N1"), ("0xd4f", "Neoverse-V2"), ("0xfff", "Arm implementer 0x41 part 0xfff")],
+)
+def test_an_arm_processor_has_the_name_of_its_part_number(part, model, plant):
+    host = read_host(plant({"proc/cpuinfo": f"CPU implementer\t: 0x41\nCPU part\t: {part}\n"}))
+    assert host.cpu.model == model
 
 
 @pytest.mark.parametrize(

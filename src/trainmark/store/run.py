@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from trainmark.natural import natural_key
 from trainmark.regular_file import read_regular
 from trainmark.secret import scrub
 from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
@@ -195,9 +196,9 @@ def find_run(name: str, runs: Path) -> RunFolder:
 
 def all_runs(runs: Path) -> list[RunFolder]:
     """Oldest first; one whose info is damaged has the time of its folder."""
-    folders = sorted(runs.iterdir()) if runs.is_dir() else []
+    folders = runs.iterdir() if runs.is_dir() else ()
     run_folders = [RunFolder(path) for path in folders if (path / RUN).is_file()]
-    return sorted(run_folders, key=lambda run: (run.info.created, run.path))
+    return sorted(run_folders, key=lambda run: (run.info.created, natural_key(run.path.name)))
 
 
 def _unwritable(path: Path, error: OSError) -> StoreError:

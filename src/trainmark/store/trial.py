@@ -16,6 +16,7 @@ from trainmark import typed_json
 from trainmark.events.upgrade import upgraded_finish
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
+from trainmark.natural import natural_key
 from trainmark.secret import scrub
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 
@@ -126,8 +127,9 @@ def _upgraded(plain: dict[str, Any]) -> dict[str, Any]:
 
 
 def finished_trials(trials: Path) -> Iterator[Path]:
-    """Finished trial folders in the order of case and repeat."""
-    for case in sorted(trials.iterdir()) if trials.is_dir() else []:
+    """Finished trial folders in the natural order of case and repeat."""
+    cases = trials.iterdir() if trials.is_dir() else ()
+    for case in sorted(cases, key=lambda folder: natural_key(folder.name)):
         if case.is_dir():
             done = [folder for folder in case.iterdir() if is_finished(folder)]
             yield from sorted(done, key=lambda folder: int(folder.name))

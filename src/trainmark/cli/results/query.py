@@ -13,7 +13,7 @@ from trainmark.cli.common.terminal import terminal_width
 from trainmark.errors import UserError
 
 HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-COUNTS = "SELECT run, outcome, count(*) AS trials FROM trials GROUP BY ALL ORDER BY ALL"
+COUNTS = "SELECT run, outcome, count(*) AS trials FROM trials GROUP BY ALL ORDER BY min(rowid)"
 
 
 @click.command("query")

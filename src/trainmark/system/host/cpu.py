@@ -6,6 +6,7 @@ import platform
 import re
 from pathlib import Path
 
+from trainmark.system.host.arm import arm_name
 from trainmark.system.reading import command_output, file_text, folder_entries
 
 CPUS = "sys/devices/system/cpu"
@@ -30,7 +31,7 @@ def cpu_model(root: Path = Path("/")) -> str | None:
     name = re.search(r"^model name\s*:\s*(.+)", cpuinfo, re.MULTILINE)
     if name:
         return re.sub(r"\s+", " ", name[1]).strip()
-    # Arm kernels print numbers in place of a name; they still tell two processors apart.
+    # Arm kernels print numbers in place of a name.
     implementer = re.search(r"^CPU implementer\s*:\s*(\S+)", cpuinfo, re.MULTILINE)
     part = re.search(r"^CPU part\s*:\s*(\S+)", cpuinfo, re.MULTILINE)
-    return f"Arm implementer {implementer[1]} part {part[1]}" if implementer and part else None
+    return arm_name(implementer[1], part[1]) if implementer and part else None
