@@ -117,7 +117,7 @@ def test_doubts_of_trials_become_one_with_their_count():
     busy = Doubt(DoubtCode.HOST_BUSY, "Other processes took 30% of the host: stop them.")
     trials = trials_with(STEADY[:2], doubts=(busy,)) + trials_with(STEADY[2:])
     (result,) = summarise(trials)
-    assert result.doubts == (Doubt(DoubtCode.HOST_BUSY, f"In 2 of 6 trials: {busy.message}"),)
+    assert result.doubts == (Doubt(DoubtCode.HOST_BUSY, f"In 2 of 6 trials: {busy.message}", trials=2, of=6),)
 
 
 def test_what_trials_do_not_know_is_unknown_and_the_rest_is_their_middle():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 
-from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode, doubt, of_trials
 from trainmark.measure.figure import Ratio
 from trainmark.measure.trial.doubts import DATA_BOUND_SHARE
 
@@ -26,43 +26,22 @@ COLLAPSED_EFFICIENCY = 0.6
 def trials_doubts(throughputs: Sequence[float], failed: int, environments: int) -> Iterator[Doubt]:
     n = len(throughputs)
     if n < ENOUGH_TRIALS:
-        counted = "1 trial is" if n == 1 else f"{n} trials are"
-        yield Doubt(
-            DoubtCode.FEW_TRIALS,
-            f"{counted} too few for a 95 % interval. Run at least {ENOUGH_TRIALS}.",
-        )
+        yield doubt(DoubtCode.FEW_TRIALS, "one" if n == 1 else "", n=n, enough=ENOUGH_TRIALS)
     if (spread := relative_spread(throughputs)) > NOISY_SPREAD:
-        yield Doubt(
-            DoubtCode.NOISY_TRIALS,
-            f"Trials vary by {100 * spread:.1f} % (interquartile range over median). "
-            "Stop other work on this machine, or add trials.",
-        )
+        yield doubt(DoubtCode.NOISY_TRIALS, spread=f"{100 * spread:.1f} %")
     if failed:
-        yield Doubt(
-            DoubtCode.FAILED_TRIALS,
-            f"{failed} of {n + failed} trials failed and are not in the figure. Read their logs first.",
-        )
+        yield doubt(DoubtCode.FAILED_TRIALS, failed=failed, n=n + failed)
     if environments > 1:
-        yield Doubt(
-            DoubtCode.MIXED_ENVIRONMENT,
-            f"The trials ran in {environments} different environments. Run all of them in one.",
-        )
+        yield doubt(DoubtCode.MIXED_ENVIRONMENT, environments=environments)
 
 
 def scaling_doubts(efficiency: Ratio, devices: int) -> Iterator[Doubt]:
     surely = efficiency.interval.low if efficiency.interval else efficiency.value
+    values = {"devices": devices, "efficiency": f"{efficiency.value:.0%}"}
     if surely > SUPERLINEAR_EFFICIENCY:
-        yield Doubt(
-            DoubtCode.SUPERLINEAR,
-            f"{devices} devices reach {efficiency.value:.0%} of linear scaling, which is more than linear. "
-            "Check the one-device baseline, and whether samples are counted per rank.",
-        )
+        yield doubt(DoubtCode.SUPERLINEAR, **values)
     if efficiency.value < COLLAPSED_EFFICIENCY:
-        yield Doubt(
-            DoubtCode.COLLAPSED_SCALING,
-            f"{devices} devices reach only {efficiency.value:.0%} of linear scaling. "
-            "Check the links between them, and the per-device batch.",
-        )
+        yield doubt(DoubtCode.COLLAPSED_SCALING, **values)
 
 
 def synthetic_doubts(share: Ratio, own: float, synthetic: float, unit: str, wait: float) -> Iterator[Doubt]:
@@ -70,15 +49,15 @@ def synthetic_doubts(share: Ratio, own: float, synthetic: float, unit: str, wait
     surely = share.interval is None or share.interval.high < 1
     if 1 - share.value > DATA_BOUND_SHARE and surely:
         lost = 1 - share.value
-        if wait > lost / 2:
-            why = f"steps waited for data {wait:.1%} of the time: raise `workers`, or take a faster `loader`."
-        else:
-            why = (
-                "steps hardly waited for it, so the loader takes cores or device time from the training: "
-                "lower `workers`, or take a `loader` that works elsewhere."
-            )
-        rates = f"{_rate(own)} {unit}/s, {_rate(synthetic)} on synthetic data"
-        yield Doubt(DoubtCode.DATA_BOUND, f"It loses {lost:.0%} to its data: {rates}; {why}")
+        yield doubt(
+            DoubtCode.DATA_BOUND,
+            "waiting" if wait > lost / 2 else "contending",
+            lost=f"{lost:.0%}",
+            own=_rate(own),
+            synthetic=_rate(synthetic),
+            unit=unit,
+            wait=f"{wait:.1%}",
+        )
 
 
 def _rate(value: float) -> str:
@@ -87,12 +66,12 @@ def _rate(value: float) -> str:
 
 def merged(doubts_of_trials: Sequence[Iterable[Doubt]]) -> Iterator[Doubt]:
     """One doubt for each code, with the message of the first trial that has it and in how many it is."""
-    gathered: dict[DoubtCode, list[str]] = {}
+    gathered: dict[DoubtCode, list[Doubt]] = {}
     for doubts in doubts_of_trials:
-        for doubt in doubts:
-            gathered.setdefault(doubt.code, []).append(doubt.message)
-    for code, messages in gathered.items():
-        yield Doubt(code, f"In {len(messages)} of {len(doubts_of_trials)} trials: {messages[0]}")
+        for each in doubts:
+            gathered.setdefault(each.code, []).append(each)
+    for alike in gathered.values():
+        yield of_trials(alike[0], len(alike), len(doubts_of_trials))
 
 
 def relative_spread(values: Sequence[float]) -> float:

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf, isfinite, sqrt
 
-from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Finish, FinishResult, Interval, Ratio
 from trainmark.measure.statistics.intervals import median_interval, ratio_interval
 from trainmark.metric import Metric, score
@@ -58,20 +58,14 @@ def finish_doubts(finishes: Sequence[Finish]) -> Iterator[Doubt]:
     metric = finishes[0].metric if finishes else None
     if missed := sum(finish.reached is False for finish in decided):
         best = max(_scores(metric, decided), key=metric.goodness, default=None) if metric else None
-        yield Doubt(
-            DoubtCode.TARGET_NOT_REACHED,
-            f"{missed} of {len(decided)} trials did not reach {decided[0].target}"
-            + (f" (best {metric.title} {metric.text(best)})" if metric and best is not None else "")
-            + " and count as longer than any that did: train more epochs, or check the recipe.",
-        )
+        values = {"missed": missed, "decided": len(decided), "target": decided[0].target}
+        if metric and best is not None:
+            values |= {"metric": metric.title, "best": metric.text(best)}
+        yield doubt(DoubtCode.TARGET_NOT_REACHED, "best" if "best" in values else "", **values)
     scores = _scores(metric, finishes)
     if metric and len(scores) > 1 and max(scores) - min(scores) > _usual_spread(metric, scores, finishes):
         low, high = metric.text(min(scores)), metric.text(max(scores))
-        yield Doubt(
-            DoubtCode.ACCURACY_SPREAD,
-            f"The best {metric.title} of {len(scores)} seeds lies between {low} and {high}: "
-            "train more seeds, and do not rank by one of them.",
-        )
+        yield doubt(DoubtCode.ACCURACY_SPREAD, metric=metric.title, seeds=len(scores), low=low, high=high)
 
 
 def _scores(metric: Metric | None, finishes: Iterable[Finish]) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 from trainmark.events import DeviceSample
 from trainmark.events.ranges import texts_in
 from trainmark.events.schema import is_host
-from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Finish, Straggler, Verdict, Window
 from trainmark.measure.key import Key
 from trainmark.measure.statistics.arrays import Floats
@@ -43,31 +43,17 @@ CLOCK_SHARE_AT_POWER_LIMIT = 0.85
 
 def window_doubts(window: Window, floor: int, min_steps: int) -> Iterator[Doubt]:
     if window.verdict is Verdict.NEVER_SETTLED:
-        yield Doubt(
-            DoubtCode.NEVER_SETTLED,
-            f"Step times did not settle within {window.stop} steps. "
-            "Run more steps, or look for drift in clocks, memory or data.",
-        )
+        yield doubt(DoubtCode.NEVER_SETTLED, steps=window.stop)
     elif window.steps < min_steps or window.verdict is Verdict.TOO_SHORT:
-        yield Doubt(
-            DoubtCode.WINDOW_TOO_SHORT,
-            f"Only {window.steps} of {window.stop} steps are steady; {min_steps} are needed. Run more steps.",
-        )
+        yield doubt(DoubtCode.WINDOW_TOO_SHORT, steady=window.steps, steps=window.stop, needed=min_steps)
     if window.verdict is not Verdict.NEVER_SETTLED and window.first > floor:
-        yield Doubt(
-            DoubtCode.WARMUP_PAST_WINDOW,
-            f"Still warming up after {floor} steps; {window.first - floor} more were dropped. "
-            f"Set warmup.steps to {window.first} or more.",
-        )
+        more = window.first - floor
+        yield doubt(DoubtCode.WARMUP_PAST_WINDOW, floor=floor, more=more, first=window.first)
 
 
 def data_doubts(wait_share: float | None) -> Iterator[Doubt]:
     if wait_share is not None and wait_share > DATA_BOUND_SHARE:
-        yield Doubt(
-            DoubtCode.DATA_BOUND,
-            f"Steps waited for data {wait_share:.1%} of the time. "
-            "Add loader workers, or compare with synthetic data.",
-        )
+        yield doubt(DoubtCode.DATA_BOUND, wait=f"{wait_share:.1%}")
 
 
 def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
@@ -78,25 +64,14 @@ def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
         named = ", ".join(reason for reason, _ in reasons.most_common())
         devices = {sample.device for sample in throttled}
         watched = sum(sample.device in devices for sample in inside)
-        yield Doubt(
-            DoubtCode.THROTTLED,
-            f"Clocks were throttled ({named}) in {len(throttled)} of {watched} samples. "
-            "Improve cooling or power, or lock the clocks.",
-        )
+        yield doubt(DoubtCode.THROTTLED, reasons=named, throttled=len(throttled), samples=watched)
     if shared := sorted({s.device for s in inside if s.foreign_processes > 0 and not is_host(s.device)}):
         most = max(s.foreign_processes for s in inside if s.device in shared)
-        yield Doubt(
-            DoubtCode.DEVICE_SHARED,
-            f"Other processes (up to {most} at a time) used {', '.join(shared)} during the window. "
-            "Stop them and run again.",
-        )
+        yield doubt(DoubtCode.DEVICE_SHARED, most=most, devices=", ".join(shared))
     busy, host = max(_foreign_shares(inside), default=(0.0, "cpu"))
     if busy > HOST_BUSY_SHARE:
-        whose = f"{node}'s" if (node := host.rpartition("/")[0]) else "the host's"
-        yield Doubt(
-            DoubtCode.HOST_BUSY,
-            f"Other processes used {busy:.0%} of {whose} CPU time in the window. Stop them and run again.",
-        )
+        node = host.rpartition("/")[0]
+        yield doubt(DoubtCode.HOST_BUSY, "node" if node else "", share=f"{busy:.0%}", node=node)
 
 
 def _foreign_shares(inside: Sequence[DeviceSample]) -> Iterator[tuple[float, str]]:
@@ -117,30 +92,19 @@ def _throttle_reasons(sample: DeviceSample) -> set[str]:
 def loss_doubts(losses: Floats, steps: int) -> Iterator[Doubt]:
     bad = int(np.count_nonzero(~np.isfinite(losses)))
     if bad:
-        yield Doubt(
-            DoubtCode.NAN_LOSS,
-            f"The loss was not a finite number in {bad} of {len(losses)} reports: "
-            "lower the learning rate or check the loss scale.",
-        )
+        yield doubt(DoubtCode.NAN_LOSS, bad=bad, reports=len(losses))
         return
     compared = int(len(losses) * LOSS_SHARE_COMPARED)
     if steps < STEPS_FOR_A_FALLING_LOSS or compared < 1:
         return
     before, after = float(np.median(losses[:compared])), float(np.median(losses[-compared:]))
     if after >= before:
-        yield Doubt(
-            DoubtCode.LOSS_NOT_FALLING,
-            f"The loss went from {before:.4g} to {after:.4g} over {steps} steps: "
-            "check that the step really trains.",
-        )
+        yield doubt(DoubtCode.LOSS_NOT_FALLING, before=f"{before:.4g}", after=f"{after:.4g}", steps=steps)
 
 
 def layout_doubts(key: Key, facts: dict[str, Any]) -> Iterator[Doubt]:
     if key.precision in REDUCED_PRECISIONS and key.layout == "NCHW" and _on_cuda(key, facts):
-        yield Doubt(
-            DoubtCode.WRONG_LAYOUT,
-            f"{key.precision} ran in NCHW, the slow layout for tensor cores: use layout NHWC.",
-        )
+        yield doubt(DoubtCode.WRONG_LAYOUT, precision=key.precision)
 
 
 def clock_doubts(key: Key, facts: dict[str, Any], inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
@@ -161,48 +125,35 @@ def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
     """A rank tells at its end what it could not do as it should."""
     fallbacks = dict.fromkeys(each for facts in end_facts for each in texts_in(facts, "fallbacks"))
     if fallbacks:
-        first = next(iter(fallbacks))
-        others = f", and {len(fallbacks) - 1} more in the rank's log" if len(fallbacks) > 1 else ""
-        yield Doubt(
-            DoubtCode.FELL_BACK,
-            f"Part of the step was done another way than it should ({first}{others}): "
-            "do not take it for the best that the device can do.",
-        )
+        first, more = next(iter(fallbacks)), len(fallbacks) - 1
+        yield doubt(DoubtCode.FELL_BACK, "several" if more else "", first=first, more=more)
 
 
 def straggler_doubts(stragglers: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:
     """`separated`: whether the ranks tell their working from their waiting."""
     for slow in stragglers:
-        place = f"Node {slow.node}" if slow.rank is None else f"Rank {slow.rank}"
-        if slow.rank is not None and slow.node is not None:
-            place += f" on {slow.node}"
-        own, theirs = (f"{seconds * 1e3:.4g} ms" for seconds in (slow.own_seconds, slow.others_seconds))
-        lost = f"{slow.cost:.1%} of the throughput ({slow.lost:.4g} {unit}/s)"
+        whole_node = slow.rank is None
+        named = slow.node if whole_node else f"{slow.rank} ({slow.node})" if slow.node else slow.rank
         if separated:
-            seen = (
-                f"{place} holds the others back: its own part of a step takes {own}, theirs {theirs}, "
-                f"which costs {lost}"
-            )
+            own, others = (f"{seconds * 1e3:.4g} ms" for seconds in (slow.own_seconds, slow.others_seconds))
+            variant, seen = "node" if whole_node else "", {"own": own, "others": others}
         else:
             excess = slow.own_seconds / slow.others_seconds - 1
-            seen = (
-                f"{place} ends its steps later than the others by {excess:.1%} of a step; working and "
-                f"waiting cannot be told apart here, so it costs at most {lost}"
-            )
-        yield Doubt(DoubtCode.STRAGGLER, f"{seen}: check its device, host and link.")
+            variant, seen = "late-node" if whole_node else "late", {"excess": f"{excess:.1%}"}
+        costs = {"cost": f"{slow.cost:.1%}", "lost": f"{slow.lost:.4g}", "unit": unit}
+        yield doubt(DoubtCode.STRAGGLER, variant, place=named, **seen, **costs)
 
 
 def finish_doubts(finish: Finish, resumptions: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
     """`resumptions` are the facts that rank 0 told at each."""
     if finish.resumed:
-        times = "once" if finish.resumed == 1 else f"{finish.resumed} times"
-        if skipped := [name for facts in resumptions for name in _skipped_checkpoints(facts)]:
-            times += f", past damaged checkpoints ({', '.join(skipped)})"
-        yield Doubt(
+        skipped = ", ".join(name for facts in resumptions for name in _skipped_checkpoints(facts))
+        yield doubt(
             DoubtCode.RESUMED,
-            f"The training was killed and resumed {times}; its clocks never paused and hold "
-            f"{finish.lost_seconds:,.0f} s in which nothing that counts was trained: "
-            "run it again in one piece where the time matters.",
+            "damaged" if skipped else "once" if finish.resumed == 1 else "",
+            count=finish.resumed,
+            skipped=skipped,
+            lost=f"{finish.lost_seconds:,.0f}",
         )
 
 
@@ -216,11 +167,7 @@ def _skipped_checkpoints(facts: dict[str, Any]) -> Iterator[str]:
 def recipe_doubts(facts: dict[str, Any]) -> Iterator[Doubt]:
     """A training tells what it does otherwise than its recipe."""
     if departures := texts_in(facts, "departures"):
-        yield Doubt(
-            DoubtCode.RECIPE_CHANGED,
-            f"The recipe {facts.get('recipe')} was not kept ({'; '.join(departures)}): "
-            "compare accuracy and time to train with nothing that kept it.",
-        )
+        yield doubt(DoubtCode.RECIPE_CHANGED, recipe=facts.get("recipe"), departures="; ".join(departures))
 
 
 def _on_cuda(key: Key, facts: dict[str, Any]) -> bool:

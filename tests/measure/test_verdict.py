@@ -1,0 +1,74 @@
+"""One verdict from the doubts and the interval of a result."""
+
+from dataclasses import replace
+
+import pytest
+from measured_streams import KEY, trials_with
+
+from trainmark.measure.doubt import SEVERITY, DoubtCode, Severity, doubt, of_trials
+from trainmark.measure.result.result import summarise
+from trainmark.measure.result.verdict import Reliability, result_verdict, run_verdict
+from trainmark.measure.sentences import SENTENCES
+
+STEADY = [99.8, 99.9, 100.0, 100.0, 100.1, 100.4]
+BUSY = doubt(DoubtCode.HOST_BUSY, share="30%")
+DATA_BOUND = doubt(DoubtCode.DATA_BOUND, wait="4.1%")
+THROTTLED = doubt(DoubtCode.THROTTLED, reasons="thermal", throttled=3, samples=9)
+
+
+def result_with(*doubts, rates=STEADY, key=KEY):
+    (result,) = summarise(trials_with(list(rates), key))
+    return replace(result, doubts=(*result.doubts, *doubts))
+
+
+def test_a_result_without_doubts_is_reliable_to_the_farther_bound_of_its_interval():
+    verdict = result_verdict(result_with())
+    assert verdict.reliability is Reliability.RELIABLE
+    assert verdict.within == pytest.approx(0.004)
+
+
+def test_a_note_leaves_a_figure_reliable():
+    assert result_verdict(result_with(DATA_BOUND)).reliability is Reliability.RELIABLE
+
+
+def test_a_severe_doubt_of_half_of_the_trials_makes_a_figure_unreliable():
+    busy, all_doubts = of_trials(BUSY, 3, 6), result_verdict(result_with(THROTTLED, of_trials(BUSY, 3, 6)))
+    assert all_doubts.reliability is Reliability.UNRELIABLE
+    assert all_doubts.reasons == (busy,)
+
+
+def test_a_severe_doubt_of_fewer_trials_asks_for_care():
+    verdict = result_verdict(result_with(of_trials(BUSY, 2, 6)))
+    assert verdict.reliability is Reliability.CAUTION
+    assert verdict.reasons[0].severity is Severity.CAUTION
+
+
+def test_too_few_trials_for_an_interval_ask_for_care_and_have_no_width():
+    verdict = result_verdict(result_with(rates=STEADY[:5]))
+    assert (verdict.reliability, verdict.within) == (Reliability.CAUTION, None)
+    assert [reason.code for reason in verdict.reasons] == [DoubtCode.FEW_TRIALS]
+
+
+def test_a_wide_interval_asks_for_care_without_any_doubt():
+    wide = replace(result_with(rates=[90.0, *STEADY[1:]]), doubts=())
+    assert result_verdict(wide).reliability is Reliability.CAUTION
+
+
+def test_a_run_is_as_reliable_as_its_least_reliable_figures():
+    eight = replace(KEY, devices_per_node=8)
+    results = [result_with(), result_with(of_trials(BUSY, 4, 6), key=eight), result_with(BUSY, key=eight)]
+    verdict = run_verdict(results)
+    assert (verdict.reliability, verdict.concerned, verdict.figures) == (Reliability.UNRELIABLE, 2, 3)
+    assert verdict.reasons == (BUSY,)
+
+
+def test_a_run_without_a_result_has_no_figure_to_rely_on():
+    assert run_verdict([]).reliability is Reliability.NO_FIGURE
+
+
+def test_every_doubt_has_a_severity():
+    assert set(SEVERITY) == set(DoubtCode)
+
+
+def test_every_sentence_is_of_a_doubt():
+    assert {name.partition("/")[0] for name in SENTENCES} <= {code.value for code in DoubtCode}
