@@ -196,15 +196,15 @@ def test_a_report_that_cannot_be_written_says_where(trainmark, runs):
         assert result.err.startswith("trainmark: the report cannot be written to ")
 
 
-def test_query_counts_the_trials_by_run_and_outcome(trainmark, runs):
+def test_query_counts_the_trials_by_run_and_outcome_the_oldest_run_first(trainmark, runs):
     result = trainmark("query")
     assert result.code == 0
     assert [line.split() for line in result.out.splitlines()] == [
         ["run", "outcome", "trials"],
-        ["after", "ok", "6"],
-        ["before", "crashed", "1"],
-        ["before", "ok", "7"],
         ["failed", "crashed", "2"],
+        ["before", "ok", "7"],
+        ["before", "crashed", "1"],
+        ["after", "ok", "6"],
     ]
 
 

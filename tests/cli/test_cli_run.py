@@ -126,11 +126,11 @@ def test_what_a_pattern_found_is_kept_as_events_and_drawn(trainmark, tmp_path):
     assert events.read_text().count('"event":"step"') == 11
 
 
-def test_a_result_says_where_it_stands_among_published_ones(trainmark, suite):
+def test_nobody_can_have_published_a_program_of_ones_own(trainmark, suite):
     result = trainmark("run", suite("{python} train.py"), "--name", "a", "--json")
-    assert json.loads(result.out)["results"][0]["published"].startswith("best published: nothing comparable")
-    assert "best published" in trainmark("report", "a", "--format", "md").out
-    assert "best published" in trainmark("compare", "a", "a").out
+    assert json.loads(result.out)["results"][0]["published"] is None
+    assert "best published" not in trainmark("report", "a", "--format", "md").out
+    assert "best published" not in trainmark("compare", "a", "a").out
 
 
 def test_a_run_on_a_device_with_a_reference_shows_its_share_of_light(trainmark, suite, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.job.outcome import Outcome
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubt import SEVERITY, DoubtCode
 from trainmark.measure.figure import Verdict
 from trainmark.measure.statistics.intervals import median_interval, ratio_interval
 from trainmark.published.readers import registry
@@ -66,13 +66,19 @@ def test_every_doubt_is_in_the_table_and_no_other():
     assert sorted(code(row["code"])[0] for row in rows) == sorted(doubt.value for doubt in DoubtCode)
 
 
+def test_every_doubt_has_the_severity_that_the_table_says():
+    rows = table(section(page("docs/method.md"), "Doubts"))
+    documented = {code(row["code"])[0]: row["severity"] for row in rows}
+    assert documented == {doubt.value: severity.value for doubt, severity in SEVERITY.items()}
+
+
 def test_the_doubts_called_reserved_are_those_that_nothing_raises():
     rows = table(section(page("docs/method.md"), "Doubts"))
     reserved = {code(row["code"])[0] for row in rows if "reserved" in row["raised when"]}
     measure = "".join(
         path.read_text(encoding="utf-8")
         for path in SOURCE.rglob("*.py")
-        if path.name not in ("doubt.py", "words.py")
+        if path.name not in ("doubt.py", "doubt_words.py")
     )
     assert reserved == {doubt.value for doubt in DoubtCode if f"DoubtCode.{doubt.name}" not in measure}
 

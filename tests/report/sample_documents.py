@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode, doubt, of_trials
 from trainmark.measure.figure import (
     Breakdown,
     Interval,
@@ -30,15 +30,18 @@ HOSTILE = (
 )
 AXES = (("image_size", 224),)
 GPU = Key("resnet50", "pytorch", "2.8.0", "v1.5", AXES, "amp", "dynamic", "nhwc", None, "synthetic", 256)
-DATA_BOUND = Doubt(
-    DoubtCode.DATA_BOUND,
-    "Steps waited 4.1 % of their time for data: add loader workers, or measure with synthetic data.",
-)
-FEW = Doubt(DoubtCode.FEW_TRIALS, "Two trials carry no 95 % interval: run at least six with --trials 6.")
-STRAGGLER = Doubt(
+DATA_BOUND = doubt(DoubtCode.DATA_BOUND, wait="4.1%")
+FEW = doubt(DoubtCode.FEW_TRIALS, n=2, enough=6)
+STRAGGLER = doubt(
     DoubtCode.STRAGGLER,
-    "Rank 5 ended its steps 3.2 % later than the median rank: look at its clock and link.",
+    "late",
+    place="5 (gpu-07)",
+    excess="3.2%",
+    cost="3.1%",
+    lost="714",
+    unit="images",
 )
+BUSY = of_trials(doubt(DoubtCode.HOST_BUSY, share="24%"), 4, 6)
 
 
 def result(

@@ -4,10 +4,23 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from sample_documents import HOSTILE, cpu, empty, h200, hostile, large, samples, single, trace
+from sample_documents import (
+    GPU,
+    HOSTILE,
+    cpu,
+    empty,
+    h200,
+    hostile,
+    large,
+    result,
+    samples,
+    single,
+    six,
+    trace,
+)
 
 from trainmark.report.chart.model import Shade
-from trainmark.report.format import page, templating
+from trainmark.report.format import number, page, templating
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import html
@@ -100,19 +113,75 @@ def test_an_only_series_fills_the_headline_strip_and_several_share_it():
     assert [r.key.topology for _, r in headlines(by_series(h200().results))] == ["1n8g", "1n8g"]
 
 
-def test_a_doubt_is_a_label_that_opens_its_sentence():
+def test_a_doubt_is_one_label_that_opens_its_sentence():
+    text = html.render(six())
+    (label,) = re.findall(
+        r'<details class="doubt is-caution"><summary><b>1</b> straggler</summary>(.*?)<', text
+    )
+    assert "Rank 5 (gpu-07) ends its steps later" in text
+    assert label == ""
+    assert text.count('class="mark-of is-caution" title="straggler">1<') == 4  # two cases, in two tables
+
+
+def test_the_page_begins_with_the_subject_the_figure_and_the_verdict():
+    text = html.render(single())
+    figure = f'<div class="figure">{number.throughput(single().results[0].throughput)} '
+    heading = re.sub("<[^>]+>", "", re.search("<h1>.*</h1>", text)[0])
+    assert heading == "ResNet-50 v1.5 at 224², PyTorch 2.8 AMP, batch 256, 1 × H200"
+    parts = ["<h1>", figure]
+    parts += ['<p class="verdict is-reliable">Reliable to ±', '<section class="cases"', "<figure data-plot"]
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_the_plot_of_the_devices_stands_right_after_the_table():
     text = html.render(h200())
-    assert re.search(r'<details class="doubt"><summary>straggler</summary><p lang="en">Rank 5 ended', text)
+    assert re.search(
+        r"</table></div>\s*<p class=.note shared.*?</section>.*?data-plot=.throughput", text, re.S
+    )
+    assert text.index('data-plot="throughput"') < text.index('data-plot="steps"')
+
+
+def test_headlines_that_leave_results_out_say_so():
+    assert "2 of 8 results" in html.render(h200())
+    assert 'class="quiet not-all"' not in html.render(cpu())
+
+
+def test_one_device_alone_has_no_speedup():
+    alone = result(GPU, 100.0, 100.0)
+    text = html.render(replace(single(), results=(alone,)))
+    assert "×1.00" not in text
+    assert words("en")["speedup"] not in re.search(r"<thead>.*?</thead>", text, re.S)[0]
+
+
+def test_what_was_not_found_is_folded_into_one_line():
+    text = html.render(single())
+    assert text.count("not found") == 1
+    assert '2 facts were not found</summary><div><p class="note">Libraries dali, Container<' in text
+
+
+def test_samples_of_the_whole_host_are_called_so():
+    series = replace(single().samples[0], device="node1/cpu")
+    text = html.render(replace(single(), samples=(series,)))
+    assert "node1/cpu (host-wide)" in text
+    assert re.search(r"node1/cpu(?! \(host-wide\))", text) is None
+
+
+def test_in_print_every_fold_is_open():
+    assert (
+        "details::details-content { content-visibility: visible"
+        in html.render(single()).partition("@media print")[2]
+    )
 
 
 def test_trials_of_many_cases_are_folded_away():
     text = html.render(large(cases=60, repeats=4))
-    assert text.count('<details class="fold">') == 61
+    assert text.count('<details class="fold">') == 62  # with the suite and what was not found
     assert '<details class="fold" open' not in text
 
 
 def test_a_run_without_a_result_says_so():
-    assert words("en")["no_results"] in html.render(empty()).replace("&#34;", '"')
+    assert '<p class="verdict is-no-figure">There is no figure' in html.render(empty())
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 from math import inf, nan
 
-from sample_documents import GPU, cpu, h200, hostile, result
+from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
 from trainmark.report.render import json_report
 
@@ -13,7 +13,7 @@ RESULT_NAMES = {
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "mfu", "memory_share",
     "peak_bandwidth", "light_share",
-    "trials", "doubts", "published",
+    "trials", "doubts", "verdict", "published",
     "time_shares", "step_parts", "ranks", "stragglers",
     "recipe", "loader", "dataset", "target", "finish", "of_synthetic",
     "settling_steps", "share_of_best", "published_of_framework", "conformance",
@@ -23,7 +23,10 @@ RESULT_NAMES = {
 
 def test_the_names_of_the_contract_are_all_there_and_no_others():
     tree = json.loads(json_report.render(h200()))
-    assert set(tree) == {"run", "results", "scaling", "trials", "skipped", "damaged", "environment"}
+    assert set(tree) == {
+        *("run", "verdict", "results", "scaling", "trials", "skipped", "damaged", "environment"),
+    }
+    assert set(tree["verdict"]) == {"reliability", "sentence", "within", "concerned", "figures", "doubts"}
     assert set(tree["run"]) == {"name", "title", "about", "created", "version", "command", "suite"}
     assert set(tree["results"][0]) == RESULT_NAMES
     assert set(tree["results"][0]["throughput"]) == {"median", "low", "high", "n", "unit", "confidence"}
@@ -69,3 +72,23 @@ def test_hostile_text_comes_back_as_it_was_and_travels_as_ascii():
     text = json_report.render(document)
     assert text.isascii()
     assert json.loads(text)["trials"][0]["detail"] == document.trials[0].detail
+
+
+def test_a_doubt_has_its_severity_and_in_how_many_trials_it_is():
+    document = replace(h200(), results=(result(GPU, 100.0, doubts=(BUSY,)),))
+    tree = json.loads(json_report.render(document))
+    (doubt,) = tree["results"][0]["doubts"]
+    assert (doubt["code"], doubt["severity"], doubt["trials"], doubt["of"]) == ("host-busy", "severe", 4, 6)
+    assert tree["verdict"]["reliability"] == "unreliable"
+    assert tree["verdict"]["sentence"] == "Do not rely on this: the host was busy in 4 of 6 trials."
+    assert tree["results"][0]["verdict"] == tree["verdict"]
+
+
+def test_a_users_own_program_stands_among_no_published_results():
+    own = replace(GPU, framework=None, workload="mine")
+    document = replace(
+        h200(), results=(result(own, 100.0), result(GPU, 90.0)), published={own: None, GPU: None}
+    )
+    first, second = json.loads(json_report.render(document))["results"]
+    assert first["published"] is None
+    assert second["published"].startswith("best published: nothing comparable")

@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from sample_documents import GPU, cpu, empty, h200, hostile, result
+from sample_documents import GPU, cpu, empty, h200, hostile, result, single
 
 from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.render import markdown
@@ -31,34 +31,48 @@ def test_every_row_of_every_table_has_as_many_cells_as_its_header(document, lang
         assert {len(row) for row in table} == {len(table[0])}
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
-def test_result_tables_begin_with_the_columns_of_the_published_ones(lang):
-    header = "| node_num | gpu_num_per_node | batch_size_per_device | images/s | "
-    assert markdown.render(h200(), lang).count(header) == 2
+@pytest.mark.parametrize(("lang", "case"), [("en", "case"), ("zh", "用例")])
+def test_there_is_one_table_of_results_with_the_columns_of_the_published_ones(lang, case):
+    header = f"| {case} | node_num | gpu_num_per_node | batch_size_per_device | images/s | "
+    assert markdown.render(h200(), lang).count(header) == 1
+
+
+def test_the_page_begins_with_the_subject_the_figure_and_the_verdict():
+    lines = list(filter(None, markdown.render(single()).splitlines()))
+    assert lines[1] == "**ResNet-50 v1.5 at 224², PyTorch 2.8 AMP, batch 256, 1 × H200**"
+    assert re.fullmatch(r"2,9\d\d\.\d images/s \[2,\d{3}, 2,\d{3}\], n = 6", lines[2])
+    assert re.fullmatch(r"> Reliable to ±0\.\d %\.", lines[3])
 
 
 def test_a_row_carries_its_interval_and_says_where_confidence_falls_short():
     text = markdown.render(h200())
-    row = next(line for line in text.splitlines() if line.startswith("| 1 | 4 | 256 |"))
+    row = next(line for line in text.splitlines() if "| 1 | 4 | 256 |" in line)
     assert re.search(r"\| \[[\d,]+, [\d,]+\] \(93\.8 %\) \|", row)
 
 
 def test_a_doubt_is_a_mark_in_the_table_and_a_sentence_under_it():
     text = markdown.render(h200())
-    assert "data-bound<sup>1</sup>, straggler<sup>2</sup>" in text
-    assert "<sup>2</sup> straggler: Rank 5 ended its steps" in text
+    assert "straggler<sup>1</sup>, data-bound<sup>2</sup>" in text
+    assert "<sup>1</sup> straggler (caution): pytorch amp/dynamic b256 1n8g: Rank 5 (gpu-07) ends" in text
 
 
-def test_chinese_names_the_doubt_and_keeps_its_sentence():
+def test_chinese_names_the_doubt_and_says_its_sentence():
     text = markdown.render(h200(), "zh")
-    assert "受数据读取限制<sup>1</sup>" in text
-    assert "Steps waited 4.1 % of their time for data" in text
+    assert "受数据读取限制<sup>2</sup>" in text
+    assert "训练步有 4.1% 的时间在等待数据" in text
 
 
 def test_a_missing_baseline_reads_not_available():
-    text = markdown.render(replace(h200(), results=(result(GPU, 100.0),)))
-    row = next(line for line in text.splitlines() if line.startswith("| 1 | 1 | 256 |"))
-    assert row.split(" | ")[4] == "n/a"
+    text = markdown.render(replace(h200(), results=(result(replace(GPU, devices_per_node=8), 100.0),)))
+    row = next(line for line in text.splitlines() if "| 1 | 8 | 256 |" in line)
+    assert row.split(" | ")[5] == "n/a"
+
+
+def test_what_was_not_found_is_left_out():
+    text = markdown.render(h200())
+    assert "not found" not in text
+    assert "dali" not in text
+    assert "nccl: 2.27.3" in text
 
 
 def test_a_run_without_a_result_says_so_and_gives_the_reasons():

@@ -1,10 +1,10 @@
 from dataclasses import replace
 
-from sample_documents import GPU, cpu, h200, hostile, result
+from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
 from trainmark.measure.figure import Interval, Ratio
 from trainmark.report.format import number
-from trainmark.report.render.terminal import result_lines
+from trainmark.report.render.terminal import document_lines, result_lines
 
 
 def test_a_line_reads_as_the_style_shows_it():
@@ -22,6 +22,27 @@ def test_a_line_reads_as_the_style_shows_it():
     ]
 
 
+def test_the_first_lines_are_the_subject_the_figure_and_the_verdict():
+    only = (result(replace(GPU, device="NVIDIA H200"), 2904.4, doubts=(BUSY,)),)
+    subject, figure, verdict, _, line, _, doubt = document_lines(replace(h200(), results=only))
+    assert subject == "ResNet-50 v1.5 at 224², PyTorch 2.8 AMP, batch 256, 1 × H200"
+    assert figure.endswith("], n = 6")
+    assert verdict == "Do not rely on this: the host was busy in 4 of 6 trials."
+    assert doubt.startswith("! host-busy: In 4 of 6 trials: Other processes used 24%")
+    assert line.split()[0] == "pytorch"
+
+
+def test_chinese_comes_first_too():
+    only = (result(GPU, 2904.4, doubts=(BUSY,)),)
+    lines = document_lines(replace(h200(), results=only), lang="zh")
+    assert lines[2] == "不要依赖此结果：主机繁忙（6 次试验中的 4 次）。"
+
+
+def test_one_device_has_no_speedup_over_itself():
+    (line,) = result_lines([result(GPU, 100.0, 100.0)])
+    assert "×" not in line
+
+
 def test_columns_stand_under_each_other():
     lines = result_lines(h200().results)
     assert len({line.index(" img/s") for line in lines}) == 1
@@ -29,7 +50,7 @@ def test_columns_stand_under_each_other():
 
 
 def test_a_result_without_interval_or_baseline_says_so():
-    (line,) = result_lines([replace(cpu().results[0], speedup=None, efficiency=None)])
+    (line,) = result_lines([replace(cpu().results[1], speedup=None, efficiency=None)])
     assert "[no interval]" in line
     assert "× n/a" in line
 

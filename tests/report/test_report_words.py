@@ -1,16 +1,28 @@
+import dataclasses
 import re
 from string import Formatter
 
-from trainmark.measure.doubt import DoubtCode
-from trainmark.report.format import words
+from trainmark.measure.doubt import Doubt, DoubtCode, Severity
+from trainmark.measure.key import Key
+from trainmark.measure.sentences import SENTENCES
+from trainmark.report.format import doubt_words, fact_words, published_words, words
+from trainmark.report.format.label import IN_TABLE
 from trainmark.report.sections.environment import sections
+from trainmark.system.environment import Environment
+from trainmark.system.gpu.devices import Device, Devices
+from trainmark.system.host.container import Container
+from trainmark.system.host.host import Cpu, Host, NumaNode
+from trainmark.system.network.fabric import Fabric, InfinibandPort, Interface
+from trainmark.system.software.git import Git
+from trainmark.system.software.libraries import Libraries, Library
 from trainmark.visible import visible
 
 
-def test_both_languages_take_the_same_values_in_every_sentence():
-    def fields(text):
-        return sorted(name for _, name, _, _ in Formatter().parse(text) if name)
+def fields(text):
+    return sorted(name for _, name, _, _ in Formatter().parse(text) if name)
 
+
+def test_both_languages_take_the_same_values_in_every_sentence():
     assert {name: fields(en) for name, (en, _) in words.WORDS.items()} == {
         name: fields(zh) for name, (_, zh) in words.WORDS.items()
     }
@@ -20,9 +32,41 @@ def test_no_word_is_empty_in_either_language():
     assert all(en and zh for en, zh in (*words.WORDS.values(), *words.OUTCOMES.values()))
 
 
-def test_every_doubt_has_a_chinese_name_of_its_own():
-    assert set(words.DOUBTS_ZH) == set(DoubtCode)
-    assert len(set(words.DOUBTS_ZH.values())) == len(DoubtCode)
+def test_every_doubt_has_a_clause_and_a_chinese_name_of_its_own():
+    assert set(doubt_words.DOUBTS) == set(DoubtCode)
+    for column in (0, 1):
+        assert len({pair[column] for pair in doubt_words.DOUBTS.values()}) == len(DoubtCode)
+    assert set(doubt_words.SEVERITIES) == set(Severity)
+
+
+def test_every_sentence_of_a_doubt_is_there_in_chinese_and_takes_values_of_the_english_one():
+    assert set(doubt_words.SENTENCES_ZH) == set(SENTENCES)
+    for name, english in SENTENCES.items():
+        assert set(fields(doubt_words.SENTENCES_ZH[name])) == set(fields(english)), name
+
+
+def test_a_doubt_that_an_earlier_version_kept_is_shown_in_english():
+    assert (
+        doubt_words.doubt_sentence(Doubt(DoubtCode.HOST_BUSY, "The host was busy."), "zh")
+        == "The host was busy."
+    )
+
+
+def test_the_phrases_about_published_results_are_the_same_in_both_languages():
+    theirs, ours = published_words.CHINESE.phrases, published_words.ENGLISH.phrases
+    assert {name: sorted(fields(text)) for name, text in theirs.items()} == {
+        name: sorted(fields(text)) for name, text in ours.items()
+    }
+
+
+def test_every_field_of_an_environment_and_of_a_key_has_a_chinese_name():
+    records = (
+        *(Cpu, NumaNode, Host, Device, Devices, InfinibandPort, Interface, Fabric, Library, Libraries),
+        *(Git, Container, Environment),
+    )
+    names = {field.name for record in records for field in dataclasses.fields(record)}
+    names |= {name for name in Key("").values() if name not in IN_TABLE}
+    assert names - set(fact_words.NAMES_ZH) == set()
 
 
 def test_sentences_in_chinese_are_in_chinese():
@@ -42,4 +86,10 @@ def test_devices_that_are_alike_are_told_once():
 
 def test_a_section_that_was_not_found_is_still_listed():
     (section,) = sections({"container": None})
-    assert section.facts == (("", None),)
+    assert section.not_found == ("",)
+    assert not section.is_known
+
+
+def test_facts_are_named_in_chinese_and_bytes_are_in_gibibytes():
+    (section,) = sections({"host": {"cpu": {"model": "Neoverse-N1"}, "memory_bytes": 2**34}}, "zh")
+    assert section.known == (("CPU 型号", "Neoverse-N1"), ("内存", "16.0 GiB"))

@@ -115,7 +115,7 @@ class Doubt:
         return Severity.CAUTION if few and severity is Severity.SEVERE else severity
 
 
-def doubt(code: DoubtCode, variant: str = "", **values: object) -> Doubt:
+def doubt(code: DoubtCode, variant: str = "", /, **values: object) -> Doubt:
     """Return the doubt with the sentence of its code, or of a variant of it, filled with these values."""
     name = f"{code.value}/{variant}" if variant else code.value
     texts = {key: str(value) for key, value in values.items()}

@@ -14,7 +14,7 @@ from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.result import Trial, summarise
 from trainmark.measure.trial.trace import TraceError, trace_of
-from trainmark.published.ledger import Entry, Standing, best_published, load_of, standing
+from trainmark.published.ledger import Entry, Standing, load_of, standing
 from trainmark.report.chart.thin import extremes
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
@@ -50,7 +50,7 @@ def document_of(run: RunFolder) -> Document:
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
         environment={**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment},
-        published={r.key: best_published(r.key, r.throughput, entries) for r in results},
+        published={r.key: standing(r.key, r.throughput, entries) for r in results},
         standings=_standings(results, entries),
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
         fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),

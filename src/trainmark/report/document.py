@@ -82,8 +82,9 @@ class SampleSeries:
 class Document:
     """A whole report; `environment` is nested plain JSON in named sections, with None for "not found".
 
-    `published` says of a result where it stands among the published ones, `standings` where among those of
-    its own framework; `conformance` is that of its framework; `light` has the devices' reference rates.
+    `published` says of a result where it stands among the published ones (None: nothing is comparable),
+    `standings` where among those of its own framework; `conformance` is that of its framework; `light` has
+    the devices' reference rates.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Document:
     traces: tuple[StepTrace, ...]
     samples: tuple[SampleSeries, ...]
     environment: dict[str, Any]
-    published: Mapping[Key, str] = field(default_factory=dict)
+    published: Mapping[Key, Standing | None] = field(default_factory=dict)
     standings: Mapping[Key, Standing] = field(default_factory=dict)
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
     fabric: Fabric | None = None

@@ -97,6 +97,7 @@ def test_a_copy_is_doubted_on_both_sides(log, tmp_path):
     (tmp_path / "again.log").write_bytes(log.read_bytes())
     for run in runs(tmp_path):
         assert [doubt["code"] for doubt in run["doubts"]] == ["copied-logs"]
+        assert {doubt["severity"] for doubt in run["doubts"]} == {"severe"}
 
 
 def test_one_bad_file_among_many_is_named_and_the_others_are_read(log, tmp_path):

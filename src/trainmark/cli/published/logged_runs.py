@@ -9,7 +9,7 @@ from typing import Any
 
 from trainmark.cli.common.terminal import terminal_width
 from trainmark.errors import UserError
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode
 from trainmark.measure.statistics.arrays import Floats
 from trainmark.measure.trial.log.copies import copies, digest, times_digest
 from trainmark.measure.trial.logged import LogFacts, LoggedFigure, logged_figure
@@ -118,7 +118,7 @@ def mark_copies(logs: Sequence[ReadLog]) -> list[str]:
             f"{first.name}: count it once."
         )
         log, own = runs[index]
-        log.runs[own]["doubts"].append({"code": DoubtCode.COPIED_LOGS.value, "message": sentence})
+        log.runs[own]["doubts"].append(_doubt(Doubt(DoubtCode.COPIED_LOGS, sentence)))
         sentences[group.first] = sentence
     return list(sentences.values())
 
@@ -145,8 +145,12 @@ def _as_dict(run: LoggedRun, figure: LoggedFigure) -> dict[str, Any]:
         "steps_per_second": figure.steps_per_second,
         "final_loss": figure.final_loss,
         "top1": run.top1,
-        "doubts": [{"code": doubt.code.value, "message": doubt.message} for doubt in figure.doubts],
+        "doubts": [_doubt(doubt) for doubt in figure.doubts],
     }
+
+
+def _doubt(doubt: Doubt) -> dict[str, str]:
+    return {"code": doubt.code.value, "severity": doubt.severity.value, "message": doubt.message}
 
 
 def lines(logs: Sequence[ReadLog], copied: Sequence[str]) -> Iterator[str]:

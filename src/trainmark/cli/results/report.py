@@ -25,7 +25,9 @@ FORMATS = ("md", "html", "json", "csv", "text")
 @click.argument("run", default="latest")
 @runs_option
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")
-@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md and html.")
+@click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write to this file (with --format) or folder.")
 @price_option
 def report_command(
@@ -77,7 +79,7 @@ def render(document: Document, kind: str, lang: str, width: int | None = None) -
     if kind == "csv":
         return csv_report.render(document)
     if kind == "text":
-        return "\n".join(result_lines(document, width)) + "\n"
+        return "\n".join(result_lines(document, width, language)) + "\n"
     return json_report.render(document)
 
 
@@ -98,7 +100,7 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
     return paths
 
 
-def result_lines(document: Document, width: int | None) -> list[str]:
+def result_lines(document: Document, width: int | None, lang: Lang = "en") -> list[str]:
     from trainmark.report.render import terminal as text
 
-    return text.document_lines(document, width)
+    return text.document_lines(document, width, lang)

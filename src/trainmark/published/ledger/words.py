@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from trainmark.measure.key import Key
 from trainmark.published.ledger.device import family
@@ -15,46 +16,89 @@ NAMES = {
     "batch_per_device": "batch",
     "loss_scale": "loss scale",
 }
+PHRASES = {
+    "best": "best published: {figure}; this is {percent} % of it",
+    "none": "best published: nothing comparable ({why})",
+    "theirs": "theirs: {differences}",
+    "difference": "{name} {theirs} (here {ours})",
+    "unsaid": "not said on one side: {names}",
+    "errata": "the source has errata",
+    "ceiling": "most from one device: {figure}",
+    "figure": "{rate} ({source})",
+    "device_figure": "{rate} a device of {topology} ({source})",
+    "no_device": "the device is not known",
+    "no_entry": "no {workload} in {precision} on {device} in the ledger",
+    "unknown_precision": "unknown precision",
+    "join": "; ",
+    "list_join": ", ",
+}
+
+
+@dataclass(frozen=True)
+class StandingWords:
+    """The phrases and the names of fields in one language."""
+
+    phrases: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def name(self, field: str) -> str:
+        return self.names.get(field, field.replace("_", " "))
+
+
+ENGLISH = StandingWords(PHRASES, NAMES)
 
 
 def best_published(key: Key, throughput: float, entries: Sequence[Entry]) -> str:
-    """`best published: 4,868.3 img/s (milabench-h200); this is 125 % of it; theirs: batch 256 …`."""
-    comparison = standing(key, throughput, entries)
-    return in_words(comparison) if comparison else f"best published: nothing comparable ({_why(key)})"
+    """`best published: 4,868.3 img/s (milabench-h200); this is 125 % of it; theirs: batch 256 …`.
+
+    Empty for a user's own program, which nobody else can have published.
+    """
+    return standing_line(key, standing(key, throughput, entries))
 
 
-def in_words(comparison: Standing) -> str:
-    figure = _figure(comparison.best, comparison.per_device)
-    parts = [f"best published: {figure}; this is {100 * comparison.ratio:.0f} % of it"]
+def standing_line(key: Key, comparison: Standing | None, words: StandingWords = ENGLISH) -> str:
+    if key.framework is None:
+        return ""
+    if comparison:
+        return in_words(comparison, words)
+    return words.phrases["none"].format(why=_why(key, words))
+
+
+def in_words(comparison: Standing, words: StandingWords = ENGLISH) -> str:
+    phrases = words.phrases
+    figure = _figure(comparison.best, comparison.per_device, words)
+    parts = [phrases["best"].format(figure=figure, percent=f"{100 * comparison.ratio:.0f}")]
     if comparison.differences:
         differences = (
-            f"{_name(each.field)} {each.theirs} (here {each.ours})" for each in comparison.differences
+            phrases["difference"].format(name=words.name(each.field), theirs=each.theirs, ours=each.ours)
+            for each in comparison.differences
         )
-        parts.append(f"theirs: {', '.join(differences)}")
+        parts.append(phrases["theirs"].format(differences=phrases["list_join"].join(differences)))
     if comparison.unsaid:
-        parts.append(f"not said on one side: {', '.join(map(_name, comparison.unsaid))}")
+        names = phrases["list_join"].join(map(words.name, comparison.unsaid))
+        parts.append(phrases["unsaid"].format(names=names))
     if comparison.best.errata:
-        parts.append("the source has errata")
+        parts.append(phrases["errata"])
     if comparison.ceiling:
-        parts.append(f"most from one device: {_figure(comparison.ceiling, per_device=True)}")
-    return "; ".join(parts)
+        ceiling = _figure(comparison.ceiling, per_device=True, words=words)
+        parts.append(phrases["ceiling"].format(figure=ceiling))
+    return phrases["join"].join(parts)
 
 
-def _figure(entry: Entry, per_device: bool) -> str:
+def _figure(entry: Entry, per_device: bool, words: StandingWords) -> str:
     row = entry.row
     value = (row.per_device if per_device else row.throughput) or 0.0
-    unit = SHORT_UNITS[row.unit]
-    of = f" a device of {row.topology or row.devices}" if per_device else ""
-    return f"{value:,.1f} {unit}{of} ({entry.source}, {row.framework})"
+    return words.phrases["device_figure" if per_device else "figure"].format(
+        rate=f"{value:,.1f} {SHORT_UNITS[row.unit]}",
+        topology=row.topology or row.devices,
+        source=f"{entry.source}, {row.framework}",
+    )
 
 
-def _name(field: str) -> str:
-    return NAMES.get(field, field.replace("_", " "))
-
-
-def _why(key: Key) -> str:
+def _why(key: Key, words: StandingWords) -> str:
     if not key.device:
-        return "the device is not known"
-    return (
-        f"no {key.workload} in {key.precision or 'unknown precision'} on {family(key.device)} in the ledger"
+        return words.phrases["no_device"]
+    precision = key.precision or words.phrases["unknown_precision"]
+    return words.phrases["no_entry"].format(
+        workload=key.workload, precision=precision, device=family(key.device)
     )

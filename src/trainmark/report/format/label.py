@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from trainmark.measure.key import Axes, Key
+from trainmark.report.format.fact_words import fact_name
+from trainmark.report.format.words import Lang
 from trainmark.workloads import registry
 
 DISTINGUISHING_FIELDS = (
@@ -22,11 +25,33 @@ DISTINGUISHING_FIELDS = (
     "threads",
 )
 AXES_AFTER = DISTINGUISHING_FIELDS.index("framework_version") + 1
+FRAMEWORK_TITLES = {
+    "jax": "JAX",
+    "mindspore": "MindSpore",
+    "mxnet": "MXNet",
+    "oneflow": "OneFlow",
+    "paddle": "PaddlePaddle",
+    "pytorch": "PyTorch",
+    "tensorflow": "TensorFlow",
+}
 IN_TABLE = frozenset({"nodes", "devices_per_node", "batch_per_device"})
 
 
 def framework(key: Key) -> str:
     return key.framework or key.workload
+
+
+def workload_title(name: str) -> str:
+    """Return the title that a family declares; the name of a user's own program."""
+    family = registry.families().get(name)
+    return family.workload.title if family else name
+
+
+def framework_title(key: Key) -> str:
+    """Return `PyTorch 2.13` for pytorch of 2.13.0+cu130."""
+    name = FRAMEWORK_TITLES.get(key.framework or "", framework(key))
+    version = (key.framework_version or "").partition("+")[0]
+    return " ".join(filter(None, (name, re.sub(r"^(\d+\.\d+)\.0$", r"\1", version))))
 
 
 def precision(key: Key) -> str:
@@ -83,7 +108,18 @@ def rate_unit(unit: str) -> str:
     return f"{unit}/s"
 
 
-def facts(key: Key) -> str:
+def facts(key: Key, lang: Lang = "en") -> str:
     """All that is known of a case and does not stand in its table."""
-    named = ((name, value) for name, value in key.values().items() if name not in IN_TABLE)
-    return " · ".join(f"{name.replace('_', ' ')} {value}" for name, value in named if value is not None)
+    return _facts(key.values(), lang)
+
+
+def shared_facts(keys: Sequence[Key], lang: Lang = "en") -> str:
+    """All that is known of every one of these cases and the same in all."""
+    first = keys[0].values() if keys else {}
+    same = {name: value for name, value in first.items() if all(key.value(name) == value for key in keys)}
+    return _facts(same, lang)
+
+
+def _facts(values: Mapping[str, object], lang: Lang) -> str:
+    named = ((name, value) for name, value in values.items() if name not in IN_TABLE)
+    return " · ".join(f"{fact_name(name, lang)} {value}" for name, value in named if value is not None)

@@ -16,7 +16,8 @@ from trainmark.home import home
 from trainmark.report.chart import svg as chart_svg
 from trainmark.report.chart.model import shape, tone
 from trainmark.report.format import label, number
-from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
+from trainmark.report.format.doubt_words import doubt_name, doubt_sentence, severity_name
+from trainmark.report.format.words import Lang, outcome_name, words
 
 
 @cache
@@ -34,6 +35,8 @@ def environment(lang: Lang, html: bool) -> Environment:
     env.globals.update(t=words(lang), lang=lang, number=number, label=label)
     env.filters.update(
         doubt_name=lambda code: doubt_name(code, lang),
+        doubt_sentence=lambda doubt: doubt_sentence(doubt, lang),
+        severity_name=lambda severity: severity_name(severity, lang),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact=lambda value: fact(value, lang),
         svg=lambda chart, title: Markup(chart_svg.render(chart, title, words(lang))),

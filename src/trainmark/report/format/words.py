@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trainmark.measure.doubt import DoubtCode
-
 Lang = Literal["en", "zh"]
 LANGUAGES: tuple[Lang, ...] = ("en", "zh")
 
@@ -18,6 +16,62 @@ WORDS: dict[str, tuple[str, str]] = {
         "No figure: no trial ended well. The reasons are listed under “Failed and skipped”.",
         "没有结果：所有试验均未成功，原因见“失败与跳过”。",
     ),
+    "verdict_reliable": ("Reliable to ±{within}.", "可信，误差在 ±{within} 以内。"),
+    "verdict_all_reliable": (
+        "All {figures} figures are reliable to ±{within} or better.",
+        "全部 {figures} 项结果可信，误差均在 ±{within} 以内。",
+    ),
+    "verdict_caution": (
+        "Reliable to ±{within}, but check first: {reasons}.",
+        "误差在 ±{within} 以内，但请先核实：{reasons}。",
+    ),
+    "verdict_wide": ("Known only to ±{within}.", "误差较大，仅知在 ±{within} 以内。"),
+    "verdict_wide_caution": (
+        "Known only to ±{within}: {reasons}.",
+        "误差较大，仅知在 ±{within} 以内：{reasons}。",
+    ),
+    "verdict_provisional": ("Provisional: {reasons}.", "仅供参考：{reasons}。"),
+    "verdict_some_caution": (
+        "Check {concerned} of {figures} figures before use: {reasons}.",
+        "{figures} 项结果中有 {concerned} 项需先核实：{reasons}。",
+    ),
+    "verdict_all_caution": (
+        "Check these {figures} figures before use: {reasons}.",
+        "全部 {figures} 项结果需先核实：{reasons}。",
+    ),
+    "verdict_unreliable": ("Do not rely on this: {reasons}.", "不要依赖此结果：{reasons}。"),
+    "verdict_some_unreliable": (
+        "Do not rely on {concerned} of {figures} figures: {reasons}.",
+        "{figures} 项结果中有 {concerned} 项不可依赖：{reasons}。",
+    ),
+    "verdict_all_unreliable": (
+        "Do not rely on these {figures} figures: {reasons}.",
+        "全部 {figures} 项结果均不可依赖：{reasons}。",
+    ),
+    "verdict_no_figure": ("There is no figure: no trial ended well.", "没有结果：所有试验均未成功。"),
+    "verdict_no_interval": ("too few trials for a 95 % interval", "试验次数不足以给出 95 % 区间"),
+    "verdict_wide_interval": ("the interval is wide", "区间较宽"),
+    "verdict_more": ("and {count} more", "另有 {count} 项"),
+    "reason_join": ("; ", "；"),
+    "list_join": (", ", "、"),
+    "subject_join": (", ", "，"),
+    "subject_at": ("{title} at {axes}", "{title}（{axes}）"),
+    "subject_batch": ("batch {batch}", "批量 {batch}"),
+    "subject_batch_per_device": ("batch {batch} per device", "每设备批量 {batch}"),
+    "subject_thread": ("{threads} thread", "{threads} 线程"),
+    "subject_threads": ("{threads} threads", "{threads} 线程"),
+    "subject_nodes": ("{nodes} nodes", "{nodes} 个节点"),
+    "subject_several": ("{count} {what}", "{count} 种{what}"),
+    "subject_framework": ("frameworks", "框架"),
+    "subject_precision": ("precisions", "精度"),
+    "subject_device": ("kinds of device", "设备"),
+    "subject_workload": ("workloads", "工作负载"),
+    "doubt_of": ("{cases}: {sentence}", "{cases}：{sentence}"),
+    "doubt_cases": ("{cases} and {count} more", "{cases} 等另外 {count} 个用例"),
+    "doubt_more": ("{count} more sentences are in the JSON report.", "另有 {count} 条见 JSON 报告。"),
+    "severity": ("severity", "程度"),
+    "published_results": ("Published results", "公开结果"),
+    "headline_count": ("{shown} of {results} results", "{results} 项结果中的 {shown} 项"),
     "made_by": ("Measured with Trainmark {version}, {created}", "由 Trainmark {version} 测得，{created}"),
     "headline": ("Main results", "主要结果"),
     "results": ("Results", "结果"),
@@ -194,8 +248,8 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "samples": ("Devices during the trial", "试验期间的设备状态"),
     "samples_note": (
-        "Read from outside the workload during that same trial.",
-        "在同一次试验中从训练进程之外读取。",
+        "Read from outside the workload during that same trial; host-wide figures count every process.",
+        "在同一次试验中从训练进程之外读取。“整机”包括主机上的所有进程。",
     ),
     "environment": ("Environment", "环境"),
     "cluster": ("Cluster", "集群"),
@@ -207,6 +261,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "software": ("Software", "软件"),
     "git": ("Source", "源代码"),
     "container": ("Container", "容器"),
+    "host_wide": ("{device} (host-wide)", "{device}（整机）"),
+    "not_found_count": ("{count} facts were not found", "{count} 项未找到"),
     "not_found": ("not found", "未找到"),
     "yes": ("yes", "是"),
     "no": ("no", "否"),
@@ -268,13 +324,15 @@ WORDS: dict[str, tuple[str, str]] = {
     "nodes": ("nodes", "节点"),
     "device_count": ("devices", "设备数"),
     "step_p50": ("step p50", "单步 p50"),
-    "step_p99": ("step p99", "单步 p99"),
     "first_step": ("first step", "首步"),
     "data_wait": ("data wait", "等待数据"),
     "per_joule": ("{unit}/J", "{unit}/J"),
     "mfu": ("MFU", "MFU"),
     "memory_share": ("memory", "显存带宽"),
     "axis_devices": ("devices", "设备数"),
+    "axis_batch_per_device": ("batch per device", "每设备批量"),
+    "axis_threads": ("threads", "线程数"),
+    "by_axis": ("Throughput by {axis}", "吞吐量与{axis}"),
     "axis_step": ("step", "步"),
     "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),
     "axis_deviation": ("deviation from the median (%)", "相对中位数的偏差 (%)"),
@@ -323,53 +381,11 @@ OUTCOMES: dict[str, tuple[str, str]] = {
     "damaged": ("damaged", "损坏"),
 }
 
-DOUBTS_ZH: dict[DoubtCode, str] = {
-    DoubtCode.FEW_TRIALS: "试验次数少",
-    DoubtCode.NOISY_TRIALS: "试验波动大",
-    DoubtCode.FAILED_TRIALS: "部分试验失败",
-    DoubtCode.WINDOW_TOO_SHORT: "窗口过短",
-    DoubtCode.WARMUP_PAST_WINDOW: "预热超出窗口",
-    DoubtCode.NEVER_SETTLED: "未达稳定",
-    DoubtCode.DATA_BOUND: "受数据读取限制",
-    DoubtCode.THROTTLED: "降频",
-    DoubtCode.DEVICE_SHARED: "设备被共用",
-    DoubtCode.HOST_BUSY: "主机繁忙",
-    DoubtCode.HOST_CLOCK: "主机计时",
-    DoubtCode.SCOPE_AMBIGUOUS: "单卡/全局不明",
-    DoubtCode.SUPERLINEAR: "超线性扩展",
-    DoubtCode.COLLAPSED_SCALING: "扩展崩塌",
-    DoubtCode.NAN_LOSS: "损失为 NaN",
-    DoubtCode.LOSS_NOT_FALLING: "损失不下降",
-    DoubtCode.COPIED_LOGS: "日志疑似复制",
-    DoubtCode.MEAN_OF_RATES: "速率的平均",
-    DoubtCode.RUN_CUT_SHORT: "运行未正常结束",
-    DoubtCode.OUT_OF_ORDER: "日志行乱序",
-    DoubtCode.LINES_MISSING: "日志有缺行",
-    DoubtCode.SETTINGS_CONFLICT: "设置前后矛盾",
-    DoubtCode.UNEVEN_SPEED: "速度不均",
-    DoubtCode.WHOLE_RUN_DIFFERS: "与整体速率不符",
-    DoubtCode.OWN_FIGURE: "程序自报数字",
-    DoubtCode.UNKNOWN_SHAPE: "日志格式未知",
-    DoubtCode.WRONG_LAYOUT: "内存布局不当",
-    DoubtCode.FELL_BACK: "部分步骤退回他法",
-    DoubtCode.STRAGGLER: "存在拖慢者",
-    DoubtCode.MIXED_ENVIRONMENT: "环境不一致",
-    DoubtCode.RESUMED: "曾中断续训",
-    DoubtCode.TARGET_NOT_REACHED: "未达目标",
-    DoubtCode.ACCURACY_SPREAD: "精度离散大",
-    DoubtCode.RECIPE_CHANGED: "配方有改动",
-}
-
 
 def words(lang: Lang) -> dict[str, str]:
     """The words of one language by their name."""
     column = LANGUAGES.index(lang)
     return {name: pair[column] for name, pair in WORDS.items()}
-
-
-def doubt_name(code: DoubtCode, lang: Lang) -> str:
-    # A code this version has no Chinese name for is still better shown than lost.
-    return DOUBTS_ZH.get(code, code.value) if lang == "zh" else code.value
 
 
 def outcome_name(outcome: str, lang: Lang) -> str:

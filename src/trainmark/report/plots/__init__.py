@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmark.report.chart.model import Plot
 from trainmark.report.document import Document
-from trainmark.report.plots import frameworks, samples, scaling, speedup, spread, steps, training
+from trainmark.report.plots import axis, frameworks, samples, scaling, speedup, spread, steps, training
 from trainmark.report.sections.frameworks import tables_of
 from trainmark.report.sections.group import by_series
 from trainmark.report.sections.scaling import scaling_tables
@@ -21,6 +21,7 @@ def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:
         training.plot(document.curves, t),
         frameworks.bars(tables, t),
         frameworks.scaling(tables, t),
+        axis.plot(document.results, t),
         scaling.throughput(others, t),
         scaling.efficiency(others, t),
         speedup.plot(scaling_tables(document.results, t), t),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmark.published.ledger.words import in_words
 from trainmark.report.format.markup import plain
+from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang, words
 from trainmark.report.sections.frameworks import FrameworkTable
 
@@ -15,7 +16,7 @@ def notes(frameworks: FrameworkTable, lang: Lang = "en") -> str:
         for name, mark in frameworks.unlike
     ]
     lines += [
-        f"{plain(row.name)} {row.result.key.topology}: {plain(in_words(row.published))}"
+        f"{plain(row.name)} {row.result.key.topology}: {plain(in_words(row.published, LANGUAGES[lang]))}"
         for row in frameworks.rows
         if row.published
     ]

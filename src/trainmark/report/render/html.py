@@ -10,20 +10,24 @@ from markupsafe import Markup
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.result.scaling import Kind, Point
 from trainmark.published.ledger.words import in_words
+from trainmark.report.answer.answer import answer
+from trainmark.report.answer.doubts import marks
 from trainmark.report.chart.model import AT_FIRST
 from trainmark.report.document import Document
 from trainmark.report.fabric import page as fabric_page
 from trainmark.report.format import templating
 from trainmark.report.format.page import frame
+from trainmark.report.format.published_words import LANGUAGES, published_lines
 from trainmark.report.format.words import Lang, words
-from trainmark.report.plots import plots
+from trainmark.report.plots import axis, plots
 from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
 from trainmark.report.sections import cost, finish, light
-from trainmark.report.sections.environment import sections
+from trainmark.report.sections.environment import not_found, sections
 from trainmark.report.sections.frameworks import published_figure, tables_of
-from trainmark.report.sections.group import by_case, by_series, failures, headlines
+from trainmark.report.sections.group import by_case, failures
+from trainmark.report.sections.host_samples import with_host_named
 from trainmark.report.sections.prose import method, summary
 from trainmark.report.sections.scaling import (
     LOSSES,
@@ -40,10 +44,12 @@ LONG_TABLE = 40
 
 def render(document: Document, lang: Lang = "en") -> str:
     t = words(lang)
-    groups = by_series(document.results)
+    shown = answer(document, lang)
+    lines = published_lines(document.published, lang)
+    environment = sections(document.environment, lang)
     finishes = finish.finish_rows(document.results)
     lights = light.light_rows(document)
-    drawn = plots(document, t)
+    drawn = plots(with_host_named(document, t), t)
     env = templating.environment(lang, html=True)
     env.filters.update(visible=visible, one_line=one_line)
     return env.get_template("report.html.j2").render(
@@ -64,7 +70,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         light_note=light.note(lights, t),
         frameworks=tables_of(document),
         published_figure=published_figure,
-        in_words=in_words,
+        in_words=lambda standing: in_words(standing, LANGUAGES[lang]),
         series=SERIES,
         strong=STRONG,
         scaled=by_kind(scaling_tables(document.results, t)),
@@ -76,10 +82,13 @@ def render(document: Document, lang: Lang = "en") -> str:
         share_parts=share_parts,
         holding_back=holding_back,
         fabric=Markup(fabric_page.section(document.fabric)) if document.fabric else "",
-        groups=groups,
-        headlines=headlines(groups),
+        answer=shown,
+        varied=axis.axis_title(varied.field, t) if (varied := axis.varied_axis(document.results)) else "",
+        doubts_of=lambda result: marks(result, shown.doubts),
+        published=[(row.name, lines[row.result.key]) for row in shown.rows if row.result.key in lines],
         columns=columns(document.results),
-        environment=sections(document.environment),
+        environment=environment,
+        not_found=not_found(environment, t),
         cases=by_case(document.trials),
         failures=failures(document.trials),
         long=LONG_TABLE,
@@ -90,6 +99,7 @@ def render(document: Document, lang: Lang = "en") -> str:
 def columns(results: Sequence[Result]) -> frozenset[str]:
     """The optional columns for which some result has a figure."""
     known = {
+        "memory": any(result.memory_bytes is not None for result in results),
         "data_wait": any(result.data_wait_share is not None for result in results),
         "per_joule": any(result.samples_per_joule is not None for result in results),
         "mfu": any(result.utilisation is not None for result in results),

@@ -8,14 +8,18 @@ from math import isfinite
 from typing import Any
 
 from trainmark.measure.cost import cost_of
+from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.light import share as light_share
 from trainmark.measure.result.scaling import Series, scaling
+from trainmark.measure.result.verdict import ReliabilityVerdict, result_verdict, run_verdict
 from trainmark.published.ledger import Standing
+from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
 from trainmark.report.format import label
+from trainmark.report.format.published_words import published_lines
 from trainmark.report.sections.frameworks import FrameworkTable, published_figure, shares
 from trainmark.report.sections.headline import cost_record
 from trainmark.typed_json import encode
@@ -40,6 +44,7 @@ def tree(document: Document) -> dict[str, Any]:
             "command": document.command,
             "suite": document.suite,
         },
+        "verdict": _verdict(run_verdict(document.results)),
         "results": result_trees(document),
         "scaling": [_series(series) for series in scaling(document.results)],
         "trials": [asdict(trial) for trial in document.trials],
@@ -51,14 +56,14 @@ def tree(document: Document) -> dict[str, Any]:
 
 def result_trees(document: Document) -> list[dict[str, Any]]:
     """The results under the names of the contract; the CSV flattens the same trees."""
-    share = shares(document.results)
+    share, published = shares(document.results), published_lines(document.published, "en")
     return [
         {
             **_result(result),
             **cost_record(cost_of(result, document.price)),
             "light_share": light_share(result, document.light),
             "share_of_best": _ratio(share.get(result.key)),
-            "published": document.published.get(result.key),
+            "published": published.get(result.key),
             "published_of_framework": _standing(document.standings.get(result.key)),
             "conformance": _conformance(document.conformance.get(result.key, NOT_CHECKED)),
         }
@@ -110,7 +115,8 @@ def _result(result: Result) -> dict[str, Any]:
         "finish": _finish(result.finish),
         "of_synthetic": _ratio(result.of_synthetic),
         "trials": list(result.trials),
-        "doubts": [{"code": doubt.code.value, "message": doubt.message} for doubt in result.doubts],
+        "doubts": [_doubt(doubt) for doubt in result.doubts],
+        "verdict": _verdict(result_verdict(result)),
     }
 
 
@@ -175,6 +181,27 @@ def _conformance(conformance: Conformance) -> dict[str, Any]:
         "conformant": conformance.conformant,
         "differs": list(conformance.differs),
         "checked": conformance.checked,
+    }
+
+
+def _doubt(doubt: Doubt) -> dict[str, Any]:
+    return {
+        "code": doubt.code.value,
+        "severity": doubt.severity.value,
+        "message": doubt.message,
+        "trials": doubt.trials,
+        "of": doubt.of,
+    }
+
+
+def _verdict(verdict: ReliabilityVerdict) -> dict[str, Any]:
+    return {
+        "reliability": verdict.reliability.value,
+        "sentence": verdict_sentence(verdict),
+        "within": verdict.within,
+        "concerned": verdict.concerned,
+        "figures": verdict.figures,
+        "doubts": [doubt.code.value for doubt in verdict.reasons],
     }
 
 

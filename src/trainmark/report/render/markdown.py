@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from trainmark.measure.doubt import Doubt
-from trainmark.measure.figure import Result
+from trainmark.report.answer.answer import Answer, CaseRow, answer, headline_lines
+from trainmark.report.answer.doubts import DoubtNote
 from trainmark.report.document import Document
 from trainmark.report.fabric import text as fabric_text
 from trainmark.report.format import number, templating
-from trainmark.report.format.label import facts, rate_unit
+from trainmark.report.format.doubt_words import doubt_name, severity_name
+from trainmark.report.format.label import facts
 from trainmark.report.format.markup import code, fence, plain
+from trainmark.report.format.published_words import published_lines
 from trainmark.report.format.table import Table
-from trainmark.report.format.words import Lang, doubt_name, outcome_name, words
+from trainmark.report.format.words import Lang, outcome_name, words
 from trainmark.report.render import framework_markdown, scaling_markdown
 from trainmark.report.sections import cost, finish, framework_cells, light
 from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
-from trainmark.report.sections.group import CaseTrials, Group, by_case, by_series, failures
+from trainmark.report.sections.group import CaseTrials, by_case, failures
 from trainmark.report.sections.prose import method, summary
 from trainmark.report.sections.scaling import ScalingTable, case_times, scaling_tables, without_breakdown
 
-# The first five columns are those of the published tables, under the names they have there.
+# After the case come the columns of the published tables, under the names they have there.
 PUBLISHED = ("node_num", "gpu_num_per_node", "batch_size_per_device")
-NUMBERS = frozenset({0, 1, 2, 3, 4, 6, 7, 8})
+
+
+BOUNDS = re.compile(r"\\\[([\d,.: ]+)\\\]")
 
 
 @dataclass(frozen=True)
@@ -51,8 +56,12 @@ class _Page:
         document, t = self.document, self.t
         cases, lights = by_case(document.trials), light.light_rows(document)
         costs = cost.cost_table(document, t)
+        shown = answer(document, self.lang)
         return {
             "title": plain(document.title),
+            "subject": plain(shown.subject),
+            "figures": "<br>\n".join(map(_with_bounds, headline_lines(shown, self.lang))),
+            "verdict": plain(shown.verdict),
             "about": plain(document.about),
             "summary": summary(document, self.lang),
             "made_by": t["made_by"].format(version=plain(document.version), created=plain(document.created)),
@@ -62,12 +71,15 @@ class _Page:
             "lights": light.table(lights, t).markdown() if lights else "",
             "light_note": plain(light.note(lights, t)),
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
-            "groups": [self.group(group) for group in by_series(document.results)],
+            "results": self.results(shown) if shown.rows else "",
+            "shared_facts": plain(shown.shared_facts),
+            "doubts": "<br>\n".join(self.doubt(note) for note in shown.doubts),
+            "published": self.published(shown),
             "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],
             "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
             "untold": ", ".join(map(plain, without_breakdown(document.results))),
             "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
-            "environment": [self.section(section) for section in sections(document.environment)],
+            "environment": self.environment(),
             "method": method(document, self.lang),
             "run_command": fence(document.command, "shell"),
             "suite": fence(document.suite, "yaml"),
@@ -76,31 +88,54 @@ class _Page:
             "failed": self.failed(),
         }
 
-    def group(self, group: Group) -> GroupText:
+    def results(self, shown: Answer) -> str:
+        """One row for each case."""
         t = self.t
-        notes: dict[Doubt, int] = {}
-        for result in group.results:
-            for doubt in result.doubts:
-                notes.setdefault(doubt, len(notes) + 1)
-        rate = rate_unit(group.results[0].unit)
-        own = (t["interval"], "n", t["efficiency_column"], t["memory"], t["doubts"])
-        header = (*PUBLISHED, rate, t["speedup"], *own)
-        rows = [self.row(result, notes) for result in group.results]
-        lines = [
-            f"<sup>{mark}</sup> {plain(doubt_name(doubt.code, self.lang))}: {plain(doubt.message)}"
-            for doubt, mark in notes.items()
-        ]
-        lines += [
-            f"{result.key.topology}: {plain(line)}"
-            for result in group.results
-            if (line := self.document.published.get(result.key))
-        ]
-        return GroupText(
-            plain(group.name),
-            plain(facts(group.key)),
-            Table(header, rows, NUMBERS, trusted=frozenset({0, 1, 2, 4, 5, 9})).markdown(),
-            "<br>\n".join(lines),
+        rate = shown.unit or t["throughput"]
+        ratios = (t["speedup"], t["efficiency_column"]) if shown.scales else ()
+        header = (t["case"], *PUBLISHED, rate, *ratios, t["interval"], "n", t["memory"], t["doubts"])
+        doubts = len(header) - 1
+        rows = [self.row(row, shown) for row in shown.rows]
+        right = frozenset(range(1, doubts))
+        # All but the case and the rate, with its unit, are numbers and words of our own.
+        trusted = frozenset(range(len(header))) - {0, 1 + len(PUBLISHED)}
+        return Table(header, rows, right, trusted).markdown()
+
+    def row(self, row: CaseRow, shown: Answer) -> tuple[str, ...]:
+        result, key = row.result, row.result.key
+        unit = "" if shown.unit else f" {row.unit}"
+        marks = (f"{doubt_name(note.code, self.lang)}<sup>{note.number}</sup>" for note in row.doubts)
+        return (
+            row.name,
+            str(key.nodes),
+            str(key.devices_per_node),
+            number.MISSING if key.batch_per_device is None else str(key.batch_per_device),
+            f"{number.throughput(result.throughput)}{unit}",
+            *(self.ratios(row) if shown.scales else ()),
+            number.interval(result.interval),
+            str(result.n),
+            number.gibibytes(result.memory_bytes),
+            ", ".join(marks),
         )
+
+    def ratios(self, row: CaseRow) -> tuple[str, str]:
+        """Speed-up and efficiency; one device is the baseline, where it was measured."""
+        speedup, efficiency = row.result.speedup, row.result.efficiency
+        if speedup is None or efficiency is None:
+            return number.MISSING, number.MISSING
+        if not row.scales:
+            return "1", "100 %"
+        bounds = number.ratio_interval(speedup.interval) if speedup.interval else ""
+        return f"{number.ratio(speedup.value)} {bounds}".strip(), number.percent(efficiency.value)
+
+    def doubt(self, note: DoubtNote) -> str:
+        name = f"{doubt_name(note.code, self.lang)} ({severity_name(note.severity, self.lang)})"
+        return f"<sup>{note.number}</sup> {plain(name)}: {plain(' '.join(note.lines))}"
+
+    def published(self, shown: Answer) -> str:
+        lines = published_lines(self.document.published, self.lang)
+        named = ((row.name, lines[row.result.key]) for row in shown.rows if row.result.key in lines)
+        return "\n".join(f"- {plain(name)}: {plain(line)}" for name, line in named)
 
     def finishes(self) -> str:
         rows = finish.finish_rows(self.document.results)
@@ -109,7 +144,7 @@ class _Page:
     def frameworks(self, compared: FrameworkTable) -> GroupText:
         return GroupText(
             plain(compared.name),
-            plain(compared.facts),
+            plain(facts(compared.key, self.lang)),
             framework_cells.table(compared, self.lang).markdown(),
             framework_markdown.notes(compared, self.lang),
         )
@@ -123,31 +158,15 @@ class _Page:
             "",
         )
 
-    def row(self, result: Result, notes: dict[Doubt, int]) -> tuple[str, ...]:
-        key, batch = result.key, result.key.batch_per_device
-        speedup, efficiency = result.speedup, result.efficiency
-        bounds = number.ratio_interval(speedup.interval) if speedup and speedup.interval else ""
-        marks = [f"{plain(doubt_name(d.code, self.lang))}<sup>{notes[d]}</sup>" for d in result.doubts]
-        return (
-            str(key.nodes),
-            str(key.devices_per_node),
-            number.MISSING if batch is None else str(batch),
-            number.throughput(result.throughput),
-            f"{number.ratio(speedup.value)} {bounds}".strip() if speedup else number.MISSING,
-            number.interval(result.interval),
-            str(result.n),
-            number.percent(efficiency.value) if efficiency else number.MISSING,
-            number.gibibytes(result.memory_bytes),
-            ", ".join(marks),
-        )
+    def environment(self) -> list[dict[str, object]]:
+        """What was found; what was not would only be in the way."""
+        all_sections = sections(self.document.environment, self.lang)
+        return [self.section(section) for section in all_sections if section.is_known]
 
     def section(self, section: Section) -> dict[str, object]:
-        def show(value: object) -> str:
-            return plain(templating.fact(value, self.lang))
-
         lines = [
-            f"- {plain(label)}: {show(value)}" if label else f"- {show(value)}"
-            for label, value in section.facts
+            f"- {plain(label)}: {plain(self.fact(value))}" if label else f"- {plain(self.fact(value))}"
+            for label, value in section.known
         ]
         parts = ["\n".join(lines)] if lines else []
         parts += [
@@ -201,6 +220,11 @@ class _Page:
             return self.t["none_failed"]
         header = [self.t[name] for name in ("case", "outcome", "repeats", "reason")]
         return Table(header, rows, trusted=frozenset({0})).markdown()
+
+
+def _with_bounds(line: str) -> str:
+    """Escape all but the brackets around the bounds of an interval."""
+    return BOUNDS.sub(r"[\1]", plain(line))
 
 
 def numbers(repeats: tuple[int, ...]) -> str:

@@ -12,14 +12,15 @@ from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, Scaling
 
 
 def scaled(scaling_table: ScalingTable, t: dict[str, str]) -> str:
+    losses = LOSSES if any(point.loss for point in scaling_table.points) else ()
     header = (
         t["placed"],
         scaling_table.unit,
         t["speedup"],
         t["efficiency_column"],
-        *(f"− {t['loss_' + name]}" for name in LOSSES),
+        *(f"− {t['loss_' + name]}" for name in losses),
     )
-    rows = [_point(point, point is scaling_table.points[0]) for point in scaling_table.points]
+    rows = [_point(point, point is scaling_table.points[0], losses) for point in scaling_table.points]
     return Table(header, rows, frozenset(range(1, len(header))), trusted=frozenset({2, 3})).markdown()
 
 
@@ -44,7 +45,7 @@ def _place(slow: Straggler, t: dict[str, str]) -> str:
     return f"{t['rank']} {slow.rank}" + (f" ({slow.node})" if slow.node else "")
 
 
-def _point(point: Point, baseline: bool) -> tuple[str, ...]:
+def _point(point: Point, baseline: bool, losses: Sequence[str]) -> tuple[str, ...]:
     speedup, efficiency, loss = point.speedup, point.efficiency, point.loss
     ratios = ("1", "100 %") if baseline else (
         f"{number.ratio(speedup.value)} {_bounds(number.ratio_interval(speedup.interval))}".strip(),
@@ -54,7 +55,7 @@ def _point(point: Point, baseline: bool) -> tuple[str, ...]:
         point.result.key.topology,
         number.throughput(point.result.throughput),
         *ratios,
-        *("" if baseline else number.percent(getattr(loss, name) if loss else None) for name in LOSSES),
+        *("" if baseline else number.percent(getattr(loss, name) if loss else None) for name in losses),
     )
 
 

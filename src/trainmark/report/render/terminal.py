@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainmark.measure.doubt import Severity
 from trainmark.measure.figure import Result
+from trainmark.report.answer.answer import Answer, answer, headline_lines
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
+from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
-from trainmark.report.format.words import words
+from trainmark.report.format.words import Lang, words
 from trainmark.report.sections import cost, finish, framework_cells, light
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.visible import one_line
@@ -23,15 +26,30 @@ def result_lines(results: Sequence[Result], width: int | None = None) -> list[st
     return Table((), [_cells(result, names) for result in results], RIGHT_ALIGNED).lines(width)
 
 
-def document_lines(document: Document, width: int | None = None) -> list[str]:
-    """The results, and under them times to train, shares of light and frameworks where there are any."""
-    lines = [*result_lines(document.results, width), *finish_lines(document.results, width)]
-    lines += light_lines(document, width)
+def document_lines(document: Document, width: int | None = None, lang: Lang = "en") -> list[str]:
+    """The answer; then the results, times to train, shares of light and frameworks where there are any."""
+    shown = answer(document, lang)
+    lines = [*answer_lines(shown, lang), "", *result_lines([row.result for row in shown.rows], width)]
+    lines += doubt_lines(shown, lang)
+    lines += [*finish_lines(document.results, width), *light_lines(document, width)]
     for table in tables_of(document):
         lines += ["", *framework_lines(table, width)]
     if costs := cost.cost_table(document, words("en")):
         lines += ["", *costs.lines(width), one_line(cost.cost_note(document, words("en")))]
     return lines
+
+
+def answer_lines(shown: Answer, lang: Lang = "en") -> list[str]:
+    """What was measured, the figures, and the verdict."""
+    lines = (shown.subject, *headline_lines(shown, lang), shown.verdict)
+    return [one_line(line) for line in lines if line]
+
+
+def doubt_lines(shown: Answer, lang: Lang = "en") -> list[str]:
+    """What each doubt that is not just a note says, under an empty line."""
+    grave = [note for note in shown.doubts if note.severity is not Severity.NOTE]
+    lines = [f"! {doubt_name(note.code, lang)}: {line}" for note in grave for line in note.lines]
+    return ["", *map(one_line, lines)] if lines else []
 
 
 def finish_lines(results: Sequence[Result], width: int | None = None) -> list[str]:
@@ -64,7 +82,7 @@ def framework_lines(table: FrameworkTable, width: int | None = None) -> list[str
 
 
 def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
-    key, speedup, efficiency = result.key, result.speedup, result.efficiency
+    key = result.key
     unit = label.rate_unit(registry.short_unit(result.unit))
     codes = ", ".join(doubt.code.value for doubt in result.doubts)
     return [
@@ -75,11 +93,16 @@ def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
         f"{number.throughput(result.throughput)} {unit}",
         number.interval(result.interval) if result.interval else "[no interval]",
         f"n={result.n}",
-        _speedup(speedup.value, number.ratio_interval(speedup.interval)) if speedup else "× n/a",
-        number.percent(efficiency.value, 0) if efficiency else number.MISSING,
+        *(_ratios(result) if key.devices > 1 else ("", "")),
         f" ! {codes}" if codes else "",
     ]
 
 
-def _speedup(value: float, bounds: str) -> str:
-    return f"×{number.ratio(value)}" + ("" if bounds == number.MISSING else f" {bounds}")
+def _ratios(result: Result) -> tuple[str, str]:
+    """Speed-up and efficiency; over itself, a single device has neither."""
+    speedup, efficiency = result.speedup, result.efficiency
+    if speedup is None:
+        return "× n/a", number.MISSING
+    bounds = number.ratio_interval(speedup.interval)
+    shown = f"×{number.ratio(speedup.value)}" + ("" if bounds == number.MISSING else f" {bounds}")
+    return shown, number.percent(efficiency.value, 0) if efficiency else number.MISSING

@@ -62,8 +62,8 @@ def columns(rows: Sequence[FinishRow], lang: Lang) -> dict[str, Column]:
         "rate_train": lambda row: Cell(number.throughput(row.finish.train_rate)),
         "rate_whole": lambda row: Cell(number.throughput(row.finish.whole_rate)),
         "of_synthetic": lambda row: _share(row.result.of_synthetic),
-        "speedup_time": lambda row: _ratio(row.finish.time_speedup),
-        "speedup_throughput": lambda row: _ratio(row.result.speedup),
+        "speedup_time": lambda row: _speedup(row, row.finish.time_speedup),
+        "speedup_throughput": lambda row: _speedup(row, row.result.speedup),
     }
     scales = any(row.result.key.devices > 1 for row in rows)
     return {
@@ -138,12 +138,13 @@ def _best(metric: Metric, t: dict[str, str], row: FinishRow) -> Cell:
     return Cell(metric.text(value), under)
 
 
-def _ratio(ratio: Ratio | None) -> Cell:
+def _speedup(row: FinishRow, ratio: Ratio | None) -> Cell:
+    if row.result.key.devices == 1:
+        return Cell("")  # the baseline itself
     if ratio is None:
         return Cell(number.MISSING)
     bounds = number.ratio_interval(ratio.interval)
-    exact = ratio.interval is not None and ratio.interval.low == ratio.interval.high
-    return Cell(f"×{number.ratio(ratio.value)}", "" if bounds == number.MISSING or exact else bounds)
+    return Cell(f"×{number.ratio(ratio.value)}", "" if bounds == number.MISSING else bounds)
 
 
 def _share(ratio: Ratio | None) -> Cell:

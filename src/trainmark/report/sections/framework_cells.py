@@ -6,14 +6,15 @@ from collections.abc import Callable, Container, Sequence
 
 from trainmark.measure.figure import Ratio
 from trainmark.report.format import number
+from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
-from trainmark.report.format.words import Lang, doubt_name, words
+from trainmark.report.format.words import Lang, words
 from trainmark.report.sections.frameworks import FrameworkRow, FrameworkTable, published_figure
 
 Cell = Callable[[FrameworkRow], str]
 RIGHT_ALIGNED = frozenset({"throughput", "n", "memory", "first_step", "settling"})
 # Columns in which a run may have nothing to say at all.
-OPTIONAL = frozenset({"compiler", "best_published", "doubts"})
+OPTIONAL = frozenset({"compiler", "speedup", "best_published", "doubts"})
 
 
 def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
@@ -28,7 +29,7 @@ def columns(table: FrameworkTable, lang: Lang) -> dict[str, Cell]:
         "interval": lambda row: number.interval(row.result.interval),
         "n": lambda row: str(row.result.n),
         "share": lambda row: share(row, t),
-        "speedup": lambda row: speedup(row.result.speedup),
+        "speedup": lambda row: speedup(row.result.speedup) if row.result.key.devices > 1 else "",
         "memory": lambda row: number.gibibytes(row.result.memory_bytes),
         "first_step": lambda row: number.duration(row.result.first_step_seconds),
         "settling": lambda row: count(row.result.settling_steps),
@@ -70,7 +71,7 @@ def share_bounds(ratio: Ratio) -> str:
 def speedup(ratio: Ratio | None) -> str:
     if ratio is None:
         return number.MISSING
-    bounds = number.ratio_interval(ratio.interval) if ratio.interval and ratio.value != 1 else ""
+    bounds = number.ratio_interval(ratio.interval) if ratio.interval else ""
     return f"×{number.ratio(ratio.value)} {bounds}".strip()
 
 

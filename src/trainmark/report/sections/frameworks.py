@@ -35,10 +35,10 @@ class FrameworkRow:
 
 @dataclass(frozen=True)
 class FrameworkTable:
-    """`facts` is all that the rows share."""
+    """`key` is what the rows share."""
 
     name: str
-    facts: str
+    key: Key
     unit: str
     rows: tuple[FrameworkRow, ...]
 
@@ -77,7 +77,7 @@ def framework_tables(
     return tuple(
         FrameworkTable(
             name=label.series(contest.key, names),
-            facts=label.facts(contest.key),
+            key=contest.key,
             unit=label.rate_unit(contest.entrants[0].result.unit),
             rows=tuple(
                 FrameworkRow(

@@ -124,7 +124,7 @@
   }
 
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details.doubt").forEach((doubt) => { doubt.open = true; });
+    document.querySelectorAll("details").forEach((fold) => { fold.open = true; });
   });
   root.dataset.plots = String(figures.length);
 })();
