@@ -115,6 +115,7 @@ def test_a_run_folder_gives_the_report_that_0_1_0_made_of_it(runs, run):
     before = {
         place: value
         for place, value in leaves(json.loads(RUNS[f"{run}/report.json"])).items()
-        if not place.endswith(".message")
+        # Words have changed since, and nothing is published of a program of one's own.
+        if not place.endswith(".message") and not (run == "probe" and place.endswith(".published"))
     }
     assert before.items() <= reported(run, runs).items()
