@@ -14,6 +14,7 @@ MOST_RANKS = 1 << 20
 # Larger integers are not exact as a float.
 LARGEST_COUNT = float(1 << 53)
 LARGEST_TIME = 1e11
+LONGEST_TEXT = 200
 LARGEST_FLOAT = sys.float_info.max
 
 
@@ -93,6 +94,12 @@ def count_in(facts: dict[str, Any], name: str) -> int | None:
     """Like `number_in` for whole numbers."""
     value = facts.get(name)
     return value if type(value) is int and FACTS[name].holds(value) else None
+
+
+def text_in(facts: dict[str, Any], name: str) -> str | None:
+    """Return the text that `facts` hold under a name, cut where it is no longer a name; None for no text."""
+    value = facts.get(name)
+    return value[:LONGEST_TEXT] if isinstance(value, str) and value.strip() else None
 
 
 def texts_in(facts: dict[str, Any], name: str) -> list[str]:

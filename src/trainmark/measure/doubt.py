@@ -66,6 +66,7 @@ SEVERITY: dict[DoubtCode, Severity] = {
     DoubtCode.THROTTLED: Severity.CAUTION,
     DoubtCode.DEVICE_SHARED: Severity.SEVERE,
     DoubtCode.HOST_BUSY: Severity.SEVERE,
+    DoubtCode.HOST_CLOCK: Severity.CAUTION,
     DoubtCode.SCOPE_AMBIGUOUS: Severity.SEVERE,
     DoubtCode.SUPERLINEAR: Severity.SEVERE,
     DoubtCode.COLLAPSED_SCALING: Severity.CAUTION,

@@ -260,7 +260,8 @@ class TrialFigure:
     `peak_bandwidth` of all ranks together, ÷ its own.
 
     `memory_bytes` is what the program says, else the most that its processes held on one device;
-    `host_memory_bytes` the most that they held together on one host.
+    `host_memory_bytes` the most that they held together on one host. `step_source` and `sample_source` say
+    how steps were seen and samples counted, where the events tell.
 
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
     the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
@@ -291,6 +292,8 @@ class TrialFigure:
     stragglers: tuple[Straggler, ...] = ()
     finish: Finish | None = None
     host_memory_bytes: int | None = None
+    step_source: str | None = None
+    sample_source: str | None = None
 
 
 @dataclass(frozen=True)
@@ -327,3 +330,5 @@ class Result:
     memory_share: float | None = None
     peak_bandwidth: float | None = None
     host_memory_bytes: int | None = None
+    step_source: str | None = None
+    sample_source: str | None = None

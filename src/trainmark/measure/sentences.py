@@ -37,6 +37,8 @@ SENTENCES: dict[str, str] = {
     " again.",
     "host-busy/node": "Other processes used {share} of {node}'s CPU time in the window. Stop them and run"
     " again.",
+    "host-clock": "The program used a GPU, and its steps were timed by the host, which may only have queued"
+    ' them. Give probe.start a clock: "cuda" or "jax", or "synchronous" where every step waits for the GPU.',
     "nan-loss": "The loss was not a finite number in {bad} of {reports} reports: lower the learning rate or"
     " check the loss scale.",
     "loss-not-falling": "The loss went from {before} to {after} over {steps} steps: check that the step"

@@ -23,7 +23,7 @@ workload:
   # samples_per_step: 16384    # of all ranks together; without it the data loader's batches are counted
   # pattern: '^step (?P<step>\\d+)'   # instead of hooks: each line that matches ends a step
 warmup: {{steps: 10}}  # steps left out in any case; more where step times have not settled
-repeats: 5           # fresh processes; {{min: 5, max: 20, until: ±0.5%}} goes on until the interval is narrow
+repeats: 6           # fresh processes; {{min: 6, max: 20, until: ±0.5%}} goes on until the interval is narrow
 # environment: {{OMP_NUM_THREADS: "8"}}
 limits: {{trial: 24h, silence: 10m}}
 # One run for each of several settings:

@@ -21,6 +21,7 @@ STARTERS = re.compile(
 )
 NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 WARMUP_STEPS = 10
+REPEATS = 6  # the fewest with a 95 % interval
 
 
 class RunCommand(click.Command):
@@ -95,6 +96,7 @@ def program_suite(words: Sequence[str], settings: Mapping[str, Any]) -> str:
     suite: dict[str, Any] = {
         "name": name,
         "workload": workload,
+        "repeats": REPEATS,
         "warmup": {"steps": WARMUP_STEPS if warmup is None else warmup},
         "limits": {"trial": "24h"},
     }

@@ -144,6 +144,8 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         of_synthetic=of_synthetic,
         memory_share=_median_known(figure.memory_share for figure in figures),
         peak_bandwidth=_median_known(figure.peak_bandwidth for figure in figures),
+        step_source=figures[0].step_source,
+        sample_source=figures[0].sample_source,
         host_memory_bytes=_most_known(figure.host_memory_bytes for figure in figures),
     )
 

@@ -114,11 +114,7 @@ def clock_doubts(key: Key, facts: dict[str, Any], inside: Sequence[DeviceSample]
         return
     on_gpus = [s.own_memory_bytes for s in inside if not is_host(s.device) and s.own_memory_bytes is not None]
     if any(on_gpus) if on_gpus else _on_cuda(key, facts):
-        yield Doubt(
-            DoubtCode.HOST_CLOCK,
-            "The program used a GPU, and its steps were timed by the host, which may only have queued them. "
-            'Give probe.start a clock: "cuda" or "jax", or "synchronous" where every step waits for the GPU.',
-        )
+        yield doubt(DoubtCode.HOST_CLOCK)
 
 
 def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:

@@ -10,7 +10,7 @@ from math import inf
 import numpy as np
 
 from trainmark.events import DeviceSample
-from trainmark.events.ranges import number_in
+from trainmark.events.ranges import number_in, text_in
 from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import (
@@ -104,6 +104,8 @@ def measure_trial(
         stragglers=slow,
         finish=finish,
         host_memory_bytes=_peak_memory(samples, on_host=True),
+        step_source=text_in(trace.facts, "source"),
+        sample_source=text_in(trace.facts, "samples"),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from trainmark.measure.figure import Result
 from trainmark.measure.result.verdict import Reliability, run_verdict
 from trainmark.report.answer.doubts import DoubtNote, doubt_notes, marks
+from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject
 from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.document import Document
@@ -49,6 +50,8 @@ class Answer:
     rows: tuple[CaseRow, ...]
     doubts: tuple[DoubtNote, ...]
     shared_facts: str
+    sources: tuple[str, ...]
+    """How steps were seen and samples counted, a sentence for each way."""
     not_all: str
     """`4 of 6 results` where the headlines leave some out."""
 
@@ -77,6 +80,7 @@ def answer(document: Document, lang: Lang = "en") -> Answer:
         rows=tuple(replace(row, doubts=marks(row.result, notes)) for row in rows),
         doubts=notes,
         shared_facts=label.shared_facts([result.key for result in document.results], lang),
+        sources=source_sentences(document.results, lang),
         not_all=words(lang)["headline_count"].format(shown=len(shown), results=len(rows))
         if len(shown) < len(rows)
         else "",

@@ -17,6 +17,7 @@ DOUBTS: dict[DoubtCode, tuple[str, str]] = {
     DoubtCode.THROTTLED: ("clocks were throttled", "降频"),
     DoubtCode.DEVICE_SHARED: ("other processes used the device", "设备被共用"),
     DoubtCode.HOST_BUSY: ("the host was busy", "主机繁忙"),
+    DoubtCode.HOST_CLOCK: ("the host timed the steps of a GPU", "主机计时"),
     DoubtCode.SCOPE_AMBIGUOUS: ("it is not known what the rate counts", "单卡/全局不明"),
     DoubtCode.SUPERLINEAR: ("scaling is more than linear", "超线性扩展"),
     DoubtCode.COLLAPSED_SCALING: ("scaling collapsed", "扩展崩塌"),
@@ -73,6 +74,9 @@ SENTENCES_ZH: dict[str, str] = {
     "throttled": "{samples} 个采样中有 {throttled} 个出现降频（{reasons}）；请改善散热或供电，或锁定频率。",
     "device-shared": "统计窗口内其他进程（最多同时 {most} 个）使用了 {devices}；请停止它们后重新运行。",
     "host-busy": "统计窗口内其他进程占用了主机 {share} 的 CPU 时间；请停止它们后重新运行。",
+    "host-clock": "程序使用了 GPU，而步的时刻由主机记录，主机可能只是把工作排入队列；"
+    "请给 probe.start 指定 clock："
+    '"cuda" 或 "jax"，若每一步都等待 GPU 则用 "synchronous"。',
     "host-busy/node": "统计窗口内其他进程占用了节点 {node} {share} 的 CPU 时间；请停止它们后重新运行。",
     "nan-loss": "{reports} 次损失报告中有 {bad} 次不是有限数；请降低学习率，或检查损失缩放。",
     "loss-not-falling": "{steps} 步中损失由 {before} 变为 {after}；请确认训练步确实在训练。",

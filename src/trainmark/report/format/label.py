@@ -61,7 +61,9 @@ def precision(key: Key) -> str:
 
 
 def batch(key: Key) -> str:
-    return "b?" if key.batch_per_device is None else f"b{key.batch_per_device}"
+    if key.batch_per_device is None:
+        return "b?" if key.framework else ""  # nobody expects to know it of one's own program
+    return f"b{key.batch_per_device}"
 
 
 def distinguishing(keys: Iterable[Key]) -> tuple[str, ...]:

@@ -99,6 +99,8 @@ def _result(result: Result) -> dict[str, Any]:
         "efficiency": _ratio(result.efficiency),
         "memory_bytes": result.memory_bytes,
         "host_memory_bytes": result.host_memory_bytes,
+        "step_source": result.step_source,
+        "sample_source": result.sample_source,
         "step_seconds": asdict(result.step_times),
         "first_step_seconds": result.first_step_seconds,
         "warmup_steps": result.warmup_steps,

@@ -73,6 +73,7 @@ class _Page:
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "results": self.results(shown) if shown.rows else "",
             "shared_facts": plain(shown.shared_facts),
+            "sources": [plain(sentence) for sentence in shown.sources],
             "doubts": "<br>\n".join(self.doubt(note) for note in shown.doubts),
             "published": self.published(shown),
             "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],

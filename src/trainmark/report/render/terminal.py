@@ -41,7 +41,7 @@ def document_lines(document: Document, width: int | None = None, lang: Lang = "e
 
 def answer_lines(shown: Answer, lang: Lang = "en") -> list[str]:
     """What was measured, the figures, and the verdict."""
-    lines = (shown.subject, *headline_lines(shown, lang), shown.verdict)
+    lines = (shown.subject, *headline_lines(shown, lang), shown.verdict, *shown.sources)
     return [one_line(line) for line in lines if line]
 
 

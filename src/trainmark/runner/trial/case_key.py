@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.measure.key import Key
-from trainmark.suite.model import Case
+from trainmark.suite.model import Case, Command
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
     fused, captured = case.engine == "fused", case.cuda_graph is True
+    untouched = isinstance(case.workload, Command) and case.workload.untouched
     engines = "fused" if fused else None, case.compiler, "cuda-graph" if captured else None
     return Key(
         workload=case.workload_name,
@@ -28,7 +29,7 @@ def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
         nodes=case.topology.nodes,
         devices_per_node=case.topology.devices_per_node,
         device=device,
-        threads=case.threads or case.fair_threads,
+        threads=case.threads or (None if untouched else case.fair_threads),
         recipe=Path(case.recipe).stem if case.recipe else None,
         loader=case.loader,
         dataset=Path(case.dataset).name if case.dataset else None,
