@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -79,3 +80,34 @@ def test_an_unknown_framework_is_bad_input(monkeypatch, capsys):
         main()
     assert left.value.code == 2
     assert "did you mean 'pytorch'?" in capsys.readouterr().err
+
+
+def examined_by_default(trainmark, monkeypatch, modules):
+    """What `trainmark doctor` says where these modules lie beside it and no environment is installed."""
+    monkeypatch.setattr("trainmark.runner.program.frameworks._in_our_own", lambda name: name in modules)
+    return trainmark("doctor", "--json")
+
+
+def test_a_machine_without_a_framework_is_red(trainmark, monkeypatch, tmp_path):
+    bare = tmp_path / "bare" / "bin" / "python"
+    bare.parent.mkdir(parents=True)
+    (tmp_path / "bare" / "pyvenv.cfg").write_text(f"home = {Path(sys._base_executable).parent}\n")
+    bare.symlink_to(sys._base_executable)
+    monkeypatch.setattr(sys, "executable", str(bare))
+    result = examined_by_default(trainmark, monkeypatch, ())
+    findings = [each for each in json.loads(result.out)["findings"] if each["check"] == "framework versions"]
+    assert result.code == 1
+    assert [each["mark"] for each in findings] == ["bad"]
+    assert "trainmark frameworks install pytorch" in findings[0]["fix"]
+
+
+def test_a_framework_beside_trainmark_is_looked_at(trainmark, monkeypatch):
+    result = examined_by_default(trainmark, monkeypatch, ("pytorch",))
+    (node,) = json.loads(result.out)["nodes"]
+    assert list(node["facts"]["interpreters"]) == [sys.executable]
+
+
+def test_a_framework_beside_trainmark_needs_no_environment_of_its_own(trainmark, monkeypatch):
+    monkeypatch.setattr("trainmark.runner.program.frameworks._in_our_own", lambda name: name == "pytorch")
+    assert trainmark("doctor", "--framework", "pytorch").err == ""
+    assert "jax is not installed" in trainmark("doctor", "--framework", "jax").err

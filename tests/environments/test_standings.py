@@ -102,6 +102,12 @@ def test_a_framework_without_a_wheel_here_says_so(toy):
     assert (row.state, row.fix) == ("unavailable", "Toy runs on wood only; buy some")
 
 
+def test_a_framework_without_a_wheel_here_is_not_offered_to_an_interpreter_of_ones_own(toy):
+    (toy.locks / "toy.txt").write_text("# unavailable: Toy runs on wood only; buy some\n")
+    row = standing("toy", sys.executable)
+    assert (row.state, row.fix) == ("absent", "Toy runs on wood only; buy some")
+
+
 def test_an_interpreter_of_ones_own_is_asked_for_all_frameworks(installed):
     rows = json.loads(installed.call("--python", str(installed.python), "--json").output)
     states = {row["framework"]: row["state"] for row in rows}

@@ -36,18 +36,32 @@ def test_the_table_names_loader_rate_and_rate_for_each_core(trainmark, pictures)
         jpeg.codec("native")
     except jpeg.Absent as error:
         pytest.skip(str(error))
-    result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "pytorch")
+    result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "paddle")
     assert result.code == 0
     assert "img/s a core" in result.out
     assert "native decoder" in result.out
-    assert "trainmark frameworks install pytorch" in result.out
+    assert "trainmark frameworks install paddle" in result.out
 
 
-def test_a_set_smaller_than_a_batch_is_said_and_no_loop(trainmark, pictures):
-    result = trainmark(
-        "data", "bench", str(pictures), "--batch", "100", "--rounds", "1", "--loader", "host-pillow"
-    )
-    assert "fewer training images than one batch of 100" in result.out
+def test_a_framework_that_lies_beside_trainmark_is_timed_and_not_offered_again(trainmark, pictures):
+    pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
+    result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "pytorch", "--json")
+    (pytorch,) = json.loads(result.out)["loaders"]
+    assert (pytorch["reason"], len(pytorch["rounds"])) == (None, 2)
+
+
+def test_a_framework_that_cannot_be_installed_here_is_not_offered(trainmark, pictures, tmp_path, monkeypatch):
+    (tmp_path / "paddle.txt").write_text("# unavailable: Paddle has no wheel here\n")
+    monkeypatch.setenv("TRAINMARK_LOCKS", str(tmp_path))
+    result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "paddle")
+    assert "paddle is not installed; Paddle has no wheel here" in result.out
+    assert "frameworks install" not in result.out
+
+
+def test_a_set_smaller_than_a_batch_is_bad_input(trainmark, pictures):
+    result = trainmark("data", "bench", str(pictures), "--batch", "100", "--loader", "host-pillow")
+    assert (result.code, result.out) == (2, "")
+    assert "has 64 training images, fewer than a batch of 100; lower --batch" in result.err
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ class Interpreter:
 class Wanted:
     """`addresses` and `interfaces` by node, where they are known; else each node tells its own.
 
-    `deep` reads all of the dataset, not only its names and sizes. `seconds` is how long a node may take to
-    answer, and `meeting_seconds` how long the nodes try to reach each other; 0 leaves that out.
+    `framework`: every interpreter is to have one. `deep` reads all of the dataset, not only its names and
+    sizes. `seconds` is how long a node may take to answer, and `meeting_seconds` how long the nodes try to
+    reach each other; 0 leaves that out.
     """
 
     interpreters: tuple[Interpreter, ...] = ()
@@ -32,6 +33,7 @@ class Wanted:
     ports: tuple[int, ...] = PORTS
     scratch: str = "/tmp"
     dataset: str | None = None
+    framework: bool = False
     deep: bool = False
     seconds: float = 60.0
     meeting_seconds: float = 10.0

@@ -59,12 +59,14 @@ def standing(name: str) -> tuple[State, str | None]:
     place = EnvironmentFiles(name)
     if place.folder.exists() or place.former.exists():
         return State.INTERRUPTED, "an install did not come to its end"
+    why = unavailable(name)
+    return (State.UNAVAILABLE, why) if why else (State.ABSENT, None)
+
+
+def unavailable(name: str) -> str | None:
+    """Return why no environment of this framework can be made here; None where one can."""
     lock = lock_of(name)
-    if lock is None:
-        return State.UNAVAILABLE, why_none(name)
-    if lock.unavailable:
-        return State.UNAVAILABLE, lock.unavailable
-    return State.ABSENT, None
+    return why_none(name) if lock is None else lock.unavailable
 
 
 def fix_of(name: str, state: State, reason: str | None) -> str | None:
@@ -73,8 +75,15 @@ def fix_of(name: str, state: State, reason: str | None) -> str | None:
         return None
     if state is State.UNAVAILABLE:
         return reason
+    if state is State.ABSENT and (why := unavailable(name)):
+        return why
     anew = " --force" if state is State.BROKEN else ""
     return f"trainmark frameworks install {name}{anew}"
+
+
+def install_hint(name: str) -> str:
+    """Return the command that installs a framework, or why it cannot be installed here."""
+    return unavailable(name) or f"`trainmark frameworks install {name}` installs it"
 
 
 def _state(place: EnvironmentFiles, marker: Marker, lock: Lock | None) -> tuple[State, str | None]:

@@ -17,6 +17,7 @@ from trainmark.environments.process import Ended, run
 from trainmark.measure.figure import Interval
 from trainmark.measure.statistics.intervals import median_interval
 from trainmark.runner.program.code import keep_code
+from trainmark.runner.program.frameworks import interpreter_of
 
 PROGRAM = "trainmark.workloads.images.bench"
 UNFIT = 3  # of that program: it cannot be had here, and says why
@@ -181,13 +182,13 @@ def _why_not(loader: Loader, roots: Mapping[str, Path], settings: Settings) -> s
     if not _format(loader, roots):
         return f"needs a set in the format {' or '.join(loader.formats)} (--convert makes one)"
     if _python(loader, settings) is None:
-        return f"{loader.home} is not installed: `trainmark frameworks install {loader.home}`"
+        return f"{loader.home} is not installed; {environments.install_hint(str(loader.home))}"
     return None
 
 
 def _python(loader: Loader, settings: Settings) -> str | None:
     given = settings.pythons.get(loader.name) or settings.pythons.get(loader.name.partition("-")[0])
-    return given or (environments.python_of(loader.home) if loader.home else sys.executable)
+    return given or (interpreter_of(loader.home) if loader.home else sys.executable)
 
 
 def _one(loader: Loader, root: Path, settings: Settings, code: Path) -> Round | tuple[str, bool]:

@@ -181,7 +181,7 @@ def test_a_verdict_survives_its_own_json():
     ("words", "sentence"),
     [
         (["pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
-        (["oneflow"], "oneflow is not installed; `trainmark frameworks install oneflow` installs it."),
+        (["paddle"], "paddle is not installed; `trainmark frameworks install paddle` installs it."),
         (["--python", "python3"], "name the framework that --python has"),
     ],
 )

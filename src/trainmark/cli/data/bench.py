@@ -69,7 +69,7 @@ def bench_command(
     settings = Settings(
         image_size, batch, workers or _cores(), seconds, rounds, device, _interpreters(pythons, chosen)
     )
-    roots = _roots(paths)
+    roots = _roots(paths, batch)
     with ExitStack() as stack:
         if converts:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=paths[0].parent))
@@ -106,10 +106,18 @@ def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str,
     return interpreters
 
 
-def _roots(paths: Sequence[Path]) -> dict[str, Path]:
+def _roots(paths: Sequence[Path], batch: int) -> dict[str, Path]:
+    """Return the folder of each format; refuse a set that does not fill one batch."""
     from trainmark.datasets.index import read_dataset
 
-    return {read_dataset(path).format: path.absolute() for path in paths}
+    datasets = {path: read_dataset(path) for path in paths}
+    for path, dataset in datasets.items():
+        images = dataset.splits.get("train", 0)
+        if images < batch:
+            raise UserError(
+                f"{path} has {images} training images, fewer than a batch of {batch}; lower --batch."
+            )
+    return {dataset.format: path.absolute() for path, dataset in datasets.items()}
 
 
 def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> None:

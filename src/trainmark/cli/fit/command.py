@@ -171,12 +171,11 @@ def _names(written: str, family: Family) -> list[str]:
 
 
 def _interpreter(framework: str, python: str | None) -> str:
+    from trainmark.environments import install_hint
     from trainmark.environments.pythons import named
     from trainmark.runner.program.frameworks import interpreter_of
 
     interpreter = named(python)[0] if python else interpreter_of(framework)
     if interpreter is None:
-        raise UserError(
-            f"{framework} is not installed; `trainmark frameworks install {framework}` installs it."
-        )
+        raise UserError(f"{framework} is not installed; {install_hint(framework)}.")
     return interpreter

@@ -71,6 +71,7 @@ def conform_command(
 
 def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> dict[str, str]:
     """The interpreter of each; a framework that was named must be installed."""
+    from trainmark.environments import install_hint
     from trainmark.environments.pythons import named
     from trainmark.runner.program.frameworks import interpreter_of
 
@@ -84,7 +85,7 @@ def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> 
     interpreters = {name: interpreter_of(name) for name in frameworks or family.frameworks}
     for name in frameworks:
         if interpreters[name] is None:
-            raise UserError(f"{name} is not installed; `trainmark frameworks install {name}` installs it.")
+            raise UserError(f"{name} is not installed; {install_hint(name)}.")
     installed = {name: interpreter for name, interpreter in interpreters.items() if interpreter is not None}
     if not installed:
         raise UserError("no framework is installed; `trainmark frameworks install pytorch` installs one.")

@@ -69,6 +69,7 @@ def doctor_command(
         dataset=dataset,
         deep=deep,
         seconds=timeout,
+        framework=python is None,
     )
     with _asked(choice) as (ask, nodes):
         addresses = {node.name: node.address for node in nodes if node.address}
@@ -103,24 +104,26 @@ def _asked(choice: LaunchOptions) -> Iterator[tuple[Asker, Sequence[Node]]]:
 
 
 def _interpreters(frameworks: tuple[str, ...], python: str | None) -> tuple[Interpreter, ...]:
-    """Those named, else every environment installed here, else Trainmark's own."""
+    """Return the one named, or those that a run of these frameworks (of any installed) would use."""
     from trainmark.doctor.wanted import Interpreter
-    from trainmark.environments import locks, python_of
+    from trainmark.environments import install_hint, locks, python_of
+    from trainmark.runner.program.frameworks import interpreter_of
 
     if python is not None:
         return (Interpreter("python", python),)
     for name in frameworks:
         locks.refuse_unknown(name)
-        if python_of(name) is None:
-            raise UserError(
-                f"{name} has no environment here: `trainmark frameworks install {name}` makes one."
-            )
-    interpreters = tuple(
+        if interpreter_of(name) is None:
+            raise UserError(f"{name} is not installed; {install_hint(name)}.")
+    interpreters = [
         Interpreter(name, path, f"trainmark frameworks install {name}")
         for name in frameworks or locks.names()
         if (path := python_of(name)) is not None
-    )
-    return interpreters or (Interpreter("python", sys.executable),)
+    ]
+    beside_us = [name for name in frameworks or locks.names() if interpreter_of(name) == sys.executable]
+    if beside_us or not interpreters:
+        interpreters.append(Interpreter("python", sys.executable))
+    return tuple(interpreters)
 
 
 def ports_of(text: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.environments import python_of
+from trainmark.environments import install_hint, python_of
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.command import arguments, interpreter
 from trainmark.runner.program.interpreter import Interpreter
@@ -86,8 +86,5 @@ def _why_not(python: Interpreter, framework: str, silent: str) -> str:
             f"`trainmark frameworks install {framework} --force` makes it anew"
         )
     if "ModuleNotFoundError" in silent:
-        return (
-            f"{framework} is not installed for {python} ({silent}); "
-            f"`trainmark frameworks install {framework}` gives it an environment of its own"
-        )
+        return f"{framework} is not installed for {python} ({silent}); {install_hint(framework)}"
     return f"{framework} does not start with {python}: {silent}"

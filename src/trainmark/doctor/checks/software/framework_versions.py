@@ -1,4 +1,4 @@
-"""Whether the frameworks have the same version on every node; told by their metadata, none is imported."""
+"""Whether a framework is there, in one version on every node; told by its metadata, none is imported."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ FRAMEWORK = re.compile(
     r"torch|tensorflow(-cpu|-gpu)?|jax|jaxlib|mindspore(-gpu)?|paddlepaddle(-gpu)?|mxnet(-cu\d+)?|oneflow"
 )
 
+NONE = "no framework"
+INSTALL = "`trainmark frameworks install pytorch`; for a program of your own, name its Python with --python"
+
 
 def find(examined: Examined) -> Iterator[Finding]:
     for asked, installations in examined.installed():
@@ -21,7 +24,9 @@ def find(examined: Examined) -> Iterator[Finding]:
         }
         usual = most_common(versions)
         for node, own in versions.items():
-            if own == usual:
+            if own == NONE and examined.wanted.framework:
+                yield bad(node, own, f"{asked.path} has no framework, and no built-in suite can run", INSTALL)
+            elif own == usual:
                 yield ok(node, own)
             else:
                 what = f"{asked.name} has {own}, on the others {usual}"
@@ -30,7 +35,7 @@ def find(examined: Examined) -> Iterator[Finding]:
 
 def framework_versions(packages: Mapping[str, str]) -> str:
     versions = [f"{name} {version}" for name, version in packages.items() if FRAMEWORK.fullmatch(name)]
-    return ", ".join(sorted(versions)) or "no framework"
+    return ", ".join(sorted(versions)) or NONE
 
 
 CHECK = Check("framework versions", About.SOFTWARE, find, essential=True)
