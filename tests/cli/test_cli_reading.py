@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
+import time
 
 import pytest
-from fabricated_runs import fabricate
+from fabricated_runs import CREATED, fabricate
 
 CASE = "pytorch-fp32-b32-1n1g"
 FORMATS = ("json", "csv", "md", "html", "text")
@@ -218,6 +220,19 @@ def test_query_json_answers_with_objects_and_rebuilds_when_told(trainmark, runs)
         {"run": "failed", "best": None},
     ]
     assert trainmark("query", "--rebuild").code == 0
+
+
+def test_numbers_and_times_are_printed_to_be_read_and_given_raw_as_json(trainmark, runs):
+    made, began = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(CREATED + s)) for s in (60, 2))
+    sql = "SELECT created, throughput / 3 AS rate, memory_bytes, step_seconds FROM trials WHERE run = 'after'"
+    sql += " ORDER BY throughput LIMIT 1"
+    text = trainmark("query", sql).out.splitlines()[1]
+    assert re.split(" {2,}", text) == [made, "36.33", "3.00 GiB", "100 ms"]
+    (row,) = json.loads(trainmark("query", sql, "--json").out)
+    assert (row["created"], row["memory_bytes"], row["step_seconds"]) == (CREATED + 60, 3 << 30, 0.1)
+    shown = trainmark("show", "after", f"{CASE}/02").out
+    assert f"started              {began}\n" in shown
+    assert "memory bytes         3.00 GiB\n" in shown
 
 
 def test_suites_lists_and_shows_what_is_built_in(trainmark):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 
 import pytest
@@ -51,6 +52,24 @@ def test_a_run_with_failed_trials_ends_with_1_and_says_why(trainmark, suite):
     assert "no luck" in trainmark("report", "a", "--format", "md").out
 
 
+def test_a_run_without_one_good_trial_ends_in_the_reasons_and_is_failed_for_good(trainmark, suite):
+    result = trainmark("run", suite("echo no luck; exit 3", "retries: 0\n"), "--repeats", "5", "--name", "a")
+    reason = "mine-b32-1n1g: 2 × crashed: rank 0 left with exit code 3: no luck"
+    assert f"no trial succeeded:\n  {reason}\n" in result.out
+    assert "`trainmark show a mine-b32-1n1g/01`" in result.out
+    assert reason in trainmark("report", "a").out
+    assert [row["status"] for row in json.loads(trainmark("list", "--json").out)] == ["failed"]
+
+
+def test_a_run_that_is_gone_on_with_is_not_ended_until_its_last_trial(trainmark, suite, tmp_path):
+    ended = tmp_path / "runs" / "a" / "ended.json"
+    trainmark("run", suite(f"test ! -e {ended} && {{python}} train.py"), "--repeats", "1", "--name", "a")
+    assert ended.is_file()
+    shutil.rmtree(tmp_path / "runs" / "a" / "trials")
+    assert trainmark("run", "--resume", "a").code == 0
+    assert ended.is_file()
+
+
 def test_a_finished_run_resumed_runs_nothing_again(trainmark, suite, tmp_path):
     trainmark("run", suite("{python} train.py"), "--name", "a")
     folders = sorted((tmp_path / "runs" / "a" / "trials").glob("*/*"))
@@ -73,6 +92,13 @@ def test_a_dry_run_names_what_this_machine_cannot_hold(trainmark, suite):
     result = trainmark("run", suite("true", "topology: [1n1g, 9n1g]\n"), "--dry-run")
     assert result.code == 0
     assert "skip  mine-b32-9n1g: needs 9 nodes; this run has 1 (--hosts names more)" in result.out
+
+
+def test_a_dry_run_with_nothing_to_run_ends_as_the_run_would(trainmark, suite):
+    result = trainmark("run", suite("true", "topology: [9n1g]\n"), "--dry-run", "--json")
+    assert result.code == 2
+    assert json.loads(result.out)["trials"] == []
+    assert "nothing in this suite can run here: needs 9 nodes" in result.err
 
 
 @pytest.mark.parametrize(

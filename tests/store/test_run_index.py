@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
 
 import pytest
 from fabricated_runs import CREATED, fabricate, keep, record
 
 from trainmark.store.files import StoreError
 from trainmark.store.index import COLUMNS, INDEX, build, damaged, query
-from trainmark.store.overview import trial_row
+from trainmark.store.overview import trial_rows
 from trainmark.store.run import find_run
 
 pytest.importorskip("duckdb")
@@ -36,10 +38,11 @@ def test_every_trial_of_every_run_is_a_row(runs):
 
 
 def test_the_columns_are_those_of_a_trials_row_with_their_values(runs):
-    first = find_run("a", runs).records()[0]
+    run = find_run("a", runs)
+    (row,) = trial_rows(run, run.records()[:1])
     names, rows = query(runs, "SELECT * FROM trials WHERE run = 'a' AND devices_per_node = 1 AND repeat = 1")
     assert set(names) == {*COLUMNS, "image_size", "best_top1", "best_top5"}  # axes and metrics of workloads
-    assert dict(zip(names, rows[0], strict=True)) == {**trial_row("a", first), "image_size": None}
+    assert dict(zip(names, rows[0], strict=True)) == {**row, "image_size": None}
 
 
 def test_it_is_made_when_it_is_first_asked(runs):
@@ -130,3 +133,21 @@ def test_a_damaged_trial_is_named_and_the_others_are_there(runs):
 def test_where_there_is_no_folder_of_runs_it_says_how_to_make_one(tmp_path):
     with pytest.raises(StoreError, match="make one with `trainmark run quick`"):
         query(tmp_path / "nowhere", COUNT)
+
+
+def test_a_query_with_a_time_needs_no_pytz(runs, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytz", None)
+    sql = (
+        "SELECT run, to_timestamp(created) AS at, [to_timestamp(created)] AS at FROM trials ORDER BY created"
+    )
+    names, rows = query(runs, f"SET TimeZone = 'UTC'; {sql}")
+    assert names == ["run", "at", "at"]
+    assert rows[0] == ("a", "2025-10-09 08:53:20+00", "['2025-10-09 08:53:20+00']")
+    assert [row[0] for row in rows] == ["a"] * 3 + ["b"] * 3
+
+
+def test_the_commit_of_the_folder_that_a_trial_was_started_in_is_a_column(runs):
+    path = runs / "a" / "trials" / CASE / "01" / "environment.json"
+    path.write_text(json.dumps({"git": {"commit": "c0ffee", "branch": "main", "dirty": False}}))
+    _, rows = query(runs, "SELECT commit FROM trials WHERE run = 'a' ORDER BY commit")
+    assert rows == [("c0ffee",), (None,), (None,)]

@@ -68,7 +68,11 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
                 display.note(f"the nodes are reached one by one: {why}")
             context = context_of(run, prepared, launcher, display, interrupts.stop_now)
             context = replace(context, interruptible=interrupts.raised)
-            return carry_out(prepared.plan, context, interrupts)
+            run.mark_running()
+            ending = carry_out(prepared.plan, context, interrupts)
+            if not ending.interrupted and not ending.tally.unplaced:
+                run.mark_ended(time.time())
+            return ending
     except AllocationGoneError as error:
         raise RunStoppedError(
             f"the run stopped: {error}; go on with `trainmark run --resume {run.path}`."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmark.store.files import StoreError
-from trainmark.store.overview import trial_row
+from trainmark.store.overview import trial_rows
 from trainmark.store.run import RUN, RunFolder, all_runs, find_run
 
 if TYPE_CHECKING:
@@ -19,11 +19,9 @@ def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataF
         import pandas
     except ImportError as error:
         raise StoreError("a data frame needs pandas; pip install pandas.") from error
-    rows: list[dict[str, Any]] = []
-    for run in _runs(Path(path), Path(runs)):
-        name = run.info.name
-        rows += [trial_row(name, record) for record in run.records()]
-    return pandas.DataFrame(rows)
+    return pandas.DataFrame(
+        [row for run in _runs(Path(path), Path(runs)) for row in trial_rows(run, run.records())]
+    )
 
 
 def _runs(path: Path, runs: Path) -> list[RunFolder]:

@@ -6,13 +6,13 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trainmark.store.files import StoreError
-from trainmark.store.overview import trial_row
-from trainmark.store.run import RunFolder, all_runs
+from trainmark.store.overview import trial_rows
+from trainmark.store.run import all_runs
 from trainmark.visible import one_line
 from trainmark.workloads import registry
 
@@ -20,15 +20,17 @@ INDEX = "index.duckdb"
 TABLES_VERSION = 5
 TYPES = {
     "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
-    " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment",
+    " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment"
+    " commit",
     "BIGINT": "repeat batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
     " host_memory_bytes retries threads epochs_to_target",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"
     " samples_per_joule mfu time2train airank_seconds train_rate whole_rate"
-    " started seconds",
+    " started seconds created",
     "BOOLEAN": "reached",
 }
 COLUMNS = {name: kind for kind, names in TYPES.items() for name in names.split()}
+TIME_ZONE = "WITH TIME ZONE"
 AXIS_TYPES: dict[type, str] = {int: "BIGINT", float: "DOUBLE"}
 
 
@@ -46,7 +48,7 @@ def build(runs: Path) -> int:
         # DuckDB takes no half of a surrogate pair, not even as an escape.
         with rows.open("w", encoding="utf-8", errors="replace") as file:
             for run in run_folders:
-                for row in run_rows(run):
+                for row in trial_rows(run, run.records()):
                     for name in row.keys() - columns.keys():
                         columns[name] = _axis_type(row[name])
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -93,9 +95,20 @@ def query(runs: Path, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
             answer = connection.execute(sql)
             if answer is None:
                 raise StoreError("the query was refused: it holds no statement.")
-            return [column[0] for column in answer.description or ()], answer.fetchall()
+            columns = [(name, str(kind)) for name, kind, *_ in answer.description or ()]
+            if any(TIME_ZONE in kind for _, kind in columns):
+                answer = connection.cursor().sql(sql).project(_without_time_zones(columns))
+            return [name for name, _ in columns], answer.fetchall()
     except duckdb.Error as error:
         raise StoreError(f"the query was refused: {str(error).splitlines()[0]}.") from error
+
+
+def _without_time_zones(columns: Sequence[tuple[str, str]]) -> str:
+    """Return the columns by number, those of times with a zone as text: DuckDB needs pytz to fetch them."""
+    return ", ".join(
+        f"#{number}::VARCHAR" if TIME_ZONE in kind else f"#{number}"
+        for number, (_, kind) in enumerate(columns, 1)
+    )
 
 
 def state(runs: Path) -> str:
@@ -115,12 +128,6 @@ def _current(runs: Path) -> bool:
             row = connection.execute("SELECT state FROM built").fetchone()
         return bool(row and row[0] == state(runs))
     return False
-
-
-def run_rows(run: RunFolder) -> Iterator[dict[str, Any]]:
-    name = run.info.name
-    for record in run.records():
-        yield trial_row(name, record)
 
 
 def _duckdb() -> Any:

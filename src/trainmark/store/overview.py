@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.measure.figure import Finish
+from trainmark.store.files import StoreError, read_object
 from trainmark.store.run import RunFolder, all_runs
-from trainmark.store.trial import TrialRecord
+from trainmark.store.trial import ENVIRONMENT, TrialRecord
 from trainmark.workloads import registry
 
 
@@ -22,16 +23,13 @@ def overview(runs: Path) -> list[tuple[dict[str, Any], Sequence[TrialRecord]]]:
 def run_row(run: RunFolder, records: Sequence[TrialRecord]) -> dict[str, Any]:
     info = run.info
     outcomes = Counter(record.outcome for record in records)
-    status = "finished" if sum(outcomes.values()) >= info.least else "partial"
-    if run.damaged:
-        status = "damaged"
     return {
         "name": info.name,
         "path": str(run.path),
         "suite": info.suite,
         "created": info.created,
         "version": info.version,
-        "status": status,
+        "status": _status(run, outcomes),
         "ok": outcomes["ok"],
         "failed": sum(outcomes.values()) - outcomes["ok"],
         "least": info.least,
@@ -39,6 +37,15 @@ def run_row(run: RunFolder, records: Sequence[TrialRecord]) -> dict[str, Any]:
         "outcomes": dict(outcomes),
         "skipped": len(info.skipped),
     }
+
+
+def _status(run: RunFolder, outcomes: Counter[str]) -> str:
+    """`failed` is a run that came to its end without one good trial; runs of 0.1.0 do not note their end."""
+    if run.damaged:
+        return "damaged"
+    if not run.has_ended and sum(outcomes.values()) < run.info.least:
+        return "partial"
+    return "finished" if outcomes["ok"] else "failed"
 
 
 FINISH = (
@@ -58,8 +65,27 @@ def _finish_row(finish: Finish | None) -> dict[str, Any]:
     return {**{name: getattr(finish, name, None) for name in FINISH}, **best}
 
 
+def trial_rows(run: RunFolder, records: Sequence[TrialRecord]) -> list[dict[str, Any]]:
+    """One row a trial, with when its run was created and the commit of the folder that it was started in."""
+    info = run.info
+    return [
+        {**trial_row(info.name, record), "created": info.created, "commit": _commit(run, record)}
+        for record in records
+    ]
+
+
+def _commit(run: RunFolder, record: TrialRecord) -> str | None:
+    try:
+        environment = read_object(run.trial(record.spec.case, record.spec.repeat).done / ENVIRONMENT)
+    except (OSError, StoreError):
+        return None
+    git = environment.get("git")
+    commit = git.get("commit") if isinstance(git, dict) else None
+    return commit if isinstance(commit, str) else None
+
+
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
-    """One trial, flat: what the index and the data frame hold."""
+    """One trial, flat."""
     figure = record.figure
     shares = figure.breakdown.shares if figure and figure.breakdown else None
     return {

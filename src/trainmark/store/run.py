@@ -19,7 +19,7 @@ from trainmark.store.trial import LATEST_TIME, TrialFolder, TrialRecord
 from trainmark.store.trials import read_trials
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
-CLUSTER, NODES = "cluster.json", "nodes.json"
+CLUSTER, NODES, ENDED = "cluster.json", "nodes.json", "ended.json"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 LARGEST_SUITE_BYTES = 16 << 20
 # What comes of using a file that somebody changed.
@@ -115,6 +115,17 @@ class RunFolder:
 
     def keep_environment(self, environment: Any) -> None:
         write_json(self.path / ENVIRONMENT, scrub(environment))
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing was left to run when its last session stopped, given-up cases included."""
+        return (self.path / ENDED).exists()
+
+    def mark_running(self) -> None:
+        (self.path / ENDED).unlink(missing_ok=True)
+
+    def mark_ended(self, time: float) -> None:
+        write_json(self.path / ENDED, {"ended": time})
 
     @property
     def facts(self) -> dict[str, dict[str, Any]]:

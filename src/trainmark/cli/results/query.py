@@ -30,9 +30,11 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
     Examples:
       trainmark query
       trainmark query "SELECT run, median(throughput) FROM trials WHERE precision = 'amp' GROUP BY run"
+      trainmark query "SELECT DISTINCT run, commit FROM trials WHERE to_timestamp(created) >= '2026-11-01'"
       trainmark query "DESCRIBE trials"
     """
     from trainmark.report.format.table import Table
+    from trainmark.report.format.value import readable
     from trainmark.store.index import build, damaged, query
 
     if HALF_A_PAIR.search(sql):  # what Python makes of bytes that are not UTF-8, and DuckDB cannot take
@@ -45,6 +47,10 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2, default=str))
         return 0
-    for line in Table(names, rows).lines(terminal_width()):
+    cells = [[readable(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
+    numeric = frozenset(
+        column for column in range(len(names)) if any(isinstance(row[column], (int, float)) for row in rows)
+    )
+    for line in Table(names, cells, numeric).lines(terminal_width()):
         click.echo(line)
     return 0

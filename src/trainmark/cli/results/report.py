@@ -65,6 +65,8 @@ def report_command(
         ) from error
     for name, path in written.items():
         click.echo(f"{name:<9} {path}")
+    if not document.results and document.trials:
+        click.echo("\n".join(["", *result_lines(document)]))
     return 0
 
 

@@ -44,11 +44,11 @@ def _run(run: RunFolder, as_json: bool) -> int:
     from trainmark.cli.common.live import finish_words
     from trainmark.report.assemble import results_of
     from trainmark.report.render.terminal import finish_lines, result_lines
-    from trainmark.store.overview import run_row, trial_row
+    from trainmark.store.overview import run_row, trial_rows
 
     records = run.records()
     info, row = run.info, run_row(run, records)
-    trials = [trial_row(info.name, record) for record in records]
+    trials = trial_rows(run, records)
     if as_json:
         skipped = [{"case": case, "reason": reason} for case, reason in info.skipped]
         damaged = [asdict(damage) for damage in run.damaged.values()]
@@ -73,22 +73,23 @@ def _run(run: RunFolder, as_json: bool) -> int:
 
 def _trial(run: RunFolder, name: str, as_json: bool) -> int:
     from trainmark.launch.job.log_tail import tail
+    from trainmark.report.format.value import readable
     from trainmark.store.files import StoreError
-    from trainmark.store.overview import trial_row
+    from trainmark.store.overview import trial_rows
 
     wanted = Path(name).parts
-    shown = [each for each in run.records() if wanted == (each.spec.case, f"{each.spec.repeat:02d}")]
-    if not shown:
+    records = [each for each in run.records() if wanted == (each.spec.case, f"{each.spec.repeat:02d}")]
+    if not records:
         tell_damage(run)
         raise StoreError(f"there is no finished trial '{name}' in {run.trials}; `trainmark show` lists them.")
-    record, folder = shown[0], run.trials / name
-    row = trial_row(run.path.name, record)
+    (record,), folder = records, run.trials / name
+    (row,) = trial_rows(run, records)
     if as_json:
         click.echo(json.dumps({**row, "command": record.spec.command, "folder": str(folder)}, indent=2))
         return 0
     for key, value in row.items():
         if value not in (None, ""):
-            click.echo(f"{key.replace('_', ' '):<20} {one_line(str(value))}")
+            click.echo(f"{key.replace('_', ' '):<20} {one_line(readable(key, value))}")
     if record.figure and record.figure.finish:
         _finish(record.figure.finish, record.figure.unit)
     for doubt in record.figure.doubts if record.figure else ():

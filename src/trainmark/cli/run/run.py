@@ -163,11 +163,12 @@ def run_command(
 
         show_plan(prepared, runs, as_json)
         prepared.close()
-        return DONE
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
         why = "; ".join(reasons) or "all its cases are for another kind of machine"
         raise click.UsageError(f"nothing in this suite can run here: {why}.")
+    if dry_run:
+        return DONE
     command = shlex.join(["trainmark", *sys.argv[1:]])
     return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
 

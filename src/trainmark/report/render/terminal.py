@@ -14,6 +14,7 @@ from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
 from trainmark.report.sections import cost, finish, framework_cells, light
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
+from trainmark.report.sections.group import failures
 from trainmark.visible import one_line
 from trainmark.workloads import registry
 
@@ -27,7 +28,12 @@ def result_lines(results: Sequence[Result], width: int | None = None) -> list[st
 
 
 def document_lines(document: Document, width: int | None = None, lang: Lang = "en") -> list[str]:
-    """The answer; then the results, times to train, shares of light and frameworks where there are any."""
+    """The answer; then the results, times to train, shares of light and frameworks where there are any.
+
+    Without any result, why the trials failed.
+    """
+    if not document.results and document.trials:
+        return failure_lines(document)
     shown = answer(document, lang)
     lines = [*answer_lines(shown, lang), "", *result_lines([row.result for row in shown.rows], width)]
     lines += doubt_lines(shown, lang)
@@ -50,6 +56,21 @@ def doubt_lines(shown: Answer, lang: Lang = "en") -> list[str]:
     grave = [note for note in shown.doubts if note.severity is not Severity.NOTE]
     lines = [f"! {doubt_name(note.code, lang)}: {line}" for note in grave for line in note.lines]
     return ["", *map(one_line, lines)] if lines else []
+
+
+def failure_lines(document: Document) -> list[str]:
+    """`no trial succeeded:`, then each case with what its trials ended in, and where to look on."""
+    causes = failures(document.trials)
+    lines = [
+        f"{failure.case}: {len(failure.repeats)} × {failure.outcome}: {failure.detail or 'reason unknown'}"
+        for failure in causes
+    ]
+    first = f"trainmark show {document.name} {causes[0].case}/{causes[0].repeats[0]:02d}"
+    return [
+        "no trial succeeded:",
+        *(f"  {one_line(line)}" for line in lines),
+        f"the end of its log: `{one_line(first)}`",
+    ]
 
 
 def finish_lines(results: Sequence[Result], width: int | None = None) -> list[str]:
