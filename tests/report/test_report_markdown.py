@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cpu, empty, h200, hostile, result, single
 
+from trainmark.published.audit.audit import audit_report
+from trainmark.published.audit.report.sources import reports_at
 from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.render import markdown
 
@@ -18,6 +20,14 @@ def tables(text):
             all_tables.append(current)
             current = []
     return [*all_tables, current] if current else all_tables
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("document", [h200(), cpu()], ids=["h200", "cpu"])
+def test_the_audit_finds_device_and_logs_in_our_own_reports(document, lang, tmp_path):
+    (tmp_path / "report.md").write_text(markdown.render(document, lang), encoding="utf-8")
+    (report,) = reports_at(tmp_path / "report.md", {})
+    assert not [finding for finding in audit_report(report) if finding.code.startswith("missing-")]
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -307,6 +307,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "copied": ("Copied", "已复制"),
     "selected": ("Selected", "已选中"),
     "every_trial": ("Every trial", "全部试验"),
+    "trial_files": (
+        "Logs, events and figures of each trial lie beside this report in `trials/`.",
+        "每次试验的日志、事件与数据在本报告旁的 `trials/` 中。",
+    ),
     "failed": ("Failed and skipped", "失败与跳过"),
     "none_failed": ("Nothing failed and nothing was skipped.", "没有失败或跳过的用例。"),
     "case": ("case", "用例"),

@@ -19,6 +19,12 @@ ACCELERATOR = re.compile(
     r"|\bv[3-6][ep]?-\d|昇腾|寒武纪",
     re.I | re.A,
 )
+# A processor by its usual names, or any device where our own reports name it.
+PROCESSOR = re.compile(
+    r"\b(?:Xeon|EPYC|Ryzen|Threadripper|Core i\d|Neoverse|Graviton|Kunpeng|Altra|Grace)\b|鲲鹏"
+    r"|(?:^|· )(?:device|设备) \S",
+    re.I | re.A,
+)
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 # Where a report says FP32, a device that has TF32 may have used it: frameworks turn it on unasked.
 MAY_MEAN = {"fp32": ("fp32", "tf32"), "amp": ("fp16", "bf16"), None: PRECISIONS}
@@ -76,8 +82,8 @@ def devices_in_words(texts: Iterable[str]) -> tuple[NamedDevice, ...]:
     return tuple(devices.values())
 
 
-def names_accelerator(report: Report) -> bool:
-    return report.mentions(ACCELERATOR)
+def names_device(report: Report) -> bool:
+    return report.mentions(ACCELERATOR) or report.mentions(PROCESSOR)
 
 
 def _texts(report: Report) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainmark.published.audit.claims.named_devices import names_accelerator
+from trainmark.published.audit.claims.named_devices import names_device
 from trainmark.published.audit.claims.series import all_series
 from trainmark.published.audit.finding import Finding, Severity
 from trainmark.published.audit.report.number import is_blank
@@ -50,7 +50,7 @@ def _circumstances(report: Report) -> Iterator[Finding]:
     rates = [row.line for series in all_series(report) for row in series.rows if row.of("throughput")]
     if length < LINES_OF_A_REPORT or not rates:
         return
-    if not names_accelerator(report):
+    if not names_device(report):
         yield _finding(
             report,
             "missing-environment",
