@@ -16,7 +16,7 @@ COMMANDS = {
 }
 
 
-@click.group("data", cls=LateCommands, files=COMMANDS)
+@click.group("data", short_help="Make, convert, check and time image sets.", cls=LateCommands, files=COMMANDS)
 def data_command() -> None:
     """Make, unpack, convert and check image sets, and measure how fast they are read.
 

@@ -22,7 +22,7 @@ DAMAGED = 1
 SHOWN = 20
 
 
-@click.command("imagenet")
+@click.command("imagenet", short_help="Unpack ImageNet's two tars into class folders.")
 @click.argument("train_tar")
 @click.argument("val_tar")
 @click.argument("out", type=click.Path(path_type=Path))

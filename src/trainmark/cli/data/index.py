@@ -10,7 +10,7 @@ from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json
 
 
-@click.command("index")
+@click.command("index", short_help="Index a set that somebody else made.")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--labels-from",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainmark.datasets.make.plan import Plan
 
 
-@click.command("make")
+@click.command("make", short_help="Make a set of pictures to train on.")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--classes", type=click.IntRange(min=2), required=True, help="How many classes.")
 @click.option("--images", type=click.IntRange(min=1), required=True, help="Training images, of all classes.")

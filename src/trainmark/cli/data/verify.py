@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SOUND, DAMAGED = 0, 1
 
 
-@click.command("verify")
+@click.command("verify", short_help="Compare every file of a set with its checksum.")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--decode", is_flag=True, help="Decode every picture too (slow).")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")

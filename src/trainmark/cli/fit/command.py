@@ -25,7 +25,7 @@ UNITS = {"M": 2**20, "G": 2**30}
 PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 
 
-@click.command("fit")
+@click.command("fit", short_help="Find the largest batch that fits into memory.")
 @workload_option
 @click.option("--framework", default="pytorch", show_default=True, help="One, or several as in a,b.")
 @click.option("--precision", default="fp32", show_default=True, help="One, or several as in fp32,amp.")

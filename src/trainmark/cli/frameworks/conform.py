@@ -19,7 +19,7 @@ DIFFERS = 1
 SHOWN = 5  # differences of one check; the rest has the same cause
 
 
-@click.command("conform")
+@click.command("conform", short_help="Prove that each framework trains the same model.")
 @click.argument("frameworks", nargs=-1, metavar="[FRAMEWORK]...")
 @workload_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)

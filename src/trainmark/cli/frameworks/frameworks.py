@@ -25,7 +25,7 @@ COLUMNS = ("framework", "state", "version", "Python", "device", "precisions", "c
 UNKNOWN = "–"
 
 
-@click.group("frameworks", invoke_without_command=True)
+@click.group("frameworks", short_help="Show, install and remove frameworks.", invoke_without_command=True)
 @click.option("--python", help="Ask this interpreter of your own instead of Trainmark's environments.")
 @json_option
 @click.pass_context
@@ -50,7 +50,7 @@ def frameworks_command(context: click.Context, python: str | None, as_json: bool
     return 0
 
 
-@frameworks_command.command("install")
+@frameworks_command.command("install", short_help="Install frameworks, each into an environment of its own.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @click.option("--python", help="Make the environment with this Python.")
 @click.option("--force", is_flag=True, help="Make it anew, also where it is installed.")
@@ -84,7 +84,7 @@ def install_command(names: tuple[str, ...], python: str | None, force: bool) -> 
     return FAILED if failed else 0
 
 
-@frameworks_command.command("remove")
+@frameworks_command.command("remove", short_help="Remove the environments of frameworks.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def remove_command(names: tuple[str, ...]) -> int:
     """Remove the environment of each framework NAME, also one that an interrupted install has left.

@@ -25,7 +25,7 @@ HEALTHY, SICK = 0, 1
 HIGHEST_PORT = 65535
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Look for what would spoil a run, and say how to mend it.")
 @click.option("--framework", "frameworks", multiple=True, help="Look only at this framework's environment.")
 @click.option("--python", help="Look at this interpreter instead of Trainmark's environments.")
 @click.option("--dataset", help="Compare the dataset at this path: its files' names and sizes.")

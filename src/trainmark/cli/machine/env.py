@@ -20,7 +20,7 @@ NOT_FOUND = "not found"
 Line = tuple[str, str | None]
 
 
-@click.command("env")
+@click.command("env", short_help="Show this machine, its devices and its software.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
     "--python",

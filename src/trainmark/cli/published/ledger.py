@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainmark.published.ledger import Entry
 
 
-@click.command("ledger")
+@click.command("ledger", short_help="List published results and where each one stands.")
 @click.option("--workload", help="One of its workloads, such as bert-base.")
 @click.option("--model", help="A part of a workload's name: llama finds all of them.")
 @click.option("--framework", help="pytorch, tensorflow, mxnet, …")

@@ -15,7 +15,7 @@ from trainmark.visible import visible
 SOME_NOT_READ = 1
 
 
-@click.command("read")
+@click.command("read", short_help="Read the logs of other trainers.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--format", "format_name", metavar="NAME", help="Read as this format, or as a .yaml of your own."

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SAME, FAILED = 0, 1
 
 
-@click.command("compare")
+@click.command("compare", short_help="Compare runs case by case, with intervals.")
 @click.argument("before")
 @click.argument("after", nargs=-1, required=True)
 @runs_option

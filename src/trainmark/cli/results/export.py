@@ -13,7 +13,7 @@ from trainmark.cli.common.options import json_option, runs_option
 TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflow")
 
 
-@click.command("export")
+@click.command("export", short_help="Export a run in the forms that other tools read.")
 @click.argument("run", default="latest")
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The form to write.")
 @click.option(

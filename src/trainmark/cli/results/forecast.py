@@ -25,7 +25,7 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=LARGEST)
 MOST_DEVICES = 65_536
 
 
-@click.command("forecast")
+@click.command("forecast", short_help="Forecast the throughput at sizes that were not run.")
 @click.argument("run", required=False)
 @click.option("--to", help="Topologies to forecast, as in 2n8g,4n8g; six doublings of the nodes otherwise.")
 @click.option("--step", type=POSITIVE, help="Seconds a step of one device, in place of a run.")

@@ -20,7 +20,7 @@ COSTS = ("cost/M", "cost to target", "kWh/M")
 RIGHT = frozenset({5, 6, 9, 10, 11})
 
 
-@click.command("list")
+@click.command("list", short_help="List the runs.")
 @runs_option
 @price_option
 @json_option

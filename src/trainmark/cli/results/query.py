@@ -16,7 +16,7 @@ HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 COUNTS = "SELECT run, outcome, count(*) AS trials FROM trials GROUP BY ALL ORDER BY min(rowid)"
 
 
-@click.command("query")
+@click.command("query", short_help="Ask for trials of all runs in SQL.")
 @click.argument("sql", default=COUNTS)
 @runs_option
 @click.option("--rebuild", is_flag=True, help="Build the index anew from the trial folders first.")

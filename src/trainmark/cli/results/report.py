@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMATS = ("md", "html", "json", "csv", "text")
 
 
-@click.command("report")
+@click.command("report", short_help="Write a run's report as HTML, Markdown, JSON and CSV.")
 @click.argument("run", default="latest")
 @runs_option
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainmark.store.run import RunFolder
 
 
-@click.command("show")
+@click.command("show", short_help="Show one run, or one trial with the end of its log.")
 @click.argument("run", default="latest")
 @click.argument("trial", required=False)
 @runs_option

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DONE, FAILED = 0, 1
 
 
-@click.command("launch-script")
+@click.command("launch-script", short_help="Write an sbatch file, or one script for each node.")
 @click.argument("suite", default="")
 @runs_option
 @click.option("--name", help="Name the run; by default the suite's name and the time.")

@@ -35,7 +35,7 @@ SHORTHANDS = {
 }
 
 
-@click.command("run", cls=RunCommand)
+@click.command("run", cls=RunCommand, short_help="Measure a program or a suite, and report the figure.")
 @click.argument("suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]")
 @click.option("-m", "module", metavar="MODULE", help="Measure `python -m MODULE`.")
 @click.option(

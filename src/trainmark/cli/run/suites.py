@@ -9,7 +9,11 @@ import click
 from trainmark.cli.common.options import json_option, workload_option
 
 
-@click.group("suites", invoke_without_command=True)
+@click.group(
+    "suites",
+    short_help="List the built-in suites; `suites show NAME` prints one.",
+    invoke_without_command=True,
+)
 @json_option
 @click.pass_context
 def suites_command(context: click.Context, as_json: bool) -> int:
@@ -34,7 +38,7 @@ def suites_command(context: click.Context, as_json: bool) -> int:
     return 0
 
 
-@suites_command.command("recipes")
+@suites_command.command("recipes", short_help="List the recipes that a suite can train by.")
 @workload_option
 @json_option
 def recipes_command(workload: str, as_json: bool) -> int:
