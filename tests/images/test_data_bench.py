@@ -67,7 +67,8 @@ def test_a_set_smaller_than_a_batch_is_bad_input(trainmark, pictures):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["nowhere"], "has no dataset.json"),
+        (["nowhere"], "nowhere does not exist"),
+        (["."], "has no dataset.json"),
         (["{set}", "--loader", "hots"], "there is no loader 'hots'"),
         (["{set}", "--python", "dali"], "LOADER=PYTHON"),
         (["{set}", "--python", "dali=nothing"], "no interpreter nothing"),

@@ -16,3 +16,8 @@ def test_a_duration_is_shown_as_a_clock_from_a_minute_up(seconds, shown):
 
 def test_memory_is_shown_in_powers_of_two():
     assert number.gibibytes(24 * 2**30) == "24.0"
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 files"), (1, "1 file"), (1234, "1,234 files")])
+def test_a_count_agrees_with_its_noun(count, text):
+    assert number.counted(count, "file") == text

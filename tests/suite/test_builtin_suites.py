@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from trainmark.measure.trial.doubts import window_doubts
+from trainmark.measure.trial.steady import SHORTEST_WINDOW, steady_window
 from trainmark.suite.load import built_in_names, find, load, parse
 from trainmark.suite.model import Repeats
 from trainmark.suite.topology import Topology
@@ -81,6 +84,13 @@ def test_quick_measures_one_and_two_devices_often_enough_for_an_interval():
         (kind, topology) for kind in ("cuda", "cpu") for topology in ("1n1g", "1n2g")
     }
     assert all(case.rules.repeats.least >= 6 for case in cases)
+
+
+def test_quick_does_not_warn_against_its_own_warm_up_where_a_cold_start_takes_five_steps():
+    for case in load("quick").cases:
+        cold = np.r_[np.full(5, 1.5), np.full(case.rules.warmup_steps + case.rules.measure_steps - 5, 1.0)]
+        window = steady_window(cold, case.rules.warmup_steps)
+        assert list(window_doubts(window, case.rules.warmup_steps, SHORTEST_WINDOW)) == []
 
 
 def test_resnet50_frameworks_holds_every_framework_alike_and_often_enough_for_an_interval():

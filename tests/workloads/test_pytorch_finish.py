@@ -317,7 +317,8 @@ def refused(monkeypatch, capsys):
     [
         (("--data", "synthetic", "--epochs", "2"), "epochs and finish lines are for images"),
         (("--data", "images"), "needs a dataset"),
-        (("--data", "images", "--dataset", "/nowhere"), "has no dataset.json"),
+        (("--data", "images", "--dataset", "/nowhere"), "/nowhere does not exist"),
+        (("--data", "images", "--dataset", "."), "has no dataset.json"),
         (("--recipe", "mlperf"), "mlperf is defined at global batches"),
         (("--recipe", "no-such"), "there is no recipe 'no-such'"),
     ],

@@ -115,6 +115,8 @@ def read_dataset(root: Path) -> Dataset:
             about=dict(value.get("about", {})),
         )
     except FileNotFoundError as error:
+        if not root.exists():
+            raise UserError(f"{root} does not exist; name the folder of a set.") from error
         raise UserError(
             f"{root} has no {DATASET}: it is unfinished, or made by others (`trainmark data index`)."
         ) from error

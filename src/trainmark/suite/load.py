@@ -47,7 +47,7 @@ def find(name: str) -> Path:
     raise SuiteError(f"there is no suite '{name}'{nearest(name, built_in_names())}")
 
 
-def load(name: str, overrides: Sequence[str] = (), here: Topology = ONE_DEVICE) -> Suite:
+def load(name: str, overrides: Sequence[str | Override] = (), here: Topology = ONE_DEVICE) -> Suite:
     path = find(name)
     folder = None if path.parent == BUILT_IN else str(path.resolve().parent)
     return parse(read_text(path), path.name, overrides, here, folder)
@@ -75,7 +75,7 @@ def read_text(path: Path) -> str:
 def parse(
     text: str,
     name: str,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str | Override] = (),
     here: Topology = ONE_DEVICE,
     folder: str | None = None,
 ) -> Suite:
@@ -115,18 +115,26 @@ def parse(
     )
 
 
-def apply(override: str, origin: YamlDocument) -> None:
+@dataclass(frozen=True)
+class Override:
+    """A change to the suite, and the option of the command line by which it was written."""
+
+    text: str
+    option: str
+
+
+def apply(override: str | Override, origin: YamlDocument) -> None:
     """`measure.steps=50` or `precision=fp32,amp`, over the suite's value and every case's own."""
-    path, equals, written = override.partition("=")
+    if isinstance(override, str):
+        override = Override(override, f"--set {override}")
+    text, place = override.text, override.option
+    path, equals, written = text.partition("=")
     key, _, inner = path.strip().partition(".")
     if not equals or not key:
-        raise SuiteError(
-            f"'{override}' is not an override; write KEY=VALUE, as in --set batch_per_device=64."
-        )
+        raise SuiteError(f"'{text}' is not an override; write KEY=VALUE, as in --set batch_per_device=64.")
     usual = case_fields([registry.find(registry.DEFAULT).workload])
     if key == "cases":
-        raise SuiteError(f"--set {override}: unknown key '{key}'{nearest(key, usual)}")
-    place = f"--set {override}"
+        raise SuiteError(f"{place}: unknown key '{key}'{nearest(key, usual)}")
     value = _source(written or "''", place).data
     is_axis = key not in SUITE_FIELDS and (key not in usual or usual[key].axis)
     if is_axis and isinstance(value, str) and "," in value:

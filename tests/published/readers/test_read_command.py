@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from trainmark.cli.published import logged_runs
 from trainmark.cli.published.read import read_command
 from trainmark.errors import UserError
+from trainmark.published.readers.recognise import formats
 
 HEADER = b"num_nodes = 1\ngpu_num_per_node = 8\nbatch_size_per_device = 128\nuse_fp16 = True\n"
 LINE = b"train: epoch 0, iter %d, loss: %.4f, top_1: 0.1, top_k: 0.2, samples/s: %.3f %.6f\n"
@@ -105,7 +106,17 @@ def test_one_bad_file_among_many_is_named_and_the_others_are_read(log, tmp_path)
     done = trainmark(tmp_path, "--json")
     assert done.returncode == 1
     assert len(json.loads(done.stdout)["runs"]) == 1
-    assert b"notes.txt: no known format is recognised" in done.stderr
+    assert (
+        b"notes.txt: no known format is recognised; `trainmark read --formats` lists them.\n" in done.stderr
+    )
+
+
+def test_the_known_formats_are_listed_with_what_writes_them():
+    done = trainmark("--formats")
+    assert done.returncode == 0
+    lines = done.stdout.decode().splitlines()
+    assert [line.split()[0] for line in lines] == sorted(formats())
+    assert all(line.split()[1:] for line in lines)
 
 
 @pytest.mark.parametrize(

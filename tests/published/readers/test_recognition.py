@@ -55,7 +55,7 @@ def test_progress_that_begins_after_megabytes_of_noise_is_still_found():
 
 
 def test_what_no_format_fits_is_refused_with_the_formats_there_are():
-    with pytest.raises(UnrecognisedError, match=r"x\.log: no known format.*oneflow-cnns"):
+    with pytest.raises(UnrecognisedError, match=r"x\.log: no known format.*--formats"):
         recognise([b"hello\n"], "x.log")
 
 

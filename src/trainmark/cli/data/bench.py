@@ -13,6 +13,7 @@ import click
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError, nearest
+from trainmark.report.format.number import counted
 from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:
@@ -157,8 +158,8 @@ def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
         for each in measured
     ]
     output = [
-        f"{settings.image_size}², batch {settings.batch}, {settings.workers} workers, "
-        f"{settings.rounds} rounds of {settings.seconds:g} s; ranges over the rounds",
+        f"{settings.image_size}², batch {settings.batch}, {counted(settings.workers, 'worker')}, "
+        f"{counted(settings.rounds, 'round')} of {settings.seconds:g} s; ranges over the rounds",
         "",
         *(Table(head, rows, frozenset({3, 5})).lines(terminal_width()) if rows else []),
     ]

@@ -45,11 +45,12 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
 
 
 def _text(path: Path, verdict: Verdict) -> str:
+    from trainmark.report.format.number import counted
+
+    files = counted(verdict.files, "file")
     if verdict.sound:
-        return f"{path} is sound: {verdict.files:,} files with {verdict.records:,} records, by {verdict.by}."
-    count = len(verdict.findings)
-    findings = "1 finding" if count == 1 else f"{count:,} findings"
-    lines = [f"{path}: {findings} in {verdict.files:,} files, by {verdict.by}"]
+        return f"{path} is sound: {files} with {counted(verdict.records, 'record')}, by {verdict.by}."
+    lines = [f"{path}: {counted(len(verdict.findings), 'finding')} in {files}, by {verdict.by}"]
     return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
 
 

@@ -15,11 +15,27 @@ from trainmark.visible import visible
 SOME_NOT_READ = 1
 
 
+def _list_formats(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    if not asked:
+        return
+    from trainmark.published.readers.recognise import formats
+
+    known = sorted(formats().values(), key=lambda format: format.name)
+    width = max(len(format.name) for format in known)
+    for format in known:
+        click.echo(f"{format.name:<{width}}  {format.title}")
+    context.exit()
+
+
 @click.command("read", short_help="Read the logs of other trainers.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "--format", "format_name", metavar="NAME", help="Read as this format, or as a .yaml of your own."
 )
+@click.option(
+    "--formats", is_flag=True, is_eager=True, expose_value=False, callback=_list_formats,
+    help="List the known formats, and exit.",
+)  # fmt: skip
 @click.option("--batch", type=click.FloatRange(min=0, min_open=True), help="Samples of a step on one device.")
 @click.option("--devices", type=click.IntRange(min=1), help="Devices that took part.")
 @click.option(
@@ -54,6 +70,7 @@ def read_command(
       trainmark read logs/ results.tar.gz --json
       zcat train.log.gz | trainmark read - --format dllogger-pytorch
       trainmark read train.log --batch 32 --devices 8
+      trainmark read --formats
       trainmark read logs/ --protocol dlperf-pytorch-rn50 --warmup 20 --train 120
     """
     if protocol is not None:

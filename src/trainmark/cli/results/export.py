@@ -38,6 +38,7 @@ def export_command(
       trainmark export latest --to csv --force --json
     """
     from trainmark.report.export.export import export
+    from trainmark.report.format.number import counted
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)
@@ -51,5 +52,5 @@ def export_command(
         return 0
     for trial, reason in done.skipped:
         click.echo(f"left out  {trial}: {reason}", err=True)
-    click.echo(f"{target:<11} {done.out}  ({len(done.files)} files)")
+    click.echo(f"{target:<11} {done.out}  ({counted(len(done.files), 'file')})")
     return 0

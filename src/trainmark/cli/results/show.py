@@ -43,6 +43,7 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
 def _run(run: RunFolder, as_json: bool) -> int:
     from trainmark.cli.common.live import finish_words
     from trainmark.report.assemble import results_of
+    from trainmark.report.format.number import counted
     from trainmark.report.render.terminal import finish_lines, result_lines
     from trainmark.store.overview import run_row, trial_rows
 
@@ -54,9 +55,8 @@ def _run(run: RunFolder, as_json: bool) -> int:
         damaged = [asdict(damage) for damage in run.damaged.values()]
         click.echo(json.dumps({**row, "trials": trials, "skipped": skipped, "damaged": damaged}, indent=2))
         return 0
-    click.echo(
-        f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {row['least']} trials\n"
-    )
+    planned = counted(row["least"], "trial")
+    click.echo(f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {planned}\n")
     results, width = results_of(records), terminal_width()
     for line in (*result_lines(results, width), *finish_lines(results, width)):
         click.echo(line)

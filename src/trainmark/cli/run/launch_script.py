@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
+    from trainmark.suite.load import Override
 
 DONE, FAILED = 0, 1
 
@@ -52,7 +54,10 @@ def launch_script_command(
       trainmark launch-script resnet50-dlperf --hosts node1,node2 --interface eth0 --name by-hand
       trainmark launch-script --collect by-hand
     """
-    changes = (*overrides, *([f"topology={topology}"] if topology else []))
+    from trainmark.suite.load import Override
+
+    changes = [Override(text, f"--set {text}") for text in overrides]
+    changes += [Override(f"topology={topology}", f"--topology {topology}")] if topology else []
     if collect is not None:
         return _collect(collect, runs)
     if choice.launcher == "slurm":
@@ -64,7 +69,7 @@ def launch_script_command(
 
 def _sbatch(
     suite: str,
-    changes: tuple[str, ...],
+    changes: Sequence[Override],
     runs: Path,
     name: str | None,
     output: Path | None,
@@ -76,7 +81,7 @@ def _sbatch(
     asked = load.load(suite, changes)
     nodes = choice.count or max(case.topology.nodes for case in asked.cases)
     words = [str(load.find(suite).resolve()) if Path(suite).is_file() else suite]
-    words += [word for change in changes for word in ("--set", change)]
+    words += [word for change in changes for word in ("--set", change.text)]
     words += ["--runs", str(runs.absolute()), *(["--name", name] if name else [])]
     words += ["--interface", choice.interface] if choice.interface else []
     words += [word for variable in choice.passed for word in ("--pass-env", variable)]
@@ -90,7 +95,7 @@ def _sbatch(
 
 
 def _node_scripts(
-    suite: str, changes: tuple[str, ...], runs: Path, name: str | None, choice: LaunchOptions
+    suite: str, changes: Sequence[Override], runs: Path, name: str | None, choice: LaunchOptions
 ) -> int:
     from trainmark.runner.scripts import prepare_unseen, write_node_scripts
     from trainmark.runner.start import new_run

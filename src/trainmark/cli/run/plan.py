@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
+    from trainmark.report.format.number import counted
+
     plan = _plan(prepared, runs)
     if as_json:
         click.echo(json.dumps(plan, indent=2))
@@ -24,7 +26,7 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
     for skip in plan["skipped"]:
         click.echo(f"skip  {skip['case']}: {skip['reason']}")
     more = plan["most_trials"] - len(plan["trials"])
-    count = f"{len(plan['trials'])} trials" + (
+    count = counted(len(plan["trials"]), "trial") + (
         f", up to {more} more while intervals are wide" if more else ""
     )
     click.echo(f"{count}; {_time(plan['seconds'], plan['seconds_from'])}")

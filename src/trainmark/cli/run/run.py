@@ -122,6 +122,7 @@ def run_command(
     from trainmark.runner.preflight.prepare import prepare, prepare_again, prepare_program
     from trainmark.runner.start import forget_failures, new_run
     from trainmark.store.run import find_run
+    from trainmark.suite.load import Override
 
     about_program = {name: shorthands.pop(name) for name in OF_PROGRAMS}
     words = program_words(click.get_current_context().meta["program"], suite, module)
@@ -129,12 +130,16 @@ def run_command(
         option = only[0].replace("_", "-")
         raise click.UsageError(f"--{option} is for a program; a suite says it itself (--set).")
     given = [
-        f"{key}={shorthands[short]}" for short, key in SHORTHANDS.items() if shorthands[short] is not None
+        Override(f"{key}={value}", f"--{short} {value}")
+        for short, key in SHORTHANDS.items()
+        if (value := shorthands[short]) is not None
     ]
-    given += [f"until.{line}" for lines in finish_lines for line in lines.split(",")]
+    given += [
+        Override(f"until.{line}", f"--until {line}") for each in finish_lines for line in each.split(",")
+    ]
     if dataset is not None:
-        given += [f"dataset={dataset.absolute()}"]
-    changes = (*overrides, *given)
+        given += [Override(f"dataset={dataset.absolute()}", f"--dataset {dataset}")]
+    changes = [*(Override(text, f"--set {text}") for text in overrides), *given]
     choice = replace(choice, port=port, exclude_bad_nodes=exclude_bad_nodes)
     if retry_failed and not resume:
         raise click.UsageError("--retry-failed goes with --resume.")
@@ -166,7 +171,7 @@ def run_command(
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
         why = "; ".join(reasons) or "all its cases are for another kind of machine"
-        raise click.UsageError(f"nothing in this suite can run here: {why}.")
+        raise click.UsageError(f"nothing in this suite can run here: {why.rstrip('.')}.")
     if dry_run:
         return DONE
     command = shlex.join(["trainmark", *sys.argv[1:]])

@@ -79,7 +79,7 @@ def _pieces(block: bytes) -> Iterator[bytes]:
 def _decided(counts: dict[str, int], name: str) -> Recognition:
     if not counts:
         raise UnrecognisedError(
-            f"{name}: no known format is recognised; name one with --format: {', '.join(formats())}."
+            f"{name}: no known format is recognised; `trainmark read --formats` lists them."
         )
     ranked = sorted(_preceding(counts).items(), key=lambda item: -item[1])
     best, matches = ranked[0]

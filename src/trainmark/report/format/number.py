@@ -11,6 +11,11 @@ USUAL_CONFIDENCE = 0.95
 GIB = 2**30
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `1,234 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def significant(value: float | None, digits: int = 4) -> str:
     """At least `digits` significant digits, thousands separated, the whole part never rounded away."""
     if value is None or not isfinite(value):

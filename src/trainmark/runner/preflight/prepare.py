@@ -45,7 +45,11 @@ class Prepared:
             self.cluster.close()
 
 
-def prepare(name: str, overrides: Sequence[str] = (), choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
+def prepare(
+    name: str,
+    overrides: Sequence[str | load.Override] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+) -> Prepared:
     return _prepared(lambda here: load.load(name, overrides, here), choice)
 
 

@@ -172,6 +172,8 @@ def describe(root):
         if not {"format", "classes"} <= set(about):
             raise KeyError("format or classes")
     except FileNotFoundError:
+        if not os.path.exists(str(root)):
+            raise Unfit(f"{root} does not exist; name the folder of a set.") from None
         raise Unfit(
             f"{root} has no dataset.json: it is unfinished, or no set (see `trainmark data index`)."
         ) from None
