@@ -108,6 +108,14 @@ def test_the_installed_command_shows_its_version_its_help_and_its_suites(venv, t
     assert suites >= {"quick", "resnet50-dlperf", "resnet50-scaling"}
 
 
+def test_the_examples_come_with_the_wheel_and_are_written_by_a_command(venv, tmp_path):
+    run(venv / "bin/trainmark", "examples", "all", cwd=tmp_path)
+    examples = ROOT / "examples"
+    files = {path for path in examples.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    for path in files:
+        assert (tmp_path / "examples" / path.relative_to(examples)).read_bytes() == path.read_bytes()
+
+
 def test_a_program_is_measured_and_reported_by_the_installed_package(venv, tmp_path):
     program = (
         "from trainmark import probe\n"

@@ -28,6 +28,7 @@ COMMANDS = {
     "query": "trainmark.cli.results.query:query_command",
     "audit": "trainmark.cli.published.audit:audit_command",
     "suites": "trainmark.cli.run.suites:suites_command",
+    "examples": "trainmark.cli.run.examples:examples_command",
     "ledger": "trainmark.cli.published.ledger:ledger_command",
     "export": "trainmark.cli.results.export:export_command",
     "frameworks": "trainmark.cli.frameworks.frameworks:frameworks_command",

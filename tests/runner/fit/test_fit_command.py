@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from stand_in_trainer import FIXED, PER_IMAGE
 
+from trainmark.cli.fit.command import fit_command
+
 HERE = Path(__file__).parent
 # Any other call than that of the workload is for a real Python.
 INTERPRETER = """#!/bin/sh
@@ -171,3 +173,10 @@ def test_bad_input_is_refused_in_a_sentence_before_anything_is_tried(fit, words,
 def test_on_the_cpu_a_cap_is_asked_for(fit, trainmark):
     done = trainmark(*fit.words)
     assert done.code == 2 and "add --cap" in done.err
+
+
+def test_the_example_for_a_processor_tries_three_small_batches_at_most():
+    (example,) = [line.split() for line in fit_command.help.splitlines() if "--device cpu" in line]
+    options = dict(zip(example[2::2], example[3::2], strict=True))
+    assert int(options["--most"]) <= 32
+    assert int(options["--most"]) <= 4 * int(options["--step"])

@@ -65,7 +65,7 @@ def fit_command(
     Examples:
       trainmark fit --precision fp32,amp
       trainmark fit --cap 16GB,32GB --precision fp32,amp --json
-      trainmark fit --device cpu --image-size 32 --step 8 --cap 1.5GB
+      trainmark fit --device cpu --image-size 32 --step 8 --most 32 --cap 2GB
     """
     from trainmark.cli.fit.text import text, tree
     from trainmark.runner.fit import fit
