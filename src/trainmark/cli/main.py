@@ -69,6 +69,10 @@ def trainmark() -> None:
       trainmark run -- python train.py your own trainer, untouched
       trainmark report latest          where it stands, with intervals and doubts
       trainmark compare before after   what changed for certain
+
+    \b
+    Completion by TAB in bash (also zsh and fish):
+      eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)"
     """
 
 

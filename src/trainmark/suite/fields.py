@@ -15,6 +15,7 @@ from trainmark.suite.topology import Topology, parse_topology
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Axis, Workload
 
+PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 POWERS_OF_TWO = "powers-of-two"
 SYNTHETIC = ("synthetic", "synthetic-host")
 ALL = "all"
@@ -137,7 +138,7 @@ def case_fields(workloads: Sequence[Workload]) -> dict[str, Field]:
     return {
         "workload": Field(workload, registry.DEFAULT),
         "framework": Field(values.text, "pytorch", axis=True),
-        "precision": Field(values.one_of("fp32", "tf32", "amp", "bf16"), "fp32", axis=True, ours=True),
+        "precision": Field(values.one_of(*PRECISIONS), "fp32", axis=True, ours=True),
         "loss_scale": Field(values.loss_scale, "dynamic", axis=True, ours=True),
         "layout": Field(values.one_of(*layouts), ANY if first.layouts else None, axis=True, ours=True),
         "engine": Field(values.one_of(*engines), "stock", axis=True),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.common.complete import complete_framework, complete_precision
 from trainmark.cli.common.options import axes_of, axis_options, json_option, workload_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError, nearest
@@ -22,13 +23,24 @@ FAILED, INTERRUPTED = 1, 130
 SIZE = re.compile(r"(\d{1,12}(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
 # As on the box of a card or of a memory module: 16 GB are 16 GiB.
 UNITS = {"M": 2**20, "G": 2**30}
-PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 
 
 @click.command("fit", short_help="Find the largest batch that fits into memory.")
 @workload_option
-@click.option("--framework", default="pytorch", show_default=True, help="One, or several as in a,b.")
-@click.option("--precision", default="fp32", show_default=True, help="One, or several as in fp32,amp.")
+@click.option(
+    "--framework",
+    default="pytorch",
+    show_default=True,
+    shell_complete=complete_framework,
+    help="One, or several as in a,b.",
+)
+@click.option(
+    "--precision",
+    default="fp32",
+    show_default=True,
+    shell_complete=complete_precision,
+    help="One, or several as in fp32,amp.",
+)
 @click.option("--layout", help="A layout of the workload; the framework's faster one if not given.")
 @click.option("--compile", is_flag=True, help="Train with the framework's compiler.")
 @axis_options
@@ -155,6 +167,8 @@ def _bytes(word: str) -> int:
 
 
 def precisions_of(written: str) -> list[str]:
+    from trainmark.suite.fields import PRECISIONS
+
     words = list(dict.fromkeys(word.strip() for word in written.split(",")))
     for word in words:
         if word not in PRECISIONS:

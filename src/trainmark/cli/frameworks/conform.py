@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.complete import complete_framework
 from trainmark.cli.common.options import json_option, workload_option
 from trainmark.errors import UserError, nearest
 
@@ -20,7 +21,7 @@ SHOWN = 5  # differences of one check; the rest has the same cause
 
 
 @click.command("conform", short_help="Prove that each framework trains the same model.")
-@click.argument("frameworks", nargs=-1, metavar="[FRAMEWORK]...")
+@click.argument("frameworks", nargs=-1, metavar="[FRAMEWORK]...", shell_complete=complete_framework)
 @workload_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--python", help="Check this interpreter's framework instead of Trainmark's environment.")

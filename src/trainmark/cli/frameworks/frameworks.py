@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from trainmark.cli.common.complete import complete_framework
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError
@@ -51,7 +52,7 @@ def frameworks_command(context: click.Context, python: str | None, as_json: bool
 
 
 @frameworks_command.command("install", short_help="Install frameworks, each into an environment of its own.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_framework)
 @click.option("--python", help="Make the environment with this Python.")
 @click.option("--force", is_flag=True, help="Make it anew, also where it is installed.")
 def install_command(names: tuple[str, ...], python: str | None, force: bool) -> int:
@@ -85,7 +86,7 @@ def install_command(names: tuple[str, ...], python: str | None, force: bool) -> 
 
 
 @frameworks_command.command("remove", short_help="Remove the environments of frameworks.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_framework)
 def remove_command(names: tuple[str, ...]) -> int:
     """Remove the environment of each framework NAME, also one that an interrupted install has left.
 

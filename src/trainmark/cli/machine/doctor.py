@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.complete import complete_framework
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
@@ -26,7 +27,13 @@ HIGHEST_PORT = 65535
 
 
 @click.command("doctor", short_help="Look for what would spoil a run, and say how to mend it.")
-@click.option("--framework", "frameworks", multiple=True, help="Look only at this framework's environment.")
+@click.option(
+    "--framework",
+    "frameworks",
+    multiple=True,
+    shell_complete=complete_framework,
+    help="Look only at this framework's environment.",
+)
 @click.option("--python", help="Look at this interpreter instead of Trainmark's environments.")
 @click.option("--dataset", help="Compare the dataset at this path: its files' names and sizes.")
 @click.option("--deep", is_flag=True, help="Compare also all that is in the dataset's files.")

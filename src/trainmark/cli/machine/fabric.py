@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError
@@ -41,7 +42,13 @@ SIZES = "8,1K,16K,128K,1M,8M,64M"
     is_flag=True,
     help="Let pairs that share no rank talk at the same time: quicker, and loaded.",
 )
-@click.option("--run", "run_name", metavar="RUN", help="Keep it as fabric.json in the folder of this run.")
+@click.option(
+    "--run",
+    "run_name",
+    metavar="RUN",
+    shell_complete=complete_run,
+    help="Keep it as fabric.json in the folder of this run.",
+)
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Keep it in this file.")
 @click.option(
     "--map", "map_file", type=click.Path(dir_okay=False, path_type=Path), help="Draw it: .svg or .html."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, price_option, runs_option
 from trainmark.cli.common.terminal import terminal_width, unfiltered
@@ -25,8 +26,8 @@ SAME, FAILED = 0, 1
 
 
 @click.command("compare", short_help="Compare runs case by case, with intervals.")
-@click.argument("before")
-@click.argument("after", nargs=-1, required=True)
+@click.argument("before", shell_complete=complete_run)
+@click.argument("after", nargs=-1, required=True, shell_complete=complete_run)
 @runs_option
 @click.option(
     "--fail-below",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
 
@@ -14,7 +15,7 @@ TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflo
 
 
 @click.command("export", short_help="Export a run in the forms that other tools read.")
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=complete_run)
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The form to write.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="The folder to make.  [default: RUN/export/FORM]"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import print_json, terminal_width
 
@@ -26,7 +27,7 @@ MOST_DEVICES = 65_536
 
 
 @click.command("forecast", short_help="Forecast the throughput at sizes that were not run.")
-@click.argument("run", required=False)
+@click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--to", help="Topologies to forecast, as in 2n8g,4n8g; six doublings of the nodes otherwise.")
 @click.option("--step", type=POSITIVE, help="Seconds a step of one device, in place of a run.")
 @click.option("--batch", type=POSITIVE, help="Samples that a device takes in a step.")

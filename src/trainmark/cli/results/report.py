@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import price_option, runs_option
 from trainmark.cli.common.terminal import terminal_width, unfiltered
@@ -22,7 +23,7 @@ FORMATS = ("md", "html", "json", "csv", "text")
 
 
 @click.command("report", short_help="Write a run's report as HTML, Markdown, JSON and CSV.")
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=complete_run)
 @runs_option
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")
 @click.option(

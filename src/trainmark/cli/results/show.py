@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.complete import complete_run, complete_trial
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @click.command("show", short_help="Show one run, or one trial with the end of its log.")
-@click.argument("run", default="latest")
-@click.argument("trial", required=False)
+@click.argument("run", default="latest", shell_complete=complete_run)
+@click.argument("trial", required=False, shell_complete=complete_trial)
 @runs_option
 @json_option
 def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:

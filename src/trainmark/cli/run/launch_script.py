@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.complete import complete_suite
 from trainmark.cli.common.options import runs_option
 from trainmark.cli.common.terminal import terminal_width
 from trainmark.errors import UserError
@@ -21,7 +22,7 @@ DONE, FAILED = 0, 1
 
 
 @click.command("launch-script", short_help="Write an sbatch file, or one script for each node.")
-@click.argument("suite", default="")
+@click.argument("suite", default="", shell_complete=complete_suite)
 @runs_option
 @click.option("--name", help="Name the run; by default the suite's name and the time.")
 @click.option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.complete import complete_framework, complete_precision, complete_suite
 from trainmark.cli.common.damage import tell_damage
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width
@@ -36,7 +37,9 @@ SHORTHANDS = {
 
 
 @click.command("run", cls=RunCommand, short_help="Measure a program or a suite, and report the figure.")
-@click.argument("suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]")
+@click.argument(
+    "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite
+)
 @click.option("-m", "module", metavar="MODULE", help="Measure `python -m MODULE`.")
 @click.option(
     "--steps",
@@ -53,10 +56,11 @@ SHORTHANDS = {
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite."
 )
-@click.option("--framework", help="Short for --set framework=…")
+@click.option("--framework", shell_complete=complete_framework, help="Short for --set framework=…")
 @click.option(
-    "--precision", help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas."
-)
+    "--precision", shell_complete=complete_precision,
+    help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas.",
+)  # fmt: skip
 @click.option("--batch", help="Short for --set batch_per_device=…")
 @click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
 @click.option("--repeats", help="Short for --set repeats=…")

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from trainmark.cli.common.complete import complete_built_in_suite
 from trainmark.cli.common.options import json_option, workload_option
 
 
@@ -63,7 +64,7 @@ def recipes_command(workload: str, as_json: bool) -> int:
 
 
 @suites_command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_built_in_suite)
 def show(name: str) -> int:
     """Print suite NAME as YAML.
 

@@ -15,11 +15,11 @@ from trainmark.environments.locks import lock_of
 from trainmark.environments.pythons import version_of
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.interpreter import Interpreter
+from trainmark.suite.fields import PRECISIONS
 from trainmark.workloads import registry
 from trainmark.workloads.registry import Family
 
 DEVICES = ("cuda", "cpu")
-PRECISIONS = ("fp32", "tf32", "amp", "bf16")
 OWN = "own"  # not an environment of ours, but an interpreter that has the framework
 
 
