@@ -117,6 +117,13 @@ def test_the_known_formats_are_listed_with_what_writes_them():
     lines = done.stdout.decode().splitlines()
     assert [line.split()[0] for line in lines] == sorted(formats())
     assert all(line.split()[1:] for line in lines)
+    assert list(json.loads(trainmark("--formats", "--json").stdout)) == sorted(formats())
+
+
+def test_nothing_to_read_is_bad_input():
+    done = trainmark()
+    assert done.returncode == 2
+    assert b"name what to read" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,27 +15,12 @@ from trainmark.visible import visible
 SOME_NOT_READ = 1
 
 
-def _list_formats(context: click.Context, option: click.Parameter, asked: bool) -> None:
-    if not asked:
-        return
-    from trainmark.published.readers.recognise import formats
-
-    known = sorted(formats().values(), key=lambda format: format.name)
-    width = max(len(format.name) for format in known)
-    for format in known:
-        click.echo(f"{format.name:<{width}}  {format.title}")
-    context.exit()
-
-
 @click.command("read", short_help="Read the logs of other trainers.")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--format", "format_name", metavar="NAME", help="Read as this format, or as a .yaml of your own."
 )
-@click.option(
-    "--formats", is_flag=True, is_eager=True, expose_value=False, callback=_list_formats,
-    help="List the known formats, and exit.",
-)  # fmt: skip
+@click.option("--formats", "lists_formats", is_flag=True, help="List the known formats.")
 @click.option("--batch", type=click.FloatRange(min=0, min_open=True), help="Samples of a step on one device.")
 @click.option("--devices", type=click.IntRange(min=1), help="Devices that took part.")
 @click.option(
@@ -50,6 +35,7 @@ def _list_formats(context: click.Context, option: click.Parameter, asked: bool) 
 def read_command(
     paths: tuple[str, ...],
     format_name: str | None,
+    lists_formats: bool,
     batch: float | None,
     devices: int | None,
     samples_per_step: float | None,
@@ -73,6 +59,10 @@ def read_command(
       trainmark read --formats
       trainmark read logs/ --protocol dlperf-pytorch-rn50 --warmup 20 --train 120
     """
+    if lists_formats:
+        return _list_formats(as_json)
+    if not paths:
+        raise click.UsageError("name what to read: files, folders, globs, archives, or - for standard input.")
     if protocol is not None:
         return _by_protocol(paths, protocol, warmup, train, as_json)
     from trainmark.cli.published.logged_runs import Figures, Given, ReadLog, lines, mark_copies, shown
@@ -103,6 +93,16 @@ def read_command(
         for line in lines(logs, copied):
             click.echo(line)
     return SOME_NOT_READ if refusals else 0
+
+
+def _list_formats(as_json: bool) -> int:
+    from trainmark.published.readers.recognise import formats
+
+    titles = {name: format.title for name, format in sorted(formats().items())}
+    width = max(map(len, titles))
+    rows = (f"{name:<{width}}  {title}" for name, title in titles.items())
+    click.echo(json.dumps(titles, indent=2) if as_json else "\n".join(rows))
+    return 0
 
 
 def _write_json(runs: list[dict[str, Any]]) -> None:

@@ -28,7 +28,7 @@ DONE, FAILED = 0, 1
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override any field of the suite."
 )
-@click.option("--topology", help="Short for --set topology=…; 1n1g,2n8g,…")
+@click.option("--topology", help="Short for --set topology=…; 2n8g is 2 nodes with 8 devices each.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="The sbatch file; by default printed."
 )

@@ -62,7 +62,7 @@ SHORTHANDS = {
     help="Short for --set precision=…; fp32, tf32, amp, bf16, or several with commas.",
 )  # fmt: skip
 @click.option("--batch", help="Short for --set batch_per_device=…")
-@click.option("--topology", help="Short for --set topology=…; 1n1g,1n2g,…")
+@click.option("--topology", help="Short for --set topology=…; 1n2g is 1 node with 2 devices.")
 @click.option("--repeats", help="Short for --set repeats=…")
 @click.option("--device", help="Short for --set device=…; auto, cuda or cpu.")
 @click.option("--dataset", type=click.Path(path_type=Path), help="Train on the data in this folder.")
