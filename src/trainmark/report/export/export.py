@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark.report.export import airank, csv_table, dllogger, dlperf, mlflow, mllog, tensorboard
+from trainmark.measure.key import Key
+from trainmark.measure.result.compare import Comparison, compare, fails_below
+from trainmark.report.assemble import results_of
+from trainmark.report.export import airank, csv_table, dllogger, dlperf, junit, mlflow, mllog, tensorboard
 from trainmark.report.export.place import MARKER, ExportError, new_folder
 from trainmark.report.export.source import ExportedRun, Skipped, load_run
 from trainmark.store.run import RunFolder
@@ -22,6 +25,7 @@ WRITERS: dict[str, Writer] = {
     "csv": csv_table.write,
     "tensorboard": tensorboard.write,
     "mlflow": mlflow.write,
+    "junit": junit.write,
 }
 
 
@@ -34,9 +38,26 @@ class Exported:
     skipped: tuple[Skipped, ...]
 
 
-def export(run: RunFolder, target: str, out: Path, submitter: str, force: bool = False) -> Exported:
+@dataclass(frozen=True)
+class Baseline:
+    """The run to compare with, and the ratio below which a surely slower case is a regression."""
+
+    run: RunFolder
+    fail_below: float = 1.0
+
+
+def export(
+    run: RunFolder,
+    target: str,
+    out: Path,
+    submitter: str,
+    force: bool = False,
+    baseline: Baseline | None = None,
+) -> Exported:
     """Writes the whole folder or nothing; ExportError where there is nothing to write or no place for it."""
     source = load_run(run, submitter)
+    if baseline is not None:
+        source = replace(source, regressions=regressions(run, baseline))
     with new_folder(out, force) as folder:
         skipped = WRITERS[target](source, folder)
         files = tuple(sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
@@ -46,3 +67,9 @@ def export(run: RunFolder, target: str, out: Path, submitter: str, force: bool =
         marker = {"run": source.info.name, "to": target, "trainmark": source.info.version}
         (folder / MARKER).write_text(json.dumps(marker) + "\n", encoding="utf-8")
     return Exported(out, files, tuple(skipped))
+
+
+def regressions(run: RunFolder, baseline: Baseline) -> dict[Key, Comparison]:
+    """The cases of a run that `compare --fail-below` would fail, by their key."""
+    pairs = compare(results_of(baseline.run.records()), results_of(run.records()))
+    return {pair.after.key: pair for pair in pairs if fails_below(pair, baseline.fail_below)}

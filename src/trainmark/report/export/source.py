@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.events.stream import StreamError
 from trainmark.measure.figure import TrialFigure
+from trainmark.measure.key import Key
+from trainmark.measure.result.compare import Comparison
 from trainmark.measure.trial.trace import TraceError
 from trainmark.report.export.names import safe_name, untaken
 from trainmark.report.export.steps import Steps, read_steps
@@ -47,6 +49,8 @@ class ExportedRun:
     records: tuple[TrialRecord, ...]
     measured: tuple[Measured, ...]
     skipped: tuple[Skipped, ...]
+    regressions: Mapping[Key, Comparison] = field(default_factory=dict)
+    """Cases that are surely slower than in the baseline, by their key in this run."""
 
     def fact(self, *path: str) -> Any:
         """One fact of the environment, None where it is not known: `fact("host", "cpu", "model")`."""
