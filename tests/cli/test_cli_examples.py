@@ -12,8 +12,12 @@ def test_every_example_is_listed_with_what_it_shows(trainmark):
 
 
 def test_an_example_is_written_with_the_line_that_runs_it(trainmark, tmp_path):
-    result = trainmark("examples", "probe", "reading", "--to", "mine")
-    assert result.out == "trainmark run mine/probe/suite.yaml\nmine/reading\n"
+    result = trainmark("examples", "probe", "untouched", "reading", "--to", "mine")
+    assert result.out.splitlines() == [
+        "trainmark run mine/probe/suite.yaml",
+        "trainmark run -- python mine/untouched/train.py",
+        "mine/reading",
+    ]
     assert (tmp_path / "mine" / "probe" / "train.py").is_file()
     assert trainmark("run", "mine/probe/suite.yaml", "--dry-run").code == 0
 

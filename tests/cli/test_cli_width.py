@@ -32,8 +32,8 @@ def test_a_pipe_has_no_width_and_nothing_is_cut(trainmark, runs, monkeypatch):
 def test_columns_sets_the_width_of_a_table(trainmark, runs, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     assert trainmark(*QUERY).out.splitlines() == [
-        "remark                      count",
-        "some words some words som…  123456789012",
+        f"{'remark':<23}  {'count':>15}",
+        "some words some words…   123,456,789,012",
     ]
 
 

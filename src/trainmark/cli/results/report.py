@@ -67,7 +67,7 @@ def report_command(
     for name, path in written.items():
         click.echo(f"{name:<9} {path}")
     if not document.results and document.trials:
-        click.echo("\n".join(["", *result_lines(document)]))
+        click.echo("\n".join(["", *result_lines(document, None)]))
     return 0
 
 

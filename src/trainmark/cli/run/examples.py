@@ -10,6 +10,7 @@ from trainmark.errors import UserError, nearest
 
 ALL = "all"
 EXAMPLES = {
+    "untouched": "a PyTorch trainer that knows nothing of Trainmark",
     "probe": "a numpy trainer that calls the probe",
     "command": "an awk program, measured by the lines that it prints",
     "friedman": "a workload family of one's own, in two frameworks",
@@ -52,9 +53,16 @@ def examples_command(names: tuple[str, ...], folder: Path) -> int:
     source = examples_folder()
     for name in wanted:
         shutil.copytree(source / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        suite = folder / name / "suite.yaml"
-        click.echo(f"trainmark run {suite}" if suite.exists() else str(folder / name))
+        click.echo(_how_to_run(folder / name))
     return 0
+
+
+def _how_to_run(example: Path) -> str:
+    """Return the line that runs an example, or its folder where there is nothing to run."""
+    if (example / "suite.yaml").exists():
+        return f"trainmark run {example / 'suite.yaml'}"
+    script = example / "train.py"
+    return f"trainmark run -- python {script}" if script.exists() else str(example)
 
 
 def examples_folder() -> Path:

@@ -57,7 +57,7 @@ def prepare_program(
     text: str,
     name: str,
     folder: str,
-    overrides: Sequence[str] = (),
+    overrides: Sequence[str | load.Override] = (),
     choice: LaunchOptions = LaunchOptions(),  # noqa: B008
 ) -> Prepared:
     """Prepare the suite of a program that was named on the command line, and runs in `folder`."""
