@@ -101,6 +101,13 @@ def test_only_a_certain_regression_fails_the_job(checkout, measured, factor, ver
     assert job.summary.count("1n1g") > 1  # the result, and its row of the comparison
 
 
+def test_a_slowdown_that_too_few_trials_leave_open_passes(checkout, measured):
+    measured("baseline", trials=2)
+    measured("run-1-1", 0.9, trials=2)
+    job = Job(checkout)
+    assert (job.judged(), job.verdict, failures(checkout)) == (0, "passed", [])
+
+
 def test_a_baseline_without_a_common_case_is_none(checkout, measured):
     measured("run-1-1")
     job = Job(checkout, run="suite.yaml")
