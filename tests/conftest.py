@@ -56,6 +56,7 @@ def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., CommandResult]:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
+    monkeypatch.setenv("LANGUAGE", "en")
 
     def call(*words: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["trainmark", *words])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Any
 
 import click
 
 from trainmark import __version__
+from trainmark.cli.common.chinese import help_language
 from trainmark.cli.common.crash import quiet_threads, report_crash
 from trainmark.cli.common.late import LateCommands
 from trainmark.cli.common.terminal import discard_output, flush, visible_output
@@ -65,10 +67,10 @@ def trainmark() -> None:
 
     \b
     Examples:
-      trainmark run quick              a first figure in minutes
-      trainmark run -- python train.py your own trainer, untouched
-      trainmark report latest          where it stands, with intervals and doubts
-      trainmark compare before after   what changed for certain
+      trainmark run quick               a first figure in minutes
+      trainmark run -- python train.py  your own trainer, untouched
+      trainmark report latest           where it stands, with intervals and doubts
+      trainmark compare before after    what changed for certain
 
     \b
     Completion by TAB in bash (also zsh and fish):
@@ -77,7 +79,7 @@ def trainmark() -> None:
 
 
 def main() -> None:
-    with visible_output(), quiet_threads():
+    with visible_output(), quiet_threads(), help_language(os.environ):
         code = _code()
         if (failed := flush()) is not None and code == 0:
             code = _say(f"standard output: {failed.strerror}.")
