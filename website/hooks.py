@@ -23,7 +23,7 @@ OUTSIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-FRONT = {"index.md": "Quick start", "zh.md": "快速上手"}
+FRONT = {"index.md": "[Quick start](quickstart.md)", "zh.md": "[快速上手](quickstart.zh.md)"}
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?!https?:)([^)\s#]+)(?=[)#])")
 log = logging.getLogger("mkdocs.hooks")
@@ -62,7 +62,7 @@ def front_page(text: str, page: Page) -> str:
     """The README across the whole width: a button under its first paragraph, and its last list as cards."""
     page.meta.update(hide=["navigation", "toc"], template="home.html")
     title, lede, rest = text.split("\n\n", 2)
-    button = f"[{FRONT[page.file.src_uri]}](quickstart.md){{ .md-button .md-button--primary }}"
+    button = f"{FRONT[page.file.src_uri]}{{ .md-button .md-button--primary }}"
     body, _, links = rest.partition("\n\n- ")
     cards = f'<div class="grid cards" markdown>\n\n- {links}\n\n</div>'
     return "\n\n".join((title, lede, button, body, cards))

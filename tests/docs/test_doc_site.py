@@ -23,7 +23,9 @@ def site(tmp_path_factory):
 
 def test_the_front_pages_are_the_readmes(site):
     assert "make demo" in (site / "index.html").read_text(encoding="utf-8")
-    assert "两条命令" in (site / "zh.html").read_text(encoding="utf-8")
+    chinese = (site / "zh.html").read_text(encoding="utf-8")
+    assert "两条命令" in chinese
+    assert '<a class="md-button md-button--primary" href="quickstart.zh.html">快速上手</a>' in chinese
 
 
 def test_no_page_fetches_anything_from_another_address(site):
