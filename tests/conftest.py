@@ -56,6 +56,7 @@ def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., CommandResult]:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)  # to which pytest-xdist sets a width of its own
     monkeypatch.setenv("LANGUAGE", "en")
 
     def call(*words: str) -> CommandResult:

@@ -141,7 +141,12 @@ def test_json_still_means_the_characters(trainmark, runs):
 def test_a_name_of_two_lines_takes_one_line_of_the_list(trainmark, runs):
     info = runs / "before" / "run.json"
     info.write_text(json.dumps({**json.loads(info.read_text()), "name": "a\nb"}))
-    assert [line.split("  ")[0] for line in trainmark("list").out.splitlines()] == ["failed", "a b", "after"]
+    assert [line.split("  ")[0] for line in trainmark("list").out.splitlines()] == [
+        "run",
+        "failed",
+        "a b",
+        "after",
+    ]
 
 
 def test_notes_of_a_run_pass_the_same_output(capsys):
