@@ -9,7 +9,8 @@ from trainmark.report.render import json_report
 RESULT_NAMES = {
     "workload", "framework", "framework_version", "variant", "image_size", "precision", "loss_scale",
     "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "threads",
-    "throughput", "speedup", "efficiency", "memory_bytes", "host_memory_bytes", "step_source", "sample_source", "step_seconds",
+    "throughput", "speedup", "efficiency", "memory_bytes", "host_memory_bytes", "step_source",
+    "sample_source", "step_seconds",
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "mfu", "memory_share",
     "peak_bandwidth", "light_share",
