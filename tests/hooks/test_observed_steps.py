@@ -7,6 +7,7 @@ from trainmark.published.readers.trials.observed import (
     Load,
     ObservedStep,
     evaluations,
+    first_fed,
     samples_of,
     training_loaders,
 )
@@ -48,6 +49,13 @@ def test_two_loaders_for_one_step_leave_the_samples_unknown():
 
 def test_batches_that_could_not_be_counted_leave_the_samples_unknown():
     assert samples_of(observed([(0, 2, 16)], [(0, 1, None)], [(0, 1, 8)])) is None
+
+
+def test_steps_before_the_loader_begins_do_not_count():
+    steps = observed([], [], [(0, 1, 8)], [(0, 1, 8)])
+    assert first_fed(steps) == 2
+    assert samples_of(steps[2:]) == [8, 8]
+    assert first_fed(observed([], [])) == 0
 
 
 def test_no_loader_leaves_the_samples_unknown():

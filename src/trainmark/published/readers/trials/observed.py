@@ -54,6 +54,9 @@ def read(output: Output) -> Iterator[Event]:
     if not files:
         raise ReaderError("no step of a training was seen in the program.")
     ranks = [_read_rank(file) for file in files]
+    if not output.samples_per_step:
+        first = max(first_fed(steps) for _, steps, _ in ranks)
+        ranks = [(_later(start, steps, first), steps[first:], marks) for start, steps, marks in ranks]
     counted = [] if output.samples_per_step else [samples_of(steps) for _, steps, _ in ranks]
     known = bool(counted) and all(samples is not None for samples in counted)
     for index, (start, steps, marks) in enumerate(ranks):
@@ -106,6 +109,24 @@ def training_loaders(steps: Sequence[ObservedStep]) -> frozenset[int]:
     ):
         beside.update(present & (before | after))
     return frozenset(loader for loader, count in seen.items() if beside[loader] > TRAINING_SHARE * count)
+
+
+def first_fed(steps: Sequence[ObservedStep]) -> int:
+    """The first step that a training loader feeds, 0 where none does.
+
+    Steps before it, such as those before a CUDA graph is captured, do not count.
+    """
+    training = training_loaders(steps)
+    fed = (number for number, step in enumerate(steps) if any(load.loader in training for load in step.loads))
+    return next(fed, 0)
+
+
+def _later(start: RunStart, steps: Sequence[ObservedStep], first: int) -> RunStart:
+    """The start of a rank without its steps before `first`: the end of the last of them."""
+    if first == 0:
+        return start
+    before = steps[first - 1].event
+    return replace(start, mono=before.mono, wall=before.wall)
 
 
 def samples_of(steps: Sequence[ObservedStep]) -> list[int] | None:
