@@ -16,7 +16,7 @@ def main():
     torch.manual_seed(0)
     generator, critic = torch.nn.Linear(4, 16), torch.nn.Linear(16, 1)
     optimizers = [torch.optim.Adam(model.parameters()) for model in (critic, generator)]
-    held_out = DataLoader(rows(40), batch_size=8)
+    evaluated = DataLoader(rows(40), batch_size=8)
     for _ in range(EPOCHS):
         for number, (real,) in enumerate(
             DataLoader(rows(84), batch_size=BATCH, shuffle=True, drop_last=True)
@@ -28,7 +28,7 @@ def main():
                     optimizer.step()
                     optimizer.zero_grad()
         with torch.no_grad():
-            for (real,) in held_out:
+            for (real,) in evaluated:
                 critic(real)
     weights = torch.cat(
         [parameter.flatten() for parameter in [*generator.parameters(), *critic.parameters()]]

@@ -25,7 +25,7 @@ from trainmark.yaml_source import YamlDocument
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
 MOST_CASES = 2000
-SAID_OF_COMMANDS = {"layout": "NCHW or NHWC", "compile": "true or false", "cuda_graph": "true or false"}
+COMMAND_CHOICES = {"layout": "NCHW or NHWC", "compile": "true or false", "cuda_graph": "true or false"}
 LONGEST_COURSE = 30 * 86400.0  # seconds: training to a finish line is not given up for being long
 
 
@@ -243,7 +243,7 @@ def _case(read: Mapping[str, Any], family: Family | None, at: Callable[[str], st
         framework = None
         if read["container"]:
             raise SuiteError(f"{at('container')}: a command starts its own container; leave this out.")
-        for key, words in SAID_OF_COMMANDS.items():
+        for key, words in COMMAND_CHOICES.items():
             if read[key] in (ANY, AUTO):
                 raise SuiteError(f"{at(key)}: a command cannot be asked for its {key}; say {words}.")
     elif framework not in family.frameworks:
