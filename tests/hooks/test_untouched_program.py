@@ -126,9 +126,12 @@ def test_a_program_that_catches_everything_is_ended_all_the_same(tmp_path):
     assert set(printed_by(tmp_path, "endless")) == {"False", "refused once"}
 
 
+# The ranks that the starter makes fork once more, as some launchers do.
 TWO_RANKS = """
-import torch, torch.distributed as dist
+import os, sys, torch, torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)

@@ -119,8 +119,11 @@ class Recorder:
         return True
 
     def _forget(self):
-        """Leave the parent's stream alone in a forked child, such as a worker of a data loader."""
-        self._closed, self._stopped = True, False
+        """Leave the parent's stream alone in a forked child, such as a worker of a data loader.
+
+        Where the parent has not trained, the child may.
+        """
+        self._closed, self._stopped = self._closed or self._run is not None, False
 
 
 def _add(rows, row):
