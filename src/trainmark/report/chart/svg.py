@@ -15,7 +15,7 @@ from trainmark.report.chart.model import Chart, Panel
 from trainmark.visible import one_line
 
 LETTER = 6.7  # pixels, the width of one at size 12
-HEAD = 26
+HEAD, SECOND_LINE = 26, 16
 FOOT, TITLED_FOOT = 26, 46
 GAP = 14
 MOST_MARGIN = 250
@@ -64,8 +64,9 @@ def text(value: str) -> str:
 
 
 def _top(panel: Panel) -> int:
-    """Return the room above a panel: for a line of text where it has one."""
-    return HEAD if panel.y.title or panel.note or panel.y.log or panel.y.cut else 10
+    """Return the room above a panel: for a line of text where it has one, for a second where it has both."""
+    titled = bool(panel.y.title or panel.y.log or panel.y.cut)
+    return HEAD + SECOND_LINE * (titled and bool(panel.note)) if titled or panel.note else 10
 
 
 def _titled(axis: Axis, t: dict[str, str]) -> str:
@@ -78,7 +79,8 @@ def _titled(axis: Axis, t: dict[str, str]) -> str:
 
 def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: float) -> Iterator[str]:
     if head := _titled(panel.y, t):
-        yield f'<text class="title" x="{-left:.0f}" y="-10">{text(head)}</text>'
+        line = -10 - SECOND_LINE * bool(panel.note)
+        yield f'<text class="title" x="{-left:.0f}" y="{line}">{text(head)}</text>'
     if panel.note:
         yield f'<text class="title" x="100%" y="-10" text-anchor="end">{text(panel.note)}</text>'
     heights = [panel.height * (1 - (panel.y.place(value) or 0.0)) for value, _ in panel.y.ticks]
