@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -69,6 +70,7 @@ def measure(pairs: int = 40, steps: int = 10, calls: int = 4000) -> list[Row]:
         loop = Loop()
         overheads = [_overhead(loop, steps) for _ in range(pairs)]
         in_a_row = [_microseconds(loop, calls) for _ in range(10)]
+        sys.modules["trainmark.hooks.pytorch"].RECORDER.close()
     return [
         from_repeats("hooks: added to a 50 ms step of PyTorch", overheads, "%", MOST_PER_CENT),
         from_repeats("hooks: one step and its batch, of many in a row", in_a_row, "µs"),

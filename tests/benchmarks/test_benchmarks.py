@@ -10,6 +10,7 @@ import pytest
 
 SMALL = {
     "probe": {"pairs": 2, "steps": 1, "calls": 100},
+    "hooks": {"pairs": 2, "steps": 1, "calls": 40},
     "startup": {"repeats": 2},
     "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
     "changes": {"steps": 2_000, "repeats": 2},
