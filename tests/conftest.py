@@ -20,6 +20,7 @@ def no_environments(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRAINMARK_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("TRAINMARK_LOCKS", raising=False)
+        patch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it, and tables would fit that width
         yield
 
 
@@ -56,7 +57,6 @@ def trainmark(monkeypatch, capsys, tmp_path) -> Callable[..., CommandResult]:
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TRAINMARK_RUNS", raising=False)
-    monkeypatch.delenv("COLUMNS", raising=False)  # to which pytest-xdist sets a width of its own
     monkeypatch.setenv("LANGUAGE", "en")
 
     def call(*words: str) -> CommandResult:

@@ -66,7 +66,7 @@ def test_fail_below_passes_what_chance_explains(against):
     assert (result.code, result.err) == (0, "")
 
 
-def test_what_too_few_trials_leave_open_is_said_and_fails_only_where_asked(against):
+def test_what_too_few_trials_leave_open_is_reported_and_fails_only_where_asked(against):
     result = against([90.0, 90.5], "--fail-below", "0.97")
     assert result.out.splitlines()[1].startswith("?")
     assert result.code == 0
@@ -135,7 +135,7 @@ def test_the_page_has_the_verdict_the_plot_and_the_table(three, tmp_path):
     assert len(page.encode()) < 200_000
 
 
-def test_a_page_that_cannot_be_written_is_said(three):
+def test_a_page_that_cannot_be_written_is_reported(three):
     result = three("--format", "html", "--out", "nowhere/compare.html")
     assert result.code == 2
     assert "nowhere/compare.html cannot be written" in result.err

@@ -1,4 +1,4 @@
-"""What a file is, told from its bytes; Pillow writes the files."""
+"""The format of a file, recognised by its bytes; Pillow writes the files."""
 
 import io
 import subprocess
@@ -151,7 +151,7 @@ def test_damage_leaves_no_trace_on_standard_error(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_jpeg_is_told_without_importing_pillow(tmp_path):
+def test_a_jpeg_is_recognised_without_importing_pillow(tmp_path):
     file = tmp_path / "picture"
     file.write_bytes(KINDS["jpeg"])
     code = (

@@ -91,7 +91,7 @@ while True:
     try:
         model(torch.randn(4, 8)).sum().backward()
         optimizer.step()
-    except:
+    except BaseException:
         print("refused once")
         {again}
 """

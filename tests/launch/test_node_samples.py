@@ -158,7 +158,7 @@ def test_a_strangers_process_on_a_gpu_is_counted_there_and_ours_is_not(smi, stra
     )
     rows = gpu_rows(3, wanted=lambda rows: any(row.foreign_processes for row in rows))
     assert [row.foreign_processes for row in rows] == [0, 0, 1]
-    # Of the last no more can be told than that nothing was added since the start.
+    # Of the last only the growth since the start is known: none.
     assert [row.own_memory_bytes for row in rows] == [30000 << 20, 0, 0]
 
 

@@ -244,7 +244,7 @@ def test_a_training_that_left_its_recipe_is_doubted_with_what_it_did_otherwise()
     facts = {"recipe": "ai-rank", "departures": ["20 epochs, not 120", "batch 64 a device, not 256"]}
     (doubt,) = trial_doubts.recipe_doubts(facts)
     assert doubt.code is DoubtCode.RECIPE_CHANGED
-    assert "ai-rank was not kept (20 epochs, not 120; batch 64 a device, not 256)" in doubt.message
+    assert "ai-rank was changed (20 epochs, not 120; batch 64 a device, not 256)" in doubt.message
     assert list(trial_doubts.recipe_doubts({"recipe": "ai-rank", "departures": []})) == []
 
 

@@ -154,7 +154,7 @@ def test_a_rank_that_holds_the_others_back_is_doubted_by_name_and_cost():
 def test_where_working_and_waiting_cannot_be_told_apart_a_late_rank_is_doubted_with_that_word():
     message = _doubts(trace_of(events_of(LEVEL, ranks=3, late={1: 0.05})))[DoubtCode.STRAGGLER]
     assert message.startswith("Rank 1 ends its steps later than the others by 10.0% of a step")
-    assert "cannot be told apart" in message
+    assert "cannot be separated" in message
 
 
 @pytest.mark.parametrize(("clock", "doubted"), [(1900.0, False), (1500.0, True)])

@@ -154,7 +154,7 @@ def test_one_device_alone_has_no_speedup():
     assert words("en")["speedup"] not in re.search(r"<thead>.*?</thead>", text, re.S)[0]
 
 
-def test_what_was_not_found_is_folded_into_one_line():
+def test_missing_facts_are_folded_into_one_line():
     text = html.render(single())
     assert text.count("not found") == 1
     assert '2 facts were not found</summary><div><p class="note">Libraries dali, Container<' in text
@@ -176,7 +176,7 @@ def test_in_print_every_fold_is_open():
 
 def test_trials_of_many_cases_are_folded_away():
     text = html.render(large(cases=60, repeats=4))
-    assert text.count('<details class="fold">') == 62  # with the suite and what was not found
+    assert text.count('<details class="fold">') == 62  # with the suite and the missing facts
     assert '<details class="fold" open' not in text
 
 

@@ -78,7 +78,7 @@ def test_a_missing_baseline_reads_not_available():
     assert row.split(" | ")[5] == "n/a"
 
 
-def test_what_was_not_found_is_left_out():
+def test_missing_facts_are_left_out():
     text = markdown.render(h200())
     assert "not found" not in text
     assert "dali" not in text

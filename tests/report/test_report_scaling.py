@@ -77,7 +77,7 @@ def test_where_the_ranks_do_not_tell_there_is_no_column_for_losses():
     assert "n/a" not in row
     assert EN["loss_straggling"] not in text
     assert EN["time"] not in text
-    sentence = EN["time_not_told"].format(frameworks="pytorch")
+    sentence = EN["no_breakdown_note"].format(frameworks="pytorch")
     assert sentence in text
     assert sentence in html.render(h200())
 
@@ -85,7 +85,9 @@ def test_where_the_ranks_do_not_tell_there_is_no_column_for_losses():
 def test_frameworks_that_do_not_tell_are_said_beside_those_that_do():
     timed, others = cluster(), six()
     both = replace(timed, results=(*timed.results, *others.results))
-    sentence = EN["time_not_told"].format(frameworks="pytorch, jax, tensorflow, paddle, oneflow, mindspore")
+    sentence = EN["no_breakdown_note"].format(
+        frameworks="pytorch, jax, tensorflow, paddle, oneflow, mindspore"
+    )
     assert sentence in markdown.render(both)
     assert sentence in html.render(both)
 

@@ -45,7 +45,7 @@ def test_every_sentence_of_a_doubt_is_there_in_chinese_and_takes_values_of_the_e
         assert set(fields(doubt_words.SENTENCES_ZH[name])) == set(fields(english)), name
 
 
-def test_a_doubt_that_an_earlier_version_kept_is_shown_in_english():
+def test_a_doubt_that_an_earlier_version_stored_is_shown_in_english():
     assert (
         doubt_words.doubt_sentence(Doubt(DoubtCode.HOST_BUSY, "The host was busy."), "zh")
         == "The host was busy."
@@ -84,9 +84,9 @@ def test_devices_that_are_alike_are_told_once():
     assert section.tables[0].rows == ((0,), (1,))
 
 
-def test_a_section_that_was_not_found_is_still_listed():
+def test_a_section_that_is_missing_is_still_listed():
     (section,) = sections({"container": None})
-    assert section.not_found == ("",)
+    assert section.missing == ("",)
     assert not section.is_known
 
 

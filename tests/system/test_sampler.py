@@ -202,11 +202,11 @@ def test_a_gpu_that_only_others_use_holds_nothing_of_ours(nvml):
     assert row.own_memory_bytes == 0
 
 
-@pytest.mark.parametrize("case", ["no process is listed", "numbers of the host", "memory is not told"])
+@pytest.mark.parametrize("case", ["no process is listed", "numbers of the host", "memory is unknown"])
 def test_where_processes_cannot_be_matched_it_is_what_was_added_since_the_start(case, nvml):
     if case == "numbers of the host":
         nvml.pids = [2**22 + 1]
-    elif case == "memory is not told":
+    elif case == "memory is unknown":
         nvml.pids, nvml.process_bytes = [os.getpid()], None
     sampler = gpu_sampler(nvml, ProcessTree(os.getpid()))
     (before,) = sampler.sample()

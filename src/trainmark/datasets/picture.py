@@ -1,4 +1,4 @@
-"""What a file really is, whatever its name says: told from its bytes; only rare formats are decoded."""
+"""What a file really is, whatever its name says: recognised by its bytes; only rare formats are decoded."""
 
 from __future__ import annotations
 

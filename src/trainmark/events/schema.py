@@ -71,7 +71,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class DeviceSample:
-    """What a device said of itself at one moment, read from outside the workload; units in the names.
+    """The readings of a device at one moment, read from outside the workload; units in the names.
 
     `own_memory_bytes` is what the trial's processes use of its memory; on a host, the sum of their RSS.
     """

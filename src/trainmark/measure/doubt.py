@@ -97,7 +97,7 @@ SEVERITY: dict[DoubtCode, Severity] = {
 class Doubt:
     """One doubt about one figure; `message` is a whole sentence that ends in what to do.
 
-    `sentence` names the message in SENTENCES and `values` fill it, for other languages; a doubt kept by an
+    `sentence` names the message in SENTENCES and `values` fill it, for other languages; a doubt stored by an
     earlier version has neither. Of a result's doubt that came from its trials, `trials` of `of` have it.
     """
 

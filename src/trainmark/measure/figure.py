@@ -259,8 +259,8 @@ class TrialFigure:
     `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy, which is
     `peak_bandwidth` of all ranks together, ÷ its own.
 
-    `memory_bytes` is what the program says, else the most that its processes held on one device;
-    `host_memory_bytes` the most that they held together on one host. `step_source` and `sample_source` say
+    `memory_bytes` is what the program says, else the most that its processes allocated on one device;
+    `host_memory_bytes` their peak RSS together on one host. `step_source` and `sample_source` say
     how steps were seen and samples counted, where the events tell.
 
     `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where

@@ -53,10 +53,10 @@ SENTENCES: dict[str, str] = {
     "straggler/node": "Node {place} holds the others back: its own part of a step takes {own}, theirs"
     " {others}, which costs {cost} of the throughput ({lost} {unit}/s): check its device, host and link.",
     "straggler/late": "Rank {place} ends its steps later than the others by {excess} of a step; working and"
-    " waiting cannot be told apart here, so it costs at most {cost} of the throughput ({lost} {unit}/s):"
+    " waiting cannot be separated here, so it costs at most {cost} of the throughput ({lost} {unit}/s):"
     " check its device, host and link.",
     "straggler/late-node": "Node {place} ends its steps later than the others by {excess} of a step; working"
-    " and waiting cannot be told apart here, so it costs at most {cost} of the throughput ({lost} {unit}/s):"
+    " and waiting cannot be separated here, so it costs at most {cost} of the throughput ({lost} {unit}/s):"
     " check its device, host and link.",
     "resumed": "The training was killed and resumed {count} times; its clocks never paused and hold {lost} s"
     " in which nothing that counts was trained: run it again in one piece where the time matters.",
@@ -65,8 +65,8 @@ SENTENCES: dict[str, str] = {
     "resumed/damaged": "The training was killed and resumed (times: {count}), past damaged checkpoints"
     " ({skipped}); its clocks never paused and hold {lost} s in which nothing that counts was trained: run it"
     " again in one piece where the time matters.",
-    "recipe-changed": "The recipe {recipe} was not kept ({departures}): compare accuracy and time to train"
-    " with nothing that kept it.",
+    "recipe-changed": "The recipe {recipe} was changed ({departures}): compare accuracy and time to train"
+    " with nothing that followed it.",
     "target-not-reached": "{missed} of {decided} trials did not reach {target} and count as longer than any"
     " that did: train more epochs, or check the recipe.",
     "target-not-reached/best": "{missed} of {decided} trials did not reach {target} (best {metric} {best})"

@@ -67,11 +67,11 @@ def test_the_differences_are_those_that_both_sides_state():
 
 
 def test_what_one_side_does_not_state_is_named_and_not_called_a_difference():
-    assert standing(OURS, 2250, ENTRIES).unsaid == ("loss_scale", "compiler", "image_size")
+    assert standing(OURS, 2250, ENTRIES).unstated == ("loss_scale", "compiler", "image_size")
 
 
 def test_versions_are_compared_only_within_a_framework():
-    assert standing(changed(framework="mxnet"), 1, ENTRIES).unsaid[0] == "framework_version"
+    assert standing(changed(framework="mxnet"), 1, ENTRIES).unstated[0] == "framework_version"
 
 
 def test_bf16_is_compared_with_other_16_bit_and_the_difference_told():
@@ -107,7 +107,7 @@ def test_the_line_gives_figure_source_share_and_differences():
     assert best_published(OURS, 2250, ENTRIES) == (
         "best published: 2,500.0 img/s (report, mxnet); this is 90 % of it;"
         " theirs: framework mxnet (here pytorch), data DALI (here synthetic), batch 512 (here 256);"
-        " not said on one side: loss scale, compiler, image size;"
+        " not stated on one side: loss scale, compiler, image size;"
         " most from one device: 3,000.0 img/s a device of 1n8g (report, mxnet)"
     )
 

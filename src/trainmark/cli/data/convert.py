@@ -54,7 +54,7 @@ NAMED = 20
 @click.option(
     "--keep",
     metavar="KINDS",
-    help="Kinds of odd pictures that are kept, or none.  [default: cmyk,mislabelled,not-jpeg]",
+    help="Kinds of odd pictures to keep, or none.  [default: cmyk,mislabelled,not-jpeg]",
 )
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
 @json_option

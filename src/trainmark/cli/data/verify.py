@@ -24,7 +24,7 @@ SOUND, DAMAGED = 0, 1
 def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool) -> int:
     """Compare every file of the set in PATH with its checksum, and name the damaged records.
 
-    A set without checksums is held against the rules of its format. Exits with 1 where something is wrong.
+    A set without checksums is checked by the rules of its format. Exits with 1 where something is wrong.
 
     \b
     Examples:

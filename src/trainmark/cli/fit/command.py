@@ -70,7 +70,7 @@ def fit_command(
     """Find the largest batch per device that trains, and the memory that a sample takes.
 
     The batch is doubled until one does not fit, then halved in between; each try is a fresh process that
-    trains a few steps. What was found is remembered. Exit code 1: not even the smallest batch fits, or a try
+    trains a few steps. The result is remembered. Exit code 1: not even the smallest batch fits, or a try
     failed for another reason than memory.
 
     \b

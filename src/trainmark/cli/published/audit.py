@@ -19,8 +19,8 @@ SOUND, CONTRADICTED, SOME_NOT_READ = 0, 1, 1
 def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool) -> int:
     """Check published reports (Markdown, HTML or CSV, in English or Chinese) and logs against themselves.
 
-    Each PATH is a file, or a folder of them; logs in a folder such as 1n8g/rn50_b128_fp32_1.log are held
-    against their path and each other. A finding names the place, what is claimed and what follows from
+    Each PATH is a file, or a folder of them; logs in a folder such as 1n8g/rn50_b128_fp32_1.log are
+    compared with their path and each other. A finding names the place, what is claimed and what follows from
     the rest of the report. Exits with 1 where one is an error, the report contradicts itself or physics, or
     where one PATH of several cannot be read.
 

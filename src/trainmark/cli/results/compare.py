@@ -103,7 +103,7 @@ def compare_command(
 
 
 class Limit:
-    """The ratio below which a comparison fails, and whether also where it cannot be told."""
+    """The ratio below which a comparison fails, and whether an undecided row fails it too."""
 
     def __init__(self, below: float | None, unsure: bool) -> None:
         self.below, self.unsure = below, unsure

@@ -25,7 +25,7 @@ RIGHT = frozenset({5, 6, 9, 10, 11})
 @price_option
 @json_option
 def list_command(runs: Path, price: Price | None, as_json: bool) -> int:
-    """List the runs, oldest first, with how far each one got and its main figure.
+    """List the runs, oldest first, with the progress and the main figure of each.
 
     The figure is that of the fastest case on the most devices. With --price there is also the cost of a
     million samples, the cost to the finish line where the case was trained to one, and the energy where it

@@ -48,7 +48,7 @@ class Standing:
     per_device: bool
     comparable: int
     differences: tuple[Difference, ...]
-    unsaid: tuple[str, ...]
+    unstated: tuple[str, ...]
     ceiling: Entry | None = None
 
 
@@ -60,14 +60,14 @@ def standing(key: Key, throughput: float, entries: Iterable[Entry]) -> Standing 
     same_count = [entry for entry in candidates if entry.row.devices == key.devices]
     best = max(same_count or candidates, key=_per_device)
     fastest = max(candidates, key=_per_device)
-    differences, unsaid = _compared(key, best.row)
+    differences, unstated = _compared(key, best.row)
     return Standing(
         best=best,
         ratio=throughput / key.devices / _per_device(best),
         per_device=not same_count,
         comparable=len(candidates),
         differences=differences,
-        unsaid=unsaid,
+        unstated=unstated,
         ceiling=fastest if _per_device(fastest) > _per_device(best) else None,
     )
 
@@ -95,7 +95,7 @@ def _per_device(entry: Entry) -> float:
 
 
 def _compared(key: Key, row: Row) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
-    differences, unsaid = [], []
+    differences, unstated = [], []
     axes = (name for name, _ in key.axes)
     for name in (*COMPARED[:-2], *axes, *COMPARED[-2:]):
         if name == "framework_version" and key.framework != row.framework:
@@ -106,7 +106,7 @@ def _compared(key: Key, row: Row) -> tuple[tuple[Difference, ...], tuple[str, ..
         if name == "loss_scale" and key.precision == row.precision == "fp32":
             continue
         if ours is None or theirs is None:
-            unsaid.append(name)
+            unstated.append(name)
         elif ours != theirs:
             differences.append(Difference(name, str(ours), str(theirs)))
-    return tuple(differences), tuple(unsaid)
+    return tuple(differences), tuple(unstated)

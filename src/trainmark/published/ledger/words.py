@@ -21,7 +21,7 @@ PHRASES = {
     "none": "best published: nothing comparable ({why})",
     "theirs": "theirs: {differences}",
     "difference": "{name} {theirs} (here {ours})",
-    "unsaid": "not said on one side: {names}",
+    "unstated": "not stated on one side: {names}",
     "errata": "the source has errata",
     "ceiling": "most from one device: {figure}",
     "figure": "{rate} ({source})",
@@ -74,9 +74,9 @@ def in_words(comparison: Standing, words: StandingWords = ENGLISH) -> str:
             for each in comparison.differences
         )
         parts.append(phrases["theirs"].format(differences=phrases["list_join"].join(differences)))
-    if comparison.unsaid:
-        names = phrases["list_join"].join(map(words.name, comparison.unsaid))
-        parts.append(phrases["unsaid"].format(names=names))
+    if comparison.unstated:
+        names = phrases["list_join"].join(map(words.name, comparison.unstated))
+        parts.append(phrases["unstated"].format(names=names))
     if comparison.best.errata:
         parts.append(phrases["errata"])
     if comparison.ceiling:

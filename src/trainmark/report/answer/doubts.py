@@ -51,7 +51,7 @@ def _gravest(doubts: Iterable[Doubt]) -> Severity:
 
 
 def _lines(named: Sequence[tuple[str, Doubt]], results: int, lang: Lang) -> tuple[str, ...]:
-    """A line for each sentence, with the cases that it is said of where they are not all."""
+    """A line for each sentence, with the cases that it concerns where they are not all."""
     t = words(lang)
     cases_of: dict[str, list[str]] = {}
     for name, doubt in named:

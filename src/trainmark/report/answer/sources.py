@@ -21,7 +21,7 @@ CHINESE = {
 
 
 def source_sentences(results: Iterable[Result], lang: Lang = "en") -> tuple[str, ...]:
-    """Return `Steps are seen by …; samples are …` for each way that occurs; nothing where none is told."""
+    """Return `Steps are seen by …; samples are …` for each way that occurs; empty where events name none."""
     t = words(lang)
     ways = dict.fromkeys(
         (result.step_source, result.sample_source) for result in results if result.step_source

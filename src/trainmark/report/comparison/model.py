@@ -1,4 +1,4 @@
-"""Runs against a baseline: each case with its ratio, and a mark that says what can be told of it."""
+"""Runs against a baseline: each case with its ratio, and a mark: faster, slower, unchanged or undecided."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def severity_name(severity: Severity, lang: Lang) -> str:
 
 
 def doubt_sentence(doubt: Doubt, lang: Lang) -> str:
-    """Return the message; in English where the doubt, kept by an earlier version, cannot be translated."""
+    """Return the message; in English where the doubt, stored by an earlier version, cannot be translated."""
     template = SENTENCES_ZH.get(doubt.sentence)
     if lang == "en" or template is None:
         return doubt.message

@@ -16,7 +16,7 @@ CHINESE = StandingWords(
         "none": "最佳公开结果：没有可比的结果（{why}）",
         "theirs": "其设置：{differences}",
         "difference": "{name} {theirs}（此处 {ours}）",
-        "unsaid": "一方未说明：{names}",
+        "unstated": "一方未说明：{names}",
         "errata": "该来源有勘误",
         "ceiling": "单设备最高：{figure}",
         "figure": "{rate}（{source}）",

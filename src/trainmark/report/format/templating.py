@@ -66,7 +66,7 @@ def fact(value: Any, lang: Lang) -> str:
     """An environment value in words."""
     named = words(lang)
     if value is None or value == "" or (isinstance(value, float) and not isfinite(value)):
-        return named["not_found"]
+        return named["missing_fact"]
     if isinstance(value, bool):
         return named["yes" if value else "no"]
     if isinstance(value, int) and abs(value) >= 100_000:

@@ -121,7 +121,7 @@ WORDS: dict[str, tuple[str, str]] = {
         "稳定窗口内墙钟时间的占比，对各 rank 取平均。通信指 rank 除等待其他 rank 外无事可做的时间，"
         "与计算重叠的部分不计。自身耗时为一步除去该等待后的时间。",
     ),
-    "time_not_told": (
+    "no_breakdown_note": (
         "{frameworks}: the ranks do not tell working from waiting, so it cannot be said where their time goes"
         " or which of them holds the others back.",
         "{frameworks}：各 rank 无法区分工作与等待，因此无法给出时间去向，也无法判定拖慢者。",
@@ -264,8 +264,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "git": ("Source", "源代码"),
     "container": ("Container", "容器"),
     "host_wide": ("{device} (host-wide)", "{device}（整机）"),
-    "not_found_count": ("{count} facts were not found", "{count} 项未找到"),
-    "not_found": ("not found", "未找到"),
+    "missing_count": ("{count} facts were not found", "{count} 项未找到"),
+    "missing_fact": ("not found", "未找到"),
     "yes": ("yes", "是"),
     "no": ("no", "否"),
     "method": ("Method", "方法"),

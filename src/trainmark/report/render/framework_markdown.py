@@ -1,4 +1,4 @@
-"""What is to be said under a comparison of frameworks, as Markdown."""
+"""The notes under a comparison of frameworks, as Markdown."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
 from trainmark.report.sections import cost, finish, light
-from trainmark.report.sections.environment import not_found, sections
+from trainmark.report.sections.environment import missing_facts, sections
 from trainmark.report.sections.frameworks import published_figure, tables_of
 from trainmark.report.sections.group import by_case, failures
 from trainmark.report.sections.host_samples import with_host_named
@@ -75,7 +75,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         strong=STRONG,
         scaled=by_kind(scaling_tables(document.results, t)),
         times=case_times(document.results),
-        untold=without_breakdown(document.results),
+        no_breakdown=without_breakdown(document.results),
         losses=LOSSES,
         shares=SHARES,
         loss_parts=loss_parts,
@@ -88,7 +88,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         published=[(row.name, lines[row.result.key]) for row in shown.rows if row.result.key in lines],
         columns=columns(document.results),
         environment=environment,
-        not_found=not_found(environment, t),
+        missing_facts=missing_facts(environment, t),
         cases=by_case(document.trials),
         failures=failures(document.trials),
         long=LONG_TABLE,

@@ -78,7 +78,7 @@ class _Page:
             "published": self.published(shown),
             "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],
             "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
-            "untold": ", ".join(map(plain, without_breakdown(document.results))),
+            "no_breakdown": ", ".join(map(plain, without_breakdown(document.results))),
             "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
             "environment": self.environment(),
             "method": method(document, self.lang),
@@ -160,7 +160,7 @@ class _Page:
         )
 
     def environment(self) -> list[dict[str, object]]:
-        """What was found; what was not would only be in the way."""
+        """Return the facts that are known; missing ones would only be in the way."""
         all_sections = sections(self.document.environment, self.lang)
         return [self.section(section) for section in all_sections if section.is_known]
 

@@ -16,7 +16,7 @@ Fact = tuple[str, Any]
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the environment; values are plain scalars, None where one was not found.
+    """One part of the environment; values are plain scalars, None where one is missing.
 
     A table has things of one kind, in the columns in which they differ; what they share is a fact.
     """
@@ -31,7 +31,7 @@ class Section:
         return tuple(fact for fact in self.facts if fact[1] is not None)
 
     @property
-    def not_found(self) -> tuple[str, ...]:
+    def missing(self) -> tuple[str, ...]:
         """The names of what was looked for in vain; an empty one is the section itself."""
         return tuple(name for name, value in self.facts if value is None)
 
@@ -44,12 +44,12 @@ def sections(environment: Mapping[str, Any], lang: Lang = "en") -> tuple[Section
     return tuple(_section(name, value, lang) for name, value in environment.items())
 
 
-def not_found(environment: Sequence[Section], t: dict[str, str]) -> list[str]:
+def missing_facts(environment: Sequence[Section], t: dict[str, str]) -> list[str]:
     """Return the names of all that was looked for in vain, each with its section."""
     return [
         f"{t.get(section.name) or section.name} {name}".strip()
         for section in environment
-        for name in section.not_found
+        for name in section.missing
     ]
 
 

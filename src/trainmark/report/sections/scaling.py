@@ -71,8 +71,8 @@ def case_times(results: Sequence[Result]) -> tuple[CaseTimes, ...]:
 
 def without_breakdown(results: Sequence[Result]) -> tuple[str, ...]:
     """The frameworks whose ranks do not tell working from waiting."""
-    untold = (r for r in results if r.key.devices > 1 and r.breakdown is None)
-    return tuple(dict.fromkeys(label.framework(result.key) for result in untold))
+    no_breakdown = (r for r in results if r.key.devices > 1 and r.breakdown is None)
+    return tuple(dict.fromkeys(label.framework(result.key) for result in no_breakdown))
 
 
 def _table(series: Series, names: Sequence[str], t: dict[str, str]) -> ScalingTable:

@@ -1,4 +1,4 @@
-"""Whether a framework is there, in one version on every node; told by its metadata, none is imported."""
+"""Whether a framework is there, in one version on every node; read from its metadata, none is imported."""
 
 from __future__ import annotations
 

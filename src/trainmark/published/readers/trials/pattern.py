@@ -37,7 +37,7 @@ def read(output: Output) -> Iterator[Event]:
 def events(steps: Sequence[Sequence[Ended]], output: Output, source: str) -> Iterator[Event]:
     """The steps of each rank, in order, as events; the first one only starts the clock.
 
-    `source` says where they were found.
+    `source` names what they are read from.
     """
     # Where rank 0 alone prints, it speaks for all of them.
     alone = output.world_size > 1 and not any(steps[1:])
