@@ -109,6 +109,10 @@ class Conformance:
     compare: Callable[[Sequence[Mapping[str, Any]]], Comparison]
 
 
+def _one(axes: Axes) -> int:
+    return 1
+
+
 @dataclass(frozen=True)
 class Workload:
     """One family. `unit` is what a sample is called in every table; the first metric ranks trainings.
@@ -118,6 +122,10 @@ class Workload:
     `layouts` are those that its tensors can have, `engines` whose kernels train it. Of each the first is the
     default. What is `learnable` trains to a finish line on synthetic data too. `names_elsewhere` are those of
     MLPerf (`mlperf`), AI-Rank (`airank`) and DLPerf (`dlperf`), for exports in their formats.
+
+    A batch is counted in `batch_unit`, a step of one device takes `samples_per_item` samples for each: a
+    sequence has many tokens. `hardware_flops` adds what is computed twice (activation recomputation), and
+    `conventions` are the FLOP of one sample as other codes count them, by their names.
     """
 
     name: str
@@ -127,6 +135,10 @@ class Workload:
     axes: tuple[Axis, ...] = ()
     metrics: tuple[Metric, ...] = ()
     flops: Callable[[Axes], float] | None = None
+    hardware_flops: Callable[[Axes], float] | None = None
+    conventions: Callable[[Axes], Mapping[str, float]] | None = None
+    samples_per_item: Callable[[Axes], int] = _one
+    batch_unit: str = ""
     layers: Callable[[Axes], Iterable[Layer]] | None = None
     recipes: Callable[[], list[RecipeSummary]] = list
     standard_recipe: str | None = None

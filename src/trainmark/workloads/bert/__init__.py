@@ -1,0 +1,1 @@
+"""BERT pre-training (Devlin et al. 2019): one program per framework."""

@@ -1,0 +1,51 @@
+"""GPT-2: its sizes, and every tensor under its canonical name.
+
+A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the other. The
+head is the token embedding's matrix.
+"""
+
+from trainmark.workloads.transformers.shape import Shape
+
+NORM_EPSILON = 1e-5
+INITIAL_DEVIATION = 0.02  # of all matrices; `out` and `down` divide it by sqrt(2 · layers), as the paper does
+
+
+def _size(layers, heads, width, vocabulary=50304):
+    # 50,304 is 50,257 rounded up to a multiple of 64: nanoGPT's and llm.c's choice, for the matrix units.
+    return Shape(layers, width, heads, heads, 4 * width, vocabulary, positions=1024)
+
+
+SIZES = {
+    "124m": _size(12, 12, 768),
+    "355m": _size(24, 16, 1024),
+    "774m": _size(36, 20, 1280),
+    "1558m": _size(48, 25, 1600),
+    "mini": _size(2, 4, 128, vocabulary=512),
+}
+
+
+def shapes(shape):
+    """Return the shape of every tensor by its canonical name, in the order of the forward pass."""
+    width, hidden = shape.width, shape.hidden
+    tensors = {
+        "token_embedding.weight": (shape.vocabulary, width),
+        "position_embedding.weight": (shape.positions, width),
+    }
+    for index in range(shape.layers):
+        block = {
+            "norm1.scale": (width,),
+            "norm1.bias": (width,),
+            "qkv.weight": (3 * width, width),
+            "qkv.bias": (3 * width,),
+            "out.weight": (width, width),
+            "out.bias": (width,),
+            "norm2.scale": (width,),
+            "norm2.bias": (width,),
+            "up.weight": (hidden, width),
+            "up.bias": (hidden,),
+            "down.weight": (width, hidden),
+            "down.bias": (width,),
+        }
+        tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
+    tensors.update({"norm.scale": (width,), "norm.bias": (width,)})
+    return tensors

@@ -1,0 +1,1 @@
+"""The proof that a framework trains a transformer as its float64 reference does."""
