@@ -1,7 +1,8 @@
 """BERT for pre-training: its sizes, and every tensor under its canonical name.
 
-A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the other. Norms
-come after the sums (post-norm), GELU is the exact one (erf), the MLM head ends in the token embedding's matrix.
+A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the
+other. Norms come after the sums (post-norm), GELU is the exact one (erf), the MLM head ends in the token
+embedding's matrix.
 """
 
 from trainmark.workloads.transformers.shape import Shape
@@ -20,7 +21,7 @@ SIZES = {"base": _size(12, 12, 768), "large": _size(24, 16, 1024), "mini": _size
 
 
 def predictions(length):
-    """Return how many tokens of a sequence are masked at most: 20 of 128, 80 of 512, as in the published reports."""
+    """Return how many tokens of a sequence are masked at most: 20 of 128 and 80 of 512, as is usual."""
     return {128: 20, 512: 80}.get(length, max(1, round(0.15 * length)))
 
 

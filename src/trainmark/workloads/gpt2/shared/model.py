@@ -1,7 +1,7 @@
 """GPT-2: its sizes, and every tensor under its canonical name.
 
-A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the other. The
-head is the token embedding's matrix.
+A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the
+other. The head is the token embedding's matrix.
 """
 
 from trainmark.workloads.transformers.shape import Shape

@@ -1,7 +1,7 @@
 """A decoder of Llama 3's shape: its sizes, and every tensor under its canonical name.
 
-A linear layer's weight is (outputs, inputs). Rotary positions turn the first half of a head's width against the second
-half, as `transformers` does, not even against odd elements. The head has a matrix of its own in every size.
+A linear layer's weight is (outputs, inputs). Rotary positions pair the first half of a head's width with the
+second half, as `transformers` does, not even with odd elements. The head has its own matrix in every size.
 """
 
 from trainmark.workloads.transformers.shape import Shape
