@@ -1,4 +1,4 @@
-"""A Llama-shaped decoder in float64: RMSNorm, rotary positions, grouped-query attention, SwiGLU, its own head."""
+"""A Llama-shaped decoder in float64: RMSNorm, rotary positions, grouped-query attention, SwiGLU, own head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conformance of a transformer family as its workload.py declares it; numpy is imported when it is used."""
+"""The conformance of a transformer family as its workload.py declares it; numpy is imported when used."""
 
 from __future__ import annotations
 

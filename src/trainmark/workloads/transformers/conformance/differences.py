@@ -1,4 +1,4 @@
-"""What a transformer's training showed of itself against the reference: what differs by more than float32 explains.
+"""What a transformer's training showed of itself against the reference: what float32 does not explain.
 
 The tolerances are argued in docs/conformance.md. A transformer has no kinks: what two float32 programs
 disagree in stays near the rounding.

@@ -2,8 +2,8 @@
 
 Everything comes from numpy's RandomState, whose streams never change. A training alternates between two
 batches: in the `steep` one all tokens agree on a few words, so that its gradient is clipped; in the `gentle`
-one they do not, and its gradient is not. Clipping hides a gradient's scale: a sum over ranks in place of a mean
-shows in the gentle batch alone.
+one they do not, and its gradient is not. Clipping hides a gradient's scale: a sum over ranks in place of a
+mean shows in the gentle batch alone.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a transformer's training shows of itself for comparison: five steps from given weights, as sketches."""
+"""What a transformer's training shows of itself: five steps from given weights, every tensor as a sketch."""
 
 from typing import Any, Dict, List
 

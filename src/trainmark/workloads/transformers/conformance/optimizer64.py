@@ -1,4 +1,4 @@
-"""AdamW and LAMB with clipping by the global norm, in float64: the definition that frameworks are compared with."""
+"""AdamW and LAMB with clipping by the global norm, in float64: the definition that frameworks must follow."""
 
 from __future__ import annotations
 
