@@ -9,6 +9,7 @@ from trainmark.metric import declared_metrics
 from trainmark.workloads.common.optimizer.recipe import Recipe, Recipes
 from trainmark.workloads.declaration import Axes, Axis, AxisValue, Layer, RecipeSummary, Workload
 from trainmark.workloads.transformers import conventions, flops, options
+from trainmark.workloads.transformers.conformance.declared import conformance
 from trainmark.workloads.transformers.spec import METRICS
 
 
@@ -66,6 +67,7 @@ def decoder(
         layers=layers,
         recipes=lambda: [summary(recipes.read(recipe)) for recipe in recipes.names()],
         standard_recipe=recipes.default,
+        conformance=conformance(name),
         datasets=("tokens",),
         engines=tuple(options.ENGINES),
         names_elsewhere=names_elsewhere or {},
