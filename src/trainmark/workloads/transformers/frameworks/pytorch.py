@@ -65,7 +65,7 @@ class Decoder(nn.Module):
         return self.loss_sum(tokens, targets) / labels
 
     def loss_sum(self, tokens, targets):
-        return self.head_loss(self.network(tokens), self.network.head, targets)
+        return self.head_loss(self.network(tokens), self.network.head_weight, targets)
 
     @staticmethod
     def normalizers(tokens, targets):
