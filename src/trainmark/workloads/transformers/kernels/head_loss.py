@@ -1,8 +1,8 @@
 """The head with its cross entropy: logits are written once, and their gradient in their place.
 
-A vocabulary of 50,304 makes logits the largest tensor of a step. PyTorch's compiler reads and writes them five
-times in forward and backward; here one kernel reads a row, finds its log-sum-exp, reads it again from the
-cache and writes the gradient over it, so that both products of the backward pass can follow at once.
+A vocabulary of 50,304 makes logits the largest tensor of a step. PyTorch's compiler reads and writes them
+several times in forward and backward; here one kernel reads a row, finds its log-sum-exp, reads it again from
+the cache and writes the gradient over it, so that both products of the backward pass can follow at once.
 """
 
 import torch
