@@ -71,6 +71,7 @@ def tooltip(entry: Entry) -> str:
     parts = (
         " ".join(filter(None, (row.framework, row.framework_version))),
         row.topology,
+        f"length {row.sequence_length}" if row.sequence_length else None,
         f"batch {row.batch_per_device}" if row.batch_per_device else None,
         row.layout,
         None if row.compiler in (None, "none") else row.compiler,
