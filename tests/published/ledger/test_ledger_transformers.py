@@ -8,6 +8,7 @@ from trainmark.published.ledger import best_published, find, load, load_for, loa
 from trainmark.published.ledger.load import DATA, parse
 from trainmark.published.ledger.names import names_of, published_names
 from trainmark.published.ledger.standing import Difference, comparable
+from trainmark.report.ledger.plot import panels
 
 AXES = {"size": "124m", "length": 1024, "accumulate": 1, "sharding": "none", "recompute": "none"}
 GPT2 = Key(
@@ -138,6 +139,16 @@ def test_size_and_length_are_asked_for_as_a_suite_has_them():
 def test_what_the_ledger_does_not_have_is_refused_in_one_sentence(wanted, sentence):
     with pytest.raises(UserError, match=sentence):
         find(load(), **wanted)
+
+
+def test_a_plot_has_a_row_for_each_length():
+    (panel,) = panels(find(load(), source="nvidia-dle-bert-tensorflow2", device="a100"))
+    assert [label for label, _ in panel.rows] == [
+        "a100 · amp · length 128",
+        "a100 · amp · length 512",
+        "a100 · tf32 · length 128",
+        "a100 · tf32 · length 512",
+    ]
 
 
 def test_the_gpt3_script_of_llm_c_asks_for_more_than_an_a100_has():

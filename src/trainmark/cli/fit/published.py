@@ -38,8 +38,9 @@ def published(
         card = CARD.search(row.device or "")
         if row.precision != precision:
             continue
-        # A table that does not say an axis has it at its default.
-        if any((axis_of(row, name) or defaults[name]) != value for name, value in axes if name != SIZE):
+        # A table that does not say an axis has it at its default. How many micro-batches a step has takes no room.
+        compared = ((name, value) for name, value in axes if name not in (SIZE, "accumulate"))
+        if any((axis_of(row, name) or defaults[name]) != value for name, value in compared):
             continue
         if not card or int(card[1]) != gigabytes or row.batch_per_device is None:
             continue
