@@ -38,7 +38,7 @@ def published(
         card = CARD.search(row.device or "")
         if row.precision != precision:
             continue
-        # A table that does not say an axis has it at its default. How many micro-batches a step has takes no room.
+        # A table that does not say an axis has it at its default; accumulation does not change what fits.
         compared = ((name, value) for name, value in axes if name not in (SIZE, "accumulate"))
         if any((axis_of(row, name) or defaults[name]) != value for name, value in compared):
             continue
