@@ -27,6 +27,10 @@ OF_WORKLOADS = (
     "trainmark.workloads.resnet50.models",
     "trainmark.workloads.images",
     "trainmark.workloads.fabric",
+    "trainmark.workloads.transformers",
+    "trainmark.workloads.gpt2.shared",
+    "trainmark.workloads.bert.shared",
+    "trainmark.workloads.llama.shared",
 )
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"

@@ -22,6 +22,7 @@ __all__ = [
     "Layer",
     "Metric",
     "RecipeSummary",
+    "Variant",
     "Workload",
 ]
 
@@ -97,16 +98,44 @@ class Comparison:
     observations: tuple[tuple[str, str], ...] = ()
 
 
+Compare = Callable[[Sequence[Mapping[str, Any]]], Comparison]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to train that must give what the reference gives: another layout, micro-batches, shards.
+
+    `arguments` follow those of every training. It is tried on each number of `ranks`, and on those of
+    `ranks_if_unproven` where no earlier variant has passed. One that trains something else (by another
+    optimizer) has its own `compare`.
+    """
+
+    label: str = ""
+    arguments: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = (1, 2)
+    ranks_if_unproven: tuple[int, ...] = ()
+    compare: Compare | None = None
+
+
 @dataclass(frozen=True)
 class Conformance:
     """How a framework is proven to train this model: the arguments of a short training, and its comparison.
 
     A program that gets `--conform FILE` besides writes what it shows of itself there, as JSON; `compare`
-    takes that of every rank.
+    takes that of every rank. Without `variants` the layouts of the workload are tried.
     """
 
     arguments: Callable[[], tuple[str, ...]]
-    compare: Callable[[Sequence[Mapping[str, Any]]], Comparison]
+    compare: Compare
+    variants: tuple[Variant, ...] = ()
+
+
+def layout_variants(layouts: Sequence[str]) -> tuple[Variant, ...]:
+    """Return a variant for each layout: all on one rank, on two the first that the framework offers."""
+    return tuple(
+        Variant(layout, ("--layout", layout), *(((1, 2), ()) if index == 0 else ((1,), (2,))))
+        for index, layout in enumerate(layouts)
+    )
 
 
 def _one(axes: Axes) -> int:
@@ -125,7 +154,8 @@ class Workload:
 
     A batch is counted in `batch_unit`, a step of one device takes `samples_per_item` samples for each: a
     sequence has many tokens. `hardware_flops` adds what is computed twice (activation recomputation), and
-    `conventions` are the FLOP of one sample as other codes count them, by their names.
+    `conventions` are the FLOP of one sample as other codes count them, by their names. `shares` names the
+    folders of trainmark.workloads, beside `common`, whose code its programs are made of.
     """
 
     name: str
@@ -147,11 +177,18 @@ class Workload:
     loaders: tuple[str, ...] = ("host",)
     layouts: tuple[str, ...] = ()
     engines: tuple[str, ...] = ("stock",)
+    shares: tuple[str, ...] = ()
     learnable: bool = False
     names_elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The ways to train that conformance is checked in."""
+        declared = self.conformance.variants if self.conformance else ()
+        return declared or layout_variants(self.layouts) or (Variant(),)
 
     @property
     def defaults(self) -> dict[str, AxisValue]:

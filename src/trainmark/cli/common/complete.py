@@ -54,6 +54,15 @@ def complete_framework(context: click.Context, option: click.Parameter, typed: s
     return _listed(names(), typed)
 
 
+def complete_workload_or_framework(
+    context: click.Context, option: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    from trainmark.environments import names
+    from trainmark.workloads.registry import families
+
+    return _offered([*names(), *families()], typed)
+
+
 def complete_precision(context: click.Context, option: click.Parameter, typed: str) -> list[CompletionItem]:
     from trainmark.suite.fields import PRECISIONS
 

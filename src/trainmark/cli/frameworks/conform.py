@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmark.cli.common.complete import complete_framework
+from trainmark.cli.common.complete import complete_workload_or_framework
 from trainmark.cli.common.options import json_option, workload_option
 from trainmark.errors import UserError, nearest
 
@@ -21,24 +21,29 @@ SHOWN = 5  # differences of one check; the rest has the same cause
 
 
 @click.command("conform", short_help="Prove that each framework trains the same model.")
-@click.argument("frameworks", nargs=-1, metavar="[FRAMEWORK]...", shell_complete=complete_framework)
+@click.argument(
+    "names", nargs=-1, metavar="[WORKLOAD] [FRAMEWORK]...", shell_complete=complete_workload_or_framework
+)
 @workload_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
 @click.option("--python", help="Check this interpreter's framework instead of Trainmark's environment.")
 @json_option
 def conform_command(
-    frameworks: tuple[str, ...], workload: str, device: str, python: str | None, as_json: bool
+    names: tuple[str, ...], workload: str, device: str, python: str | None, as_json: bool
 ) -> int:
     """Prove that each FRAMEWORK trains the same model: all that are installed, or those named.
 
-    Each trains a few steps in float32 from the same weights and data, on one rank and on two. Losses,
-    gradients, statistics and weights are compared with the workload's reference. The verdict is recorded,
-    and every report shows it. Exit code 1: something differs.
+    Each trains a few steps in float32 from the same weights and data, on one rank and on two, and in every
+    variant that must not change them (layouts, gradient accumulation, sharding). Losses, gradients, the
+    optimizer's state and weights are compared with the workload's reference. The verdict is recorded, and
+    every report shows it. Exit code 1: something differs.
 
     \b
     Examples:
       trainmark conform
       trainmark conform pytorch jax --device cuda
+      trainmark conform gpt2
+      trainmark conform bert pytorch jax
       trainmark conform pytorch --python /opt/torch/bin/python --json
       trainmark conform --workload ./my_family
     """
@@ -47,6 +52,7 @@ def conform_command(
     from trainmark.runner.interrupts import Interrupts
     from trainmark.workloads import registry
 
+    workload, frameworks = _split(names, workload)
     family = registry.find(workload)
     wanted = _wanted(frameworks, family, python)
     verdicts = []
@@ -68,6 +74,17 @@ def conform_command(
     if as_json:
         click.echo(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
     return 0 if all(verdict.conformant for verdict in verdicts) else DIFFERS
+
+
+def _split(names: tuple[str, ...], workload: str) -> tuple[str, tuple[str, ...]]:
+    """Tell the workload, which may be the first name or the option, from the frameworks."""
+    from trainmark.workloads import registry
+
+    if not names or not (registry.is_path(names[0]) or names[0] in registry.families()):
+        return workload, names
+    if workload not in (registry.DEFAULT, names[0]):
+        raise UserError(f"{names[0]} and --workload {workload} are two workloads; name one.")
+    return names[0], names[1:]
 
 
 def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> dict[str, str]:
@@ -101,16 +118,17 @@ def _devices(device: str) -> int:
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    mark = "conformant" if verdict.conformant else "NOT conformant"
-    yield f"{verdict.framework} {verdict.version or ''} ({verdict.device}): {mark}".replace("  ", " ")
-    for check in verdict.checks:
-        yield from _check_lines(check)
-
-
-def _check_lines(check: Check) -> Iterator[str]:
     from trainmark.runner.conform.verdict import words
 
-    name = f"  {words(check):<16}"
+    mark = "conformant" if verdict.conformant else "NOT conformant"
+    yield f"{verdict.framework} {verdict.version or ''} ({verdict.device}): {mark}".replace("  ", " ")
+    names = [words(check) for check in verdict.checks]
+    width = max(16, *map(len, names))
+    for name, check in zip(names, verdict.checks, strict=True):
+        yield from _check_lines(f"  {name:<{width}}", check)
+
+
+def _check_lines(name: str, check: Check) -> Iterator[str]:
     if check.refused is not None:
         yield f"{name} refused: {check.refused}"
     elif check.failed is not None:

@@ -20,7 +20,7 @@ from trainmark.runner.conform.verdict import Check, Verdict, words
 from trainmark.runner.program.ask import Question, ask
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.interpreter import Interpreter
-from trainmark.workloads.declaration import Conformance
+from trainmark.workloads.declaration import Conformance, Variant
 from trainmark.workloads.registry import Family
 
 # A framework may compile for minutes and print nothing meanwhile.
@@ -38,23 +38,28 @@ def conform(
     stop_asked: Callable[[], bool],
     devices: int = 2,
 ) -> Verdict:
-    """Check every layout that the framework offers on one rank, the first of them also on two."""
+    """Check every variant that the framework offers, on as many ranks as it declares and devices allow."""
     proof = conformance_of(family)
-    layouts = family.workload.layouts or ("",)
-    asked = [(ranks, layout) for layout in layouts for ranks in (1, 2) if ranks <= devices]
-    questions = [Question(_arguments(proof, layout, device), ranks) for ranks, layout in asked]
+    variants = family.workload.variants
+    asked = [
+        (ranks, variant)
+        for variant in variants
+        for ranks in sorted({*variant.ranks, *variant.ranks_if_unproven})
+        if ranks <= devices
+    ]
+    questions = [Question(_arguments(proof, variant, device), ranks) for ranks, variant in asked]
     answers = ask(Interpreter(python), family, framework, questions)
     if answers.silent is not None:
-        checks: list[Check] = [Check(1, layouts[0], failed=f"it does not start: {answers.silent}")]
+        checks: list[Check] = [Check(1, variants[0].label, failed=f"it does not start: {answers.silent}")]
     else:
         checks = []
-        for (ranks, layout), refusal in zip(asked, answers.refusals, strict=True):
+        for (ranks, variant), refusal in zip(asked, answers.refusals, strict=True):
             if refusal is not None:
-                checks.append(Check(ranks, layout, refused=refusal))
-            elif ranks == 1 or not any(check.ranks == ranks and check.passed for check in checks):
-                progress(f"{framework}: {words(Check(ranks, layout))}")
-                command = program(family, framework, python, layout, device)
-                checks.append(checked(family, command, ranks, layout, stop_asked))
+                checks.append(Check(ranks, variant.label, refused=refusal))
+            elif ranks in variant.ranks or not any(check.ranks == ranks and check.passed for check in checks):
+                progress(f"{framework}: {words(Check(ranks, variant.label))}")
+                command = program(family, framework, python, variant, device)
+                checks.append(checked(family, command, ranks, variant, stop_asked))
     return Verdict(
         framework=framework,
         version=answers.facts.get("framework_version"),
@@ -73,21 +78,25 @@ def conformance_of(family: Family) -> Conformance:
     return family.workload.conformance
 
 
-def program(family: Family, framework: str, python: str, layout: str, device: str) -> tuple[str, ...]:
-    words = _arguments(conformance_of(family), layout, device)
+def variant_of(family: Family, label: str) -> Variant:
+    """Return the variant with that label."""
+    return next(variant for variant in family.workload.variants if variant.label == label)
+
+
+def program(family: Family, framework: str, python: str, variant: Variant, device: str) -> tuple[str, ...]:
+    words = _arguments(conformance_of(family), variant, device)
     return (python, "-u", "-m", family.module(framework), *words)
 
 
-def _arguments(proof: Conformance, layout: str, device: str) -> tuple[str, ...]:
-    chosen = ("--layout", layout) if layout else ()
-    return ("--device", device, "--precision", "fp32", *chosen, *proof.arguments())
+def _arguments(proof: Conformance, variant: Variant, device: str) -> tuple[str, ...]:
+    return ("--device", device, "--precision", "fp32", *proof.arguments(), *variant.arguments)
 
 
 def checked(
     family: Family,
     command: tuple[str, ...],
     ranks: int,
-    layout: str,
+    variant: Variant,
     stop_asked: Callable[[], bool],
     code: Path | None = None,
 ) -> Check:
@@ -111,14 +120,15 @@ def checked(
             raise UserError("stopped; what was checked before is kept.")
         judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(ranks)})
         if judgement.outcome is not Outcome.OK:
-            return Check(ranks, layout, failed=judgement.detail)
+            return Check(ranks, variant.label, failed=judgement.detail)
         try:
-            compared = conformance_of(family).compare([json.loads(file.read_bytes()) for file in shown])
+            compare = variant.compare or conformance_of(family).compare
+            compared = compare([json.loads(file.read_bytes()) for file in shown])
         except (OSError, ValueError, KeyError) as error:
-            return Check(ranks, layout, failed=f"a rank left nothing that can be compared: {error}")
+            return Check(ranks, variant.label, failed=f"a rank left nothing that can be compared: {error}")
         return Check(
             ranks,
-            layout,
+            variant.label,
             differs=compared.differs,
             largest_loss_error=compared.largest_loss_error,
             observations=compared.observations,

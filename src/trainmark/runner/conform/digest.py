@@ -19,7 +19,8 @@ def code_digest(family: Family, framework: str, folder: Path | None = None) -> s
     workloads = folder.parents[family.package.count(".")] / "trainmark" / "workloads" if folder else FOLDER
     others = {*family.frameworks} - {framework}
     digest = hashlib.sha256()
-    for root in (folder or family.folder, workloads / COMMON):
+    shared = [workloads / name for name in (COMMON, *family.workload.shares)]
+    for root in (folder or family.folder, *shared):
         for file in sorted(root.rglob("*")):
             # An empty `__init__.py` may have been added to the copy of a folder that is no package.
             if file.suffix in SUFFIXES and file.stem not in others and (content := file.read_bytes()):

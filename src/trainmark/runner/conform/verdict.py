@@ -11,13 +11,13 @@ from trainmark.workloads import registry
 
 @dataclass(frozen=True)
 class Check:
-    """One training: on so many ranks, in one layout. `failed` says why there is nothing to compare.
+    """One training: on so many ranks, in one variant. `failed` says why there is nothing to compare.
 
-    `layout` is empty where the workload has no choice of layouts.
+    `variant` is the label of a declared one; empty is the training as it comes.
     """
 
     ranks: int
-    layout: str
+    variant: str
     differs: tuple[str, ...] = ()
     refused: str | None = None
     failed: str | None = None
@@ -64,4 +64,4 @@ class Verdict:
 
 def words(check: Check) -> str:
     ranks = f"{check.ranks} rank{'s' if check.ranks > 1 else ''}"
-    return f"{ranks}, {check.layout}" if check.layout else ranks
+    return f"{ranks}, {check.variant}" if check.variant else ranks

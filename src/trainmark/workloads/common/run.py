@@ -16,7 +16,7 @@ def start(spec, opt, training, framework, facts, first_step=0, **more):
         device_name=training.device_name(),
         flops_per_sample=spec.flops_per_sample(opt),
         bytes_per_sample=spec.bytes_per_sample(opt),
-        **dict(more, **facts()),
+        **dict(training.start_facts(), **dict(more, **facts())),
     )
 
 
@@ -30,7 +30,7 @@ def take_step(run, opt, training, stream, step, epoch_samples):
     training.gradient_clock.begin()
     loss = training.step(*batch, rate, *mixing)
     run.step(
-        opt.batch,
+        opt.step_samples,
         loss=training.read(loss),
         lr=rate,
         data_wait=waited,

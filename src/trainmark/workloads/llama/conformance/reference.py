@@ -1,0 +1,6 @@
+"""Writes reference.json of this family anew: python -m trainmark.workloads.llama.conformance.reference."""
+
+from trainmark.workloads.transformers.conformance.reference import write
+
+if __name__ == "__main__":
+    write("llama")
