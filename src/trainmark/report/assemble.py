@@ -51,7 +51,7 @@ def document_of(run: RunFolder) -> Document:
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
         environment={**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment},
-        published={r.key: standing(r.key, r.throughput, entries, rate_unit(r.unit)) for r in results},
+        published={result.key: standing_of(result, entries) for result in results},
         standings=_standings(results, entries),
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
         fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),
@@ -76,12 +76,17 @@ def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
     )
 
 
+def standing_of(result: Result, entries: Iterable[Entry]) -> Standing | None:
+    """Place a result among the published rows in its own unit."""
+    return standing(result.key, result.throughput, entries, rate_unit(result.unit))
+
+
 def _standings(results: Iterable[Result], entries: Sequence[Entry]) -> dict[Key, Standing]:
     """Each result among the published ones of its own framework."""
     standings = {}
     for result in results:
         own = [entry for entry in entries if entry.row.framework == result.key.framework]
-        if placed := standing(result.key, result.throughput, own, rate_unit(result.unit)):
+        if placed := standing_of(result, own):
             standings[result.key] = placed
     return standings
 
