@@ -27,6 +27,8 @@ OF_WORKLOADS = (
     "trainmark.workloads.resnet50.models",
     "trainmark.workloads.images",
     "trainmark.workloads.fabric",
+    "trainmark.workloads.tokens",
+    "trainmark.workloads.transformers",
 )
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
@@ -228,7 +230,7 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         f"import sys; sys.modules[{library!r}] = None\n"
         "from pathlib import Path\nimport trainmark\nfrom trainmark.store.index import query\n"
         "from trainmark.cli.data.make import _encoder\n"
-        "from trainmark.datasets.formats.tfrecord import masked_crc\n"
+        "from trainmark.datasets.records.framing import masked_crc\n"
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
     assert output.strip() == sentence

@@ -1,8 +1,8 @@
 """Walker's alias method in whole numbers: one table lookup draws from any distribution.
 
 A distribution over n outcomes becomes n columns of the same weight, each shared by at most two outcomes
-(Walker 1977; Vose 1991). The tables are made in integer arithmetic, so that they and what is drawn from them are
-the same bytes on every machine.
+(Walker 1977; Vose 1991). The tables are made in integer arithmetic, so that they and what is drawn from them
+are the same bytes on every machine.
 """
 
 import numpy as np

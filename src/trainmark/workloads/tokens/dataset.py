@@ -11,6 +11,7 @@ from trainmark.workloads.tokens.unfit import Unfit
 
 VERSION = 1
 META = "meta.json"
+UNFINISHED = ".unfinished"  # lies in a folder for as long as it is being made
 LARGEST_META = 1 << 20
 READERS = {module.NAME: module for module in (llmc, nanogpt, megatron, mlm)}
 ARROW = "arrow"
@@ -144,6 +145,8 @@ def open_split(folder, split):
 def detect(folder):
     """Return the format of the files in a folder: by their names, and for `.bin` by their first bytes."""
     names = names_in(folder)
+    if os.path.exists(os.path.join(folder, UNFINISHED)):
+        raise Unfit("{} is unfinished: start the command that makes it again.".format(folder))
     forms = {}
     for name in names:
         form = _form(folder, name, names)
