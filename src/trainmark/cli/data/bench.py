@@ -98,8 +98,10 @@ def bench_command(
 def _bench_tokens(path: Path, batch: int, length: int, seconds: float, rounds: int, as_json: bool) -> int:
     import statistics
 
+    from trainmark.datasets.tokens.source import check_batch
     from trainmark.runner.token_bench import bench_tokens
 
+    check_batch(path, batch, length)
     measured = bench_tokens(path, batch, length, seconds, rounds, lambda line: click.echo(line, err=True))
     first = measured[0]
     rate = statistics.median(one.rate for one in measured)

@@ -132,6 +132,8 @@ def _numbers(data: memoryview, begin: int, end: int) -> Array:
 def _varints(content: bytes) -> Array:
     """Return the numbers of a packed list; those of one item each are packed by being joined."""
     data = np.frombuffer(content, np.uint8)
+    if content.isascii():  # masks, segments and positions: a byte each
+        return data.astype(np.int64)
     ends = np.flatnonzero(data < 0x80)
     if len(data) and (not len(ends) or ends[-1] != len(data) - 1):
         raise ValueError("a number without an end")

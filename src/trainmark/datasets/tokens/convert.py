@@ -17,6 +17,7 @@ from trainmark.datasets.tokens.recognise import TOKEN_FORMATS
 from trainmark.datasets.tokens.source import Source, SourceSplit, check_ids, open_source
 from trainmark.datasets.tokens.target import Target
 from trainmark.datasets.tokens.write import check_shards, default_shards, write_split
+from trainmark.datasets.tokens.writers.shard import cut_into_shards
 from trainmark.errors import UserError, nearest
 from trainmark.workloads.tokens import feed
 from trainmark.workloads.tokens.formats import mlm
@@ -107,10 +108,10 @@ def _to_stream(request: TokenRequest, source: Source, vocabulary: int, progress:
     if not target.begin():
         return Converted(True, "tokens", splits, vocabulary, 0)
     count = _counter(progress, source.total)
-    for name, split in source.splits.items():
-        write_split(
-            *(request.target, request.to, name, split.count, split.pieces(), vocabulary, shards[name], count)
-        )
+    with target.cleared_on_error():
+        for name, split in source.splits.items():
+            ids = split.count, split.pieces()
+            write_split(request.target, request.to, name, *ids, vocabulary, shards[name], count)
     if request.to == arrow.NAME:
         arrow.finish(request.target, shards)
     carried = _carried(source, "source", "entropy", "plateaus")
@@ -134,15 +135,11 @@ def _to_records(request: TokenRequest, source: Source, vocabulary: int, progress
     if not target.begin():
         return Converted(True, "sequences", counts, vocabulary, 0)
     count = _counter(progress, sum(counts.values()))
-    for name, maker in makers.items():
-        pieces = _checked(maker(), vocabulary, name, count)
-        if request.to == mlm.NAME:
-            _write_mlm(request.target, name, counts[name], dtype, pieces, request.shards or 1)
-        else:
-            shards = request.shards or 1
-            for number, part in enumerate(_parts(pieces, counts[name], shards)):
-                file = f"{name}-{number:05d}-of-{shards:05d}.tfrecord"
-                bert_records.write(request.target / file, part)
+    write = _write_mlm if request.to == mlm.NAME else _write_bert
+    with target.cleared_on_error():
+        for name, maker in makers.items():
+            pieces = _checked(maker(), vocabulary, name, count)
+            write(request.target, name, counts[name], dtype, pieces, request.shards or 1)
     meta: dict[str, Any] = {"format": request.to, "vocabulary": vocabulary, "splits": counts, **carried}
     return Converted(False, "sequences", counts, vocabulary, target.finish(meta))
 
@@ -216,11 +213,16 @@ def _write_mlm(
                 file.write(rows.astype(dtype).tobytes())
 
 
+def _write_bert(
+    root: Path, split: str, count: int, dtype: np.dtype[Any], pieces: Iterator[Array], shards: int
+) -> None:
+    for number, part in enumerate(_parts(pieces, count, shards)):
+        bert_records.write(root / f"{split}-{number:05d}-of-{shards:05d}.tfrecord", part)
+
+
 def _parts(pieces: Iterator[Array], count: int, shards: int) -> Iterator[Iterator[Array]]:
     """Cut the rows into files of the same number; each is to be used up in turn."""
-    from trainmark.datasets.tokens.writers.shard import shards as cut
-
-    for shard in cut("", count, pieces, np.dtype("u1"), shards, lambda number: None):
+    for shard in cut_into_shards("", count, pieces, np.dtype("u1"), shards, lambda number: None):
         yield shard.pieces
 
 

@@ -14,6 +14,7 @@ from trainmark.datasets.tokens import arrow, bert_records
 from trainmark.datasets.tokens.recognise import format_of
 from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
+from trainmark.workloads.tokens.loader import sequences_in
 from trainmark.workloads.tokens.unfit import Unfit
 
 SPLITS = ("train", "val")
@@ -116,6 +117,20 @@ def largest(source: Source) -> int:
         ),
         default=-1,
     )
+
+
+def check_batch(path: Path, batch: int, length: int) -> None:
+    """UserError where the training part does not fill one batch of sequences, or no loader reads it."""
+    try:
+        opened = dataset.open_split(str(path), "train")
+    except Unfit as error:
+        raise UserError(str(error)) from error
+    sequences = sequences_in(opened, length)
+    if sequences < batch:
+        raise UserError(
+            f"{path} has {sequences} training sequences, fewer than a batch of {batch}; "
+            "lower --batch or --length."
+        )
 
 
 def check_ids(ids: Array, vocabulary: int, name: str) -> Array:

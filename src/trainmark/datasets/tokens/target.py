@@ -6,9 +6,10 @@ files come quicker than their checksums would be compared.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,17 @@ class Target:
         self._marker.mkdir(parents=True, exist_ok=True)
         write_whole(self._marker / dataset.META, _json(self.plan))
         return True
+
+    @contextlib.contextmanager
+    def cleared_on_error(self) -> Iterator[None]:
+        """Leave nothing behind where the data turn out not to do."""
+        try:
+            yield
+        except UserError:
+            self._empty()
+            shutil.rmtree(self._marker)
+            self.root.rmdir()
+            raise
 
     def finish(self, meta: Mapping[str, Any]) -> int:
         """Write the checksums and meta.json of the files that are there; return the bytes of all."""

@@ -23,6 +23,7 @@ from trainmark.workloads.tokens.formats import mlm
 from trainmark.workloads.tokens.unfit import Unfit
 
 FORMATS = (*dataset.READERS, arrow.NAME, bert_records.NAME)
+BYTES_OF_WORKER = 1 << 26  # fewer are read before another process has started
 Array = npt.NDArray[Any]
 
 
@@ -77,7 +78,8 @@ def verify_tokens(root: Path, workers: int, progress: Progress = lambda done, to
     tasks = _tasks(root, form, about.get("vocabulary"), listed, findings)
     splits: dict[str, int] = {}
     largest = -1
-    parallel = in_parallel(verify_file, tasks, max(1, min(workers, len(tasks))))
+    size = sum((root / task.file).stat().st_size for task in tasks)
+    parallel = in_parallel(verify_file, tasks, max(1, min(workers, len(tasks), size // BYTES_OF_WORKER)))
     for number, (task, answer) in enumerate(parallel, 1):
         findings += answer.findings
         largest = max(largest, answer.largest)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from trainmark.datasets.tokens import arrow
 from trainmark.datasets.tokens.source import check_ids, id_type
 from trainmark.datasets.tokens.writers import llmc, megatron, nanogpt
-from trainmark.datasets.tokens.writers.shard import shards
+from trainmark.datasets.tokens.writers.shard import cut_into_shards
 from trainmark.errors import UserError
 
 WRITERS = {"llmc": llmc.write, "nanogpt": nanogpt.write, "megatron": megatron.write, arrow.NAME: arrow.write}
@@ -44,5 +44,5 @@ def write_split(
 ) -> None:
     """Write the files of a split; UserError at the first id outside of the vocabulary."""
     checked = (check_ids(piece, vocabulary, split) for piece in pieces)
-    for shard in shards(split, count, checked, id_type(vocabulary), total, progress):
+    for shard in cut_into_shards(split, count, checked, id_type(vocabulary), total, progress):
         WRITERS[form](root, shard)

@@ -1,6 +1,5 @@
 """Sequences from token files, as batches that a step takes."""
 
-import itertools
 import os
 import zlib
 
@@ -59,8 +58,8 @@ class Feed:
 
     def training(self, epoch, first=0):
         """Yield the batches of an epoch from step `first` on; it goes on where the epoch before it ended."""
-        stream = self.loaders["train"].training(epoch * self.steps_per_epoch + first)
-        return self.place(_first(stream, self.steps_per_epoch - first))
+        begin = epoch * self.steps_per_epoch + first
+        return self.place(self.loaders["train"].training(begin, self.steps_per_epoch - first))
 
     def evaluation(self):
         return self.place(self.loaders["val"].evaluation())
@@ -89,15 +88,6 @@ class Feed:
     def close(self):
         for loader in self.loaders.values():
             loader.close()
-
-
-def _first(stream, count):
-    """Yield so many batches, then end the thread that makes more."""
-    try:
-        for batch in itertools.islice(stream, count):
-            yield batch
-    finally:
-        stream.close()
 
 
 def global_sequences(opt):

@@ -40,14 +40,19 @@ class Loader:
         self._passes = weakref.WeakSet()
         self._rings = {}
 
-    def training(self, first):
-        """Yield the batches from step `first` on, steps counted over all epochs; it does not end."""
+    def training(self, first, count=None):
+        """Yield `count` batches from step `first` on, without an end where it is None.
+
+        Steps are counted over all epochs.
+        """
 
         def make(step):
             begin, end = order.share(step, self.sequences, self.rank, self.world_size)
             return self._batch(self.order.windows(begin, end), self.sequences)
 
-        return self._prefetched(make, itertools.count(first))
+        return self._prefetched(
+            make, itertools.count(first) if count is None else range(first, first + count)
+        )
 
     def evaluation(self):
         """Yield every sequence once over all ranks; as many batches on each, the last ones padded."""

@@ -42,6 +42,8 @@ class Prefetched:
         if self._over.is_set():
             return
         self._over.set()
+        while not self._ready.empty():  # so that a thread which waits for room sees the end at once
+            self._ready.get_nowait()
         if self._started and self._thread is not threading.current_thread():
             self._thread.join()
 

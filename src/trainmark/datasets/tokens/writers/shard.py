@@ -24,7 +24,7 @@ class Shard:
     pieces: Iterator[Array]
 
 
-def shards(
+def cut_into_shards(
     split: str,
     count: int,
     pieces: Iterator[Array],
