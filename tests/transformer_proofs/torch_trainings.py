@@ -1,4 +1,4 @@
-"""The three transformers and their optimizers in PyTorch's own words, with the verbs that conformance drives."""
+"""The three transformers and their optimizers in PyTorch's own words, with the verbs of a training."""
 
 from __future__ import annotations
 
@@ -162,9 +162,14 @@ class TorchTraining:
         recipe = self.recipe
         make = Lamb if recipe.optimizer == "lamb" else torch.optim.AdamW
         self.optimizer = make(
-            [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}],
-            lr=1.0, betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon,
-        )  # fmt: skip
+            [
+                {"params": matrices, "weight_decay": recipe.weight_decay},
+                {"params": others, "weight_decay": 0},
+            ],
+            lr=1.0,
+            betas=(recipe.beta1, recipe.beta2),
+            eps=recipe.epsilon,
+        )
 
     def place(self, *arrays) -> list[Tensor]:
         return [torch.from_numpy(array).long() for array in arrays]
@@ -218,9 +223,8 @@ class Lamb(torch.optim.Optimizer):
                 first = state.setdefault("exp_avg", torch.zeros_like(weight)).lerp_(weight.grad, 1 - one)
                 second = state.setdefault("exp_avg_sq", torch.zeros_like(weight))
                 second.mul_(two).addcmul_(weight.grad, weight.grad, value=1 - two)
-                update = (
-                    first / (1 - one**self.steps) / ((second / (1 - two**self.steps)).sqrt() + group["eps"])
-                )
+                mean, square = first / (1 - one**self.steps), second / (1 - two**self.steps)
+                update = mean / (square.sqrt() + group["eps"])
                 if group["weight_decay"]:
                     update = update + group["weight_decay"] * weight
                     update *= weight.norm() / update.norm()
