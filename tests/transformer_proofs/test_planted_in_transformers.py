@@ -59,9 +59,16 @@ def test_without_an_error_a_training_in_float32_conforms(family, ranks):
     assert comparison(family, net.optimizers[0])(shown).differs == ()
 
 
-@pytest.mark.parametrize(
-    ("family", "error"), [(family, error) for family, errors in PLANTED.items() for error in errors]
-)
+# What a decoder's optimizer can have wrong is tried in one of the two.
+TRIED = [
+    (family, error)
+    for family, errors in PLANTED.items()
+    for error in errors
+    if family != "llama" or error not in PLANTED["gpt2"]
+]
+
+
+@pytest.mark.parametrize(("family", "error"), TRIED)
 def test_a_planted_error_is_caught(family, error):
     share, _ = margin(family, PLANTED[family][error])
     assert share > 3

@@ -183,6 +183,9 @@ def test_a_verdict_survives_its_own_json():
         (["pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
         (["paddle"], "paddle is not installed; `trainmark frameworks install paddle` installs it."),
         (["--python", "python3"], "name the framework that --python has"),
+        (["resnet50", "--python", "python3"], "name the framework that --python has"),
+        (["resnet50", "pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
+        (["resnet50", "--workload", "./own"], "resnet50 and --workload ./own are two workloads; name one."),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(words, sentence):
