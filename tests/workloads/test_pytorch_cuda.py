@@ -79,7 +79,7 @@ def test_an_overflow_leaves_weights_and_momentum_alone_on_the_device():
 def test_host_batches_arrive_whole_and_in_turn_while_the_device_is_busy():
     pool = [(torch.full((2, 3, 512, 512), float(n)), torch.full((2,), n)) for n in range(4)]
     pinned = [tuple(part.pin_memory() for part in batch) for batch in pool]
-    stream = workload.prefetch(itertools.cycle(pinned), GPU)
+    stream = workload.framework.prefetch(itertools.cycle(pinned), GPU)
     sums = []
     for _ in range(12):
         images, labels = next(stream)

@@ -305,7 +305,7 @@ def refused(monkeypatch, capsys):
         built = []
         monkeypatch.setattr(sys, "argv", [PROGRAM, *words])
         with pytest.raises(SystemExit) as ended:
-            program.main("pytorch", built.append, workload.check, workload.facts)
+            program.main("pytorch", built.append, workload.check, workload.framework.facts)
         assert (ended.value.code, built) == (REFUSED, [])
         return capsys.readouterr().err
 

@@ -117,7 +117,7 @@ def test_what_a_cpu_cannot_do_is_refused_in_one_sentence_before_anything_is_buil
     built = []
     monkeypatch.setattr("sys.argv", [PROGRAM, *arguments])
     with pytest.raises(SystemExit) as ended:
-        program.main("pytorch", built.append, workload.check, workload.facts)
+        program.main("pytorch", built.append, workload.check, workload.framework.facts)
     assert ended.value.code == REFUSED_CODE == 3
     (sentence,) = capsys.readouterr().err.splitlines()
     assert REFUSED[arguments] in sentence

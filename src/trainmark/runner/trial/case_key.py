@@ -11,9 +11,10 @@ from trainmark.suite.model import Case, Command
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
-    fused, captured = case.engine == "fused", case.cuda_graph is True
+    engine = case.engine if case.engine != "stock" else None
+    captured = case.cuda_graph is True
     untouched = isinstance(case.workload, Command) and case.workload.untouched
-    engines = "fused" if fused else None, case.compiler, "cuda-graph" if captured else None
+    engines = engine, case.compiler, "cuda-graph" if captured else None
     return Key(
         workload=case.workload_name,
         framework=case.framework,

@@ -51,7 +51,8 @@ def parse(made, arguments, recipes):
 def settle(options, world_size, recipes):
     """Set what follows from the number of ranks: the global batch, and the recipe at it."""
     options.world_size = world_size
-    options.global_batch = options.batch * world_size
+    options.global_batch = options.batch * getattr(options, "accumulate", 1) * world_size
+    options.step_samples = options.batch  # of one rank; a family may count smaller ones
     options.by_epochs = bool(options.epochs or options.until)
     options.recipe, options.unfit = None, None
     try:

@@ -7,6 +7,8 @@ any, a list for one of several, "!sgd" for any other, "<7.0" for a lower compute
 
 import json
 
+NAMES = ("JAX", "MindSpore", "MXNet", "OneFlow", "Paddle", "PyTorch", "TensorFlow")
+TITLES = {name.lower(): name for name in NAMES}
 REFUSED = 3  # exit code of a program that cannot do what was asked on this device
 TF32 = "tf32 needs an NVIDIA GPU of compute capability 8.0 or later; use fp32."
 BF16 = "bf16 needs compute capability 8.0 or later on NVIDIA; use amp."

@@ -16,7 +16,7 @@ def start(spec, opt, training, framework, facts, first_step=0, **more):
         device_name=training.device_name(),
         flops_per_sample=spec.flops_per_sample(opt),
         bytes_per_sample=spec.bytes_per_sample(opt),
-        **dict(more, **facts()),
+        **dict(training.start_facts(), **dict(more, **facts())),
     )
 
 
@@ -26,11 +26,11 @@ def take_step(run, opt, training, stream, step, epoch_samples):
     batch = next(stream)
     waited = time.monotonic() - asked
     rate = opt.recipe.learning_rate(step, opt.global_batch, epoch_samples)
-    mixing = [mixup.coefficient(opt.recipe.mixup, opt.seed, step)] if opt.recipe.mixup else []
+    mixing = {"lam": mixup.coefficient(opt.recipe.mixup, opt.seed, step)} if opt.recipe.mixup else {}
     training.gradient_clock.begin()
-    loss = training.step(*batch, rate, *mixing)
+    loss = training.step(*batch, rate=rate, **mixing)
     run.step(
-        opt.batch,
+        opt.step_samples,
         loss=training.read(loss),
         lr=rate,
         data_wait=waited,

@@ -15,7 +15,7 @@ class TrainingSpec:
     bytes_per_sample(options)      the fewest that a step moves
     feed(options)                  stored data, None where the data are synthetic
     evaluation(totals, samples)    facts of an evaluation, and its metrics, from what `evaluate` counted
-    shapes()                       of every tensor by its canonical name
+    shapes(options)                of every tensor by its canonical name
     is_statistic(name)             whether each rank keeps that tensor to itself
     observe(options, training)     what is compared with the reference, as JSON
 

@@ -43,6 +43,10 @@ class Training:
         """Return what else the next step depends on (the loss scale, …), as plain numbers."""
         return {}
 
+    def start_facts(self):
+        """Return what is on in this training (kernels, compiler, …), as facts for `run_start`."""
+        return {}
+
     def fallbacks(self):
         """Return what it could not do as it should here, a sentence each."""
         return []

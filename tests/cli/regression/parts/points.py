@@ -74,7 +74,7 @@ class RegressionSpec(TrainingSpec):
     def evaluation(self, totals, samples):
         return {"points": samples}, {"error": totals[0] / samples}
 
-    def shapes(self):
+    def shapes(self, opt):
         return {"weight": (4,)}
 
     def is_statistic(self, name):

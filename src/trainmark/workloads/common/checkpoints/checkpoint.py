@@ -48,7 +48,7 @@ class Checkpoints:
 
     def __init__(self, spec, opt, training, framework):
         self.folder, self.retained = opt.checkpoints, opt.checkpoints_kept
-        self.spec, self.rank, self.training = spec, opt.rank, training
+        self.spec, self.opt, self.rank, self.training = spec, opt, opt.rank, training
         self.skipped, self.failure = [], None
         # What must be the same for a training to be the same one.
         self.about = {
@@ -105,9 +105,9 @@ class Checkpoints:
             self._skip(_name(key), reason or "not readable by {:.0f} ranks".format(unreadable))
 
     def _values(self, place):
-        values = self.training.tensors()
+        values, momenta = self.training.tensors(), self.training.momenta()  # sharded ones are gathered by all
         if self.rank == 0:
-            values.update((MOMENTUM + name, value) for name, value in self.training.momenta().items())
+            values.update((MOMENTUM + name, value) for name, value in momenta.items())
         else:
             values = {name: value for name, value in values.items() if self.spec.is_statistic(name)}
         values.update((REST + name, np.float64(value)) for name, value in self.training.rest().items())
@@ -143,7 +143,7 @@ class Checkpoints:
             )
         if self.rank:
             state.update(checkpoint_file.read(folder, self.rank))
-        for tensor, shape in self.spec.shapes().items():
+        for tensor, shape in self.spec.shapes(self.opt).items():
             if tensor not in state or state[tensor].shape != tuple(shape):
                 raise UnreadableError("rank{}.npz lacks {}".format(self.rank, tensor))
         state[PLACE] = place
@@ -153,7 +153,7 @@ class Checkpoints:
         place = state.pop(PLACE)
         momenta = {name[len(MOMENTUM) :]: state[name] for name in state if name.startswith(MOMENTUM)}
         rest = {name[len(REST) :]: float(state[name]) for name in state if name.startswith(REST)}
-        self.training.load({name: state[name] for name in self.spec.shapes()}, momenta, rest)
+        self.training.load({name: state[name] for name in self.spec.shapes(self.opt)}, momenta, rest)
         return place
 
     def _all(self, succeeded):

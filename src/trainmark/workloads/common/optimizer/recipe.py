@@ -11,22 +11,24 @@ from typing import Any, Dict, Generic, List, Tuple, Type, TypeVar
 
 LARGEST_LINEAR_BATCH = 8192  # Goyal et al. 2017: beyond it, a rate in proportion costs accuracy
 LARGEST_BYTES = 1 << 20
+UNSCALED = ("adamw", "lamb")  # their steps do not grow with the batch by a known rule
+POWERS = {"polynomial": 2, "linear": 1}  # of what is left of the course
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained, at one global batch. Weight decay is never on batch norm."""
+    """How a model is trained, at one global batch. Weight decay is never on norms."""
 
     name: str
-    optimizer: str  # sgd or lars
-    momentum: float
+    optimizer: str  # sgd or lars; adamw or lamb
     weight_decay: float
-    label_smoothing: float
-    schedule: str  # cosine or polynomial
+    schedule: str  # cosine, polynomial (squared) or linear
     rate: float  # at the global batch `rate_batch`; sgd scales it in proportion
     rate_batch: int
     warmup_epochs: float
     epochs: int
+    momentum: float = 0.0
+    label_smoothing: float = 0.0
     mixup: float = 0.0  # alpha: mixing coefficients come from Beta(alpha, alpha)
     end_rate: float = 0.0
     trust: float = 0.0  # LARS: the length of a step as a share of the weights' own, at rate 1
@@ -38,14 +40,14 @@ class Recipe:
 
     def learning_rate(self, step: int, global_batch: int, epoch_samples: int) -> float:
         """Rises linearly, then falls as the schedule says; in epochs, whatever the batch."""
-        peak = self.rate * global_batch / self.rate_batch
+        peak = self.rate if self.optimizer in UNSCALED else self.rate * global_batch / self.rate_batch
         epoch = (step + 1) * global_batch / epoch_samples  # the first step already moves
         if epoch < self.warmup_epochs:
             return peak * epoch / self.warmup_epochs
         left = 1 - min(1.0, (epoch - self.warmup_epochs) / (self.epochs - self.warmup_epochs))
-        if self.schedule == "polynomial":
-            return self.end_rate + (peak - self.end_rate) * left**2
-        return peak * (1 + math.cos(math.pi * (1 - left))) / 2
+        if self.schedule in POWERS:
+            return self.end_rate + (peak - self.end_rate) * left ** POWERS[self.schedule]
+        return self.end_rate + (peak - self.end_rate) * (1 + math.cos(math.pi * (1 - left))) / 2
 
     def over(self: R, epochs: int) -> R:
         """The same course in so many epochs, the warm-up in proportion."""

@@ -13,7 +13,10 @@ class ResNet50Spec(TrainingSpec):
     metrics, axes = METRICS, ("image_size",)
     evaluation = staticmethod(evaluation)
     parse, settle, check = map(staticmethod, (options.parse, options.settle, options.check))
-    shapes, is_statistic = staticmethod(tensors.shapes), staticmethod(tensors.is_statistic)
+    is_statistic = staticmethod(tensors.is_statistic)
+
+    def shapes(self, opt):
+        return tensors.shapes()
 
     def feed(self, opt):
         return feed.Feed(opt) if opt.data == "images" else None

@@ -5,7 +5,6 @@ import os
 from trainmark.workloads.common import refusal
 
 TABLE = refusal.read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusals.json"))
-TITLES = ("JAX", "MindSpore", "MXNet", "OneFlow", "Paddle", "PyTorch", "TensorFlow")
 
 
 def check(framework, opt, capability=None, **machine):
@@ -14,6 +13,6 @@ def check(framework, opt, capability=None, **machine):
     Rows also name options, fields of the recipe, and what else `machine` has.
     """
     asked = dict(vars(opt.recipe), **vars(opt))
-    title = next(title for title in TITLES if title.lower() == framework)
+    title = refusal.TITLES[framework]
     asked.update(machine, framework=framework, title=title, several_ranks=opt.world_size > 1)
     refusal.check(TABLE, capability=capability, **asked)

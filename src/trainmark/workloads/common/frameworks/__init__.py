@@ -1,0 +1,1 @@
+"""What every family's training in one framework has in common: device, ranks, clock, peaks, facts."""
