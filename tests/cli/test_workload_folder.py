@@ -82,7 +82,7 @@ WORKLOAD = replace(WORKLOAD, conformance=replace(WORKLOAD.conformance, variants=
 def test_every_variant_is_checked_on_its_ranks_by_its_own_comparison_or_shown_as_refused(trainmark, folder):
     with (folder / "counter" / "workload.py").open("a") as declaration:
         declaration.write(VARIANTS)
-    done = trainmark("conform", "./counter", "plain", "--python", sys.executable, "--json")
+    done = trainmark("conform", str(folder / "counter"), "plain", "--python", sys.executable, "--json")
     (verdict,) = json.loads(done.out)
     checks = [(check["ranks"], check["variant"], check["refused"]) for check in verdict["checks"]]
     # The last is tried on two ranks alone, where nothing has passed before it.
