@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,6 +150,12 @@ def test_a_verdict_is_found_again_for_the_same_program_only(tmp_path, monkeypatc
     assert record.find("another", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) is None
     assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cuda", DIGEST) is None
     assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", "another") is None
+
+
+def test_a_verdict_is_about_the_folders_that_a_family_shares_too():
+    family = registry.find("resnet50")
+    sharing = replace(family, workload=replace(family.workload, shares=("images",)))
+    assert code_digest(sharing, "pytorch") != DIGEST
 
 
 def test_a_later_verdict_takes_the_place_of_an_earlier_one(tmp_path, monkeypatch):
