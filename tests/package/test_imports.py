@@ -27,6 +27,7 @@ OF_WORKLOADS = (
     "trainmark.workloads.resnet50.models",
     "trainmark.workloads.images",
     "trainmark.workloads.fabric",
+    "trainmark.workloads.tokens",
     "trainmark.workloads.transformers",
     "trainmark.workloads.gpt2.shared",
     "trainmark.workloads.bert.shared",

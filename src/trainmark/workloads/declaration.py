@@ -133,8 +133,7 @@ class Conformance:
 def layout_variants(layouts: Sequence[str]) -> tuple[Variant, ...]:
     """Return a variant for each layout: all on one rank, on two the first that the framework offers."""
     return tuple(
-        Variant(layout, ("--layout", layout), *(((1, 2), ()) if index == 0 else ((1,), (2,))))
-        for index, layout in enumerate(layouts)
+        Variant(layout, ("--layout", layout), ranks=(1,), ranks_if_unproven=(2,)) for layout in layouts
     )
 
 
