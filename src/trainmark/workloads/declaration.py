@@ -35,7 +35,8 @@ class Axis:
     """A property of the model or of its input that changes the figure: an option, and part of the case key.
 
     Takes one of `choices` where there are any, else a whole number or text, as the default is. `slug` names a
-    value in folders, `label` in tables.
+    value in folders, `label` in tables. A whole number that takes memory as it grows, as the length of a
+    sequence does, has a `fit_step`: `trainmark fit --search` finds the largest multiple of it that trains.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Axis:
     slug: str = "{}"
     label: str = "{}"
     choices: tuple[AxisValue, ...] = ()
+    fit_step: int = 0
 
     def parse(self, written: Any) -> AxisValue:
         """Return the value that text or a number stands for; UserError where it is none."""

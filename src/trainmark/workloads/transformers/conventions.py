@@ -43,7 +43,7 @@ def bert_conventions(shape, length, tensors):
 
 
 def megatron_flops(shape, length):
-    """Return those of one token; a mask that is not causal is halved as well, and all tokens reach the head."""
+    """Return those of one token; without a causal mask attention is half as well, and all reach the head."""
     padded = -(-shape.vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
     return _products(shape, padded) + _full_attention(shape, length) // 2
 
