@@ -23,7 +23,7 @@ parser.add_argument("--check", action="store_true")
 
 def refusal(asked):
     if asked.length > POSITIONS:
-        return "a sequence of {} is longer than the {} positions.".format(asked.length, POSITIONS)
+        return f"a sequence of {asked.length} is longer than the {POSITIONS} positions."
     return None
 
 

@@ -11,7 +11,7 @@ from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
 from trainmark.report.format.table import Table
-from trainmark.runner.fit.attempt import BATCH, REFUSED
+from trainmark.runner.fit.attempt import BATCH
 from trainmark.runner.fit.fit import Answer
 from trainmark.typed_json import encode
 
@@ -91,10 +91,10 @@ def _details(answer: Answer) -> Iterator[str]:
     rows = [
         (
             f"  {each.batch}",
-            "fits" if each.fits else "refused" if each.detail.startswith(REFUSED) else "oom",
+            "fits" if each.fits else "refused" if each.refused else "oom",
             _gib(each.peak),
             f"{each.seconds:.0f}",
-            each.detail.removeprefix(REFUSED),
+            each.detail,
         )
         for each in answer.tries
     ]
@@ -105,16 +105,16 @@ def _details(answer: Answer) -> Iterator[str]:
 
 def _sentences(answer: Answer) -> Iterator[str]:
     line, failed = memory_line(answer.tries), first_failure(answer.tries, answer.step)
-    refused = [each for each in answer.tries if each.batch == failed and each.detail.startswith(REFUSED)]
-    if refused:
-        yield f"The program refuses {answer.setting.search} {failed}: {refused[0].detail.removeprefix(REFUSED)}"
+    if refused := [each for each in answer.tries if each.batch == failed and each.refused]:
+        yield f"The program refuses {answer.setting.search} {failed}: {refused[0].detail}"
     elif failed is not None and line is not None:
         yield f"By the line through the peaks, {failed} would take {_gib(line.at(failed))}."
     elif failed is None:
         yield f"No larger {answer.setting.search} was tried: --most is {answer.most}."
     if foretold := prediction(answer.tries):
+        smaller = "batches" if answer.setting.search == BATCH else "values"
         yield (
-            f"The smaller {'batches' if answer.setting.search == BATCH else 'values'} foretell {_gib(foretold.predicted)} at {foretold.batch}: "
+            f"The smaller {smaller} foretell {_gib(foretold.predicted)} at {foretold.batch}: "
             f"off by {100 * foretold.error:+.1f} %."
         )
     if answer.remembered:

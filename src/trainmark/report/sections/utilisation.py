@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark.measure.figure import Result
+from trainmark.measure.key import Key
 from trainmark.report.format import label, number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.group import by_series
@@ -57,14 +58,26 @@ def conventions_table(rows: Sequence[tuple[str, Result]], t: dict[str, str]) -> 
     counted: dict[tuple[str, ...], list[tuple[str, Result]]] = {}
     for case, result in rows:
         counted.setdefault(tuple(_gigaflops(result, names)), []).append((case, result))
+    keys = [[result.key for _, result in members] for members in counted.values()]
     cells: list[list[str]] = []
     for gigaflops, members in counted.items():
-        axes = label.axes(members[0][1].key.workload, members[0][1].key.axes) if len(counted) > 1 else ""
-        unit = _one(members[0][1].unit)
-        cells.append([" ".join(filter(None, (t["gigaflop_of"].format(unit=unit), axes))), *gigaflops])
+        first = members[0][1]
+        title = t["gigaflop_of"].format(unit=_one(first.unit)), label.extras(first.key, _telling_axes(keys))
+        cells.append([" ".join(filter(None, title)), *gigaflops])
         cells += [[case, *_shares(result, names)] for case, result in members]
     header = [t["case"], t["exact_count"], *names]
     return Table(header, cells, frozenset(range(1, len(header))))
+
+
+def _telling_axes(groups: Sequence[Sequence[Key]]) -> list[str]:
+    """Return the workload and the axes that are the same in each of these groups and tell them apart."""
+    names = ("workload", *dict.fromkeys(name for keys in groups for key in keys for name, _ in key.axes))
+    values = {name: [{key.value(name) for key in keys} for keys in groups] for name in names}
+    return [
+        name
+        for name, sets in values.items()
+        if all(len(own) == 1 for own in sets) and len(set().union(*sets)) > 1
+    ]
 
 
 def _gigaflops(result: Result, names: Sequence[str]) -> list[str]:

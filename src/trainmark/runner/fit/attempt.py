@@ -29,7 +29,6 @@ STEPS = 4
 # A framework may compile for minutes and print nothing meanwhile.
 LIMITS = Limits(trial=900.0, silence=600.0)
 BATCH = "batch"
-REFUSED = "refused: "
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> Try:
         require_room(folder)
         fits = judgement.outcome is Outcome.OK
         if setting.search != BATCH and judgement.outcome is Outcome.SKIPPED:
-            return Try(value, False, None, round(ending.seconds, 1), f"{REFUSED}{judgement.detail}")
+            return Try(value, False, None, round(ending.seconds, 1), judgement.detail, refused=True)
         if not fits and judgement.outcome is not Outcome.OOM:
             raise FitError(_failure(setting, value, judgement, job))
         peak = _peak(job) if fits else None
