@@ -148,6 +148,12 @@ def test_a_length_that_the_program_refuses_ends_the_search_with_its_reason(fit):
     assert "per length" in done.out
 
 
+def test_a_quiet_axis_is_named_only_where_it_is_not_at_its_default(fit):
+    usual, other = ("--most", "64", "--cap", "900MB"), ("--axis", "accumulate=2")
+    assert "accumulate" not in fit("--search", "length", *usual).out
+    assert "accumulate 2" in fit("--search", "length", *usual, *other).out
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -17,7 +17,7 @@ WORKLOAD = Workload(
     batch_unit="sequences",
     axes=(
         Axis("length", 64, "sequence length", slug="t{}", fit_step=64),
-        Axis("accumulate", 1, "micro-batches", slug="a{}"),
+        Axis("accumulate", 1, "micro-batches", slug="a{}", label="accumulate {}", quiet=True),
         Axis("recompute", "none", "recomputed", slug="recompute-{}", choices=flops.RECOMPUTE),
     ),
     samples_per_item=lambda axes: axes["length"] * axes["accumulate"],

@@ -62,8 +62,8 @@ class FitCase:
 
     @property
     def axis_labels(self) -> str:
-        labels = {axis.name: axis.label for axis in self.family.workload.axes}
-        return " ".join(labels[name].format(value) for name, value in self.axes)
+        shown = (self.family.workload.axis(name).shown(value) for name, value in self.axes)
+        return " ".join(filter(None, shown))
 
     def __str__(self) -> str:
         """As one line names it: `pytorch fp32 NCHW 224²`."""
