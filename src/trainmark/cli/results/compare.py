@@ -145,7 +145,7 @@ def _row(pair: Comparison, case: str, failed: bool, price: Price | None) -> Comp
     from trainmark.measure.cost import cost_of
     from trainmark.measure.statistics.intervals import CONFIDENCE
     from trainmark.published.ledger import best_published, load_for
-    from trainmark.report.comparison.model import ComparisonRow
+    from trainmark.report.comparison.model import ComparisonRow, peak_shares
     from trainmark.report.format.label import rate_unit
 
     bounds = pair.ratio.interval
@@ -164,6 +164,7 @@ def _row(pair: Comparison, case: str, failed: bool, price: Price | None) -> Comp
         failed=failed,
         unit=unit,
         costs=(cost_of(pair.before, price), cost_of(pair.after, price)),
+        peaks=(peak_shares(pair.before), peak_shares(pair.after)),
     )
 
 
