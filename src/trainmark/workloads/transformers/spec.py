@@ -41,9 +41,11 @@ class DecoderSpec(TrainingSpec):
     check = staticmethod(options.check)
 
     def feed(self, opt):
+        if opt.data != "tokens":
+            return None
         from trainmark.workloads.tokens.feed import Feed
 
-        return Feed(opt) if opt.data == "tokens" else None
+        return Feed(opt)
 
     def flops_per_sample(self, opt):
         return flops.decoder_flops(opt.shape, opt.length)

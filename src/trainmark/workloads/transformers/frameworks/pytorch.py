@@ -65,7 +65,7 @@ class Decoder(nn.Module):
         return self.loss_sum(tokens, targets) / labels
 
     def loss_sum(self, tokens, targets):
-        return self.head_loss(self.network(tokens), self.network.head, targets)
+        return self.head_loss(self.network(tokens), self.network.head_weight, targets)
 
     @staticmethod
     def normalizers(tokens, targets):
@@ -92,8 +92,12 @@ def head_loss(hidden, head, labels):
 
 
 def has_half_weights(opt):
-    """Whether the weights are bfloat16, with float32 masters in the optimizer."""
-    return opt.precision == "bf16" and opt.engine == "stock" and opt.sharding == "none"
+    """Whether the weights are bfloat16, with float32 masters in the optimizer.
+
+    Not with micro-batches: their gradients are added up in float32.
+    """
+    alone = opt.sharding == "none" and opt.accumulate == 1
+    return opt.precision == "bf16" and opt.engine == "stock" and alone
 
 
 def build_model(opt, device, build):
