@@ -55,22 +55,24 @@ def softmax_gradient_(logits, labels, write=True):
 
 class HeadLoss(torch.autograd.Function):
     @staticmethod
-    def forward(context, hidden, head, labels):
+    def forward(context, hidden, head, labels, bias):
         rows = hidden.flatten(0, -2)
-        logits = rows @ head.t()
+        logits = rows @ head.t() if bias is None else torch.addmm(bias, rows, head.t())
         trained = any(context.needs_input_grad[:2])
         losses = softmax_gradient_(logits, labels.flatten(), trained)
         if trained:
             # Both products here: the logits need not live until the backward pass.
-            context.save_for_backward((logits @ head).view_as(hidden), logits.t() @ rows)
+            by_bias = None if bias is None else logits.sum(0, dtype=torch.float32)
+            context.save_for_backward((logits @ head).view_as(hidden), logits.t() @ rows, by_bias)
         return losses.sum()
 
     @staticmethod
     def backward(context, gradient):
-        by_hidden, by_head = context.saved_tensors
-        return by_hidden * gradient, by_head * gradient, None
+        by_hidden, by_head, by_bias = context.saved_tensors
+        by_bias = None if by_bias is None else (by_bias * gradient).to(by_head.dtype)
+        return by_hidden * gradient, by_head * gradient, None, by_bias
 
 
-def head_loss(hidden, head, labels):
+def head_loss(hidden, head, labels, bias=None):
     """Return the sum of the cross entropies of all labels that are not -1, in float32."""
-    return HeadLoss.apply(hidden, head, labels)
+    return HeadLoss.apply(hidden, head, labels, bias)
