@@ -18,7 +18,7 @@ from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimize
 from trainmark.workloads.transformers.frameworks.jax_optimizers import State
 
 facts = framework.facts
-SCANNED_LAYERS = 24  # from here on XLA compiles one block and loops: else compiling takes minutes
+SCANNED_LAYERS = 32  # from here on XLA compiles one block and loops: else compiling takes minutes
 
 # The model: what the families have in common
 
@@ -163,10 +163,14 @@ class Step:
 
 
 class Training(framework.Training):
-    """The verbs of the loop; see `common/training.py`. `build(opt)` makes the family's model."""
+    """The verbs of the loop; see `common/training.py`.
 
-    def __init__(self, opt, build):
+    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    """
+
+    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
         super().__init__(opt)
+        self.synthetic = functools.partial(synthetic, opt)
         self.model = build(opt)
         self.update = Step(opt, self.model, self.mesh)
         self.spread = {name: NamedSharding(self.mesh, spec) for name, spec in self.update.specs.items()}
@@ -186,9 +190,6 @@ class Training(framework.Training):
         if self.opt.data == "synthetic":
             return itertools.repeat(self.place(*self.synthetic(1)[0]))
         return framework.cycled(self.synthetic(synthetic.BATCHES), self.own, self.opt.device)
-
-    def synthetic(self, count):
-        return synthetic.decoder_batches(self.opt, count)
 
     def place(self, *arrays):
         return tuple(framework.put(self.own, array) for array in arrays)
