@@ -264,6 +264,12 @@ def test_bad_input_is_one_sentence_and_nothing_is_made(trainmark, sets, words, s
     assert content(sets / "full") == {"notes.txt": b"mine"}
 
 
+def test_pictures_with_a_meta_json_of_somebody_else_are_still_pictures(trainmark, tmp_path):
+    (tmp_path / "pictures/cats").mkdir(parents=True)
+    (tmp_path / "pictures/meta.json").write_text("{}")
+    assert "holds nothing that is known as a set" in refusal(trainmark, "verify", "pictures")
+
+
 def test_the_loader_is_timed_in_tokens_a_second(trainmark, sets):
     record = call(
         trainmark, "bench", "corpus", "--length", "64", "--batch", "8", "--seconds", "0.1", "--rounds", "1"

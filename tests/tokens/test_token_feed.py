@@ -138,6 +138,17 @@ def test_mlm_records_come_as_six_arrays_and_padding_has_no_label(tmp_path):
     feed.close()
 
 
+@pytest.mark.parametrize(("field", "value"), [("lengths", 0), ("lengths", 17), ("positions", 16)])
+def test_a_damaged_record_stops_the_training_with_a_sentence(tmp_path, field, value):
+    path = token_files.mlm(tmp_path / "train.mlm.npy", 16)
+    records = np.load(path)
+    records[field][5, ...] = value
+    np.save(path, records)
+    feed = opened(tmp_path, shape=ENCODER, by_epochs=False)
+    with pytest.raises(Unfit, match="beyond their 16 tokens; run `trainmark data verify`"):
+        list(feed.training(0))
+
+
 def test_buffers_are_used_again_only_when_nobody_reads_them(corpus):
     split = dataset.open_split(corpus, "train")
     allocated = []

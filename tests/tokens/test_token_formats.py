@@ -167,6 +167,7 @@ def two_lengths(folder):
         (two_lengths, "records of several lengths"),
         (meta(vocabulary=float("nan")), "is damaged (NaN is no number)."),
         (meta(vocabulary="many"), "is damaged (vocabulary is 'many')."),
+        (meta(plateaus=[1.0, None]), "is damaged (plateaus are no numbers)."),
         (meta(splits={"train": -1}), "is damaged (train is -1)."),
         (meta(trainmark_tokens=7), "version 7 is not known here"),
         (meta(splits={"train": 6000}), "files hold 5000, meta.json says 6000"),

@@ -14,7 +14,7 @@ from trainmark.workloads.tokens.unfit import Unfit
 #: What `convert --to` takes for tokens; `tfrecord` is a name of pictures too, and is decided by the source.
 TOKEN_FORMATS = ("llmc", "nanogpt", "megatron", "arrow", "mlm")
 ENDINGS = (".bin", ".arrow", mlm.SUFFIX)
-NAMES = (dataset.META, "dataset_dict.json", "state.json")
+NAMES = ("dataset_dict.json", "state.json")
 
 
 def is_token_set(path: Path) -> bool:
@@ -23,7 +23,10 @@ def is_token_set(path: Path) -> bool:
         return False
     if (path / dataset.UNFINISHED / dataset.META).exists():
         return True
-    names = [entry.name for entry in path.iterdir()]
+    try:
+        names = dataset.names_in(str(path))
+    except Unfit as error:
+        raise UserError(str(error)) from error
     return any(name in NAMES or name.endswith(ENDINGS) for name in names) or bert_records.holds(path)
 
 

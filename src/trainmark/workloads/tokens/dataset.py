@@ -244,6 +244,13 @@ def describe(folder):
             _whole(splits, split, 0, 1 << 62)
         if not isinstance(about.get("format", ""), str):
             raise ValueError("format is no text")
+        plateaus = about.get("plateaus", [0.0])
+        if (
+            not isinstance(plateaus, list)
+            or not plateaus
+            or not all(isinstance(loss, float) for loss in plateaus)
+        ):
+            raise ValueError("plateaus are no numbers")
     except (ValueError, RecursionError) as error:
         raise Unfit("{} is damaged ({}).".format(path, error)) from error
     return about

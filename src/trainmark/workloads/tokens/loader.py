@@ -76,6 +76,7 @@ class Loader:
             for array, values in zip(arrays, self.split.read(indices)):
                 array[:count] = values
             ids = arrays[0], arrays[4]
+            self._check_records(arrays[2][:count], arrays[3][:count])
             padding = (0, 0, 1, 0, NO_LABEL, NO_LABEL)  # a sequence without a valid token has no attention
         else:
             self.split.fill(indices, arrays[0], arrays[1])
@@ -96,6 +97,16 @@ class Loader:
                 "{}: its {} files have the id {}, and the model's vocabulary has {}.".format(
                     self.split.folder, self.split.split, largest if least >= 0 else least, self.vocabulary
                 )
+            )
+
+    def _check_records(self, lengths, positions):
+        """Refuse what would be read from beyond a sequence."""
+        if len(lengths) and (
+            lengths.min() < 1 or lengths.max() > self.length or positions.max(initial=0) >= self.length
+        ):
+            raise Unfit(
+                "{}: its {} records have a length or a masked position beyond their {} tokens; "
+                "run `trainmark data verify`.".format(self.split.folder, self.split.split, self.length)
             )
 
     def _arrays(self, rows, allocate=np.empty):
