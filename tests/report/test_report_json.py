@@ -33,7 +33,7 @@ def test_the_names_of_the_contract_are_all_there_and_no_others():
     assert set(tree["results"][0]["throughput"]) == {"median", "low", "high", "n", "unit", "confidence"}
     assert set(tree["results"][0]["speedup"]) == {"value", "low", "high", "confidence"}
     assert set(tree["results"][0]["step_seconds"]) == {"mean", "p50", "p90", "p99", "longest"}
-    assert set(tree["results"][0]["mfu"]) == {"value", "peak_flops", "source"}
+    assert set(tree["results"][0]["mfu"]) == {"value", "peak_flops", "source", "flops_per_sample"}
 
 
 def test_figures_pass_through_unrounded():
