@@ -66,7 +66,7 @@ class Bert(nn.Module):
     def forward(self, tokens, segments, lengths, positions=None):
         """Return hidden states at the `positions` of each sequence; at all without them."""
         places = torch.arange(tokens.shape[1], device=tokens.device)
-        x = self.token_embedding(tokens) + self.position_embedding(places) + self.segment_embedding(segments)
+        x = self.token_embedding(tokens) + self.position_embedding(places) + self.segments(segments)
         x = self.embedding_norm(x)
         mask = (places < lengths.clamp(min=1)[:, None])[:, None, None] if self.padded else None
         for block in self.blocks:
@@ -75,6 +75,12 @@ class Bert(nn.Module):
         if positions is not None:
             x = x.gather(1, positions.long()[:, :, None].expand(-1, -1, x.shape[2]))
         return self.transform_norm(functional.gelu(self.transform(x))), sentence
+
+    def segments(self, segments):
+        """Look segments up by a product: the gradient of a look-up adds half of all tokens to one row."""
+        weight = self.segment_embedding.weight
+        one_hot = segments[:, :, None] == torch.arange(SEGMENTS, device=segments.device)
+        return one_hot.to(weight.dtype) @ weight
 
     @property
     def head_weight(self):

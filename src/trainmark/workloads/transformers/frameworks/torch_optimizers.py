@@ -42,7 +42,10 @@ class FlatOptimizer:
         self.rate, self.steps = (torch.zeros((), device=device) for _ in range(2))
         recipe = opt.recipe
         self.constants = recipe.beta1, recipe.beta2, recipe.epsilon
-        self.adamw = torch.compile(adamw_, dynamic=False) if opt.compile else adamw_
+        updates = adamw_, adam_direction_, descend_
+        if opt.compile:
+            updates = (torch.compile(update, dynamic=False) for update in updates)
+        self.adamw, self.adam_direction, self.descend = updates
 
     def views(self, flat):
         """Return the parts of a flat tensor in the shapes of the parameters."""
@@ -76,17 +79,14 @@ class FlatOptimizer:
     def lamb(self, gradient, factor, finite):
         """Update by LAMB: each matrix moves in proportion to its own norm."""
         moments = self.first, self.second
-        direction = adam_direction_(gradient, *moments, factor, finite, self.steps, *self.constants)
+        direction = self.adam_direction(gradient, *moments, factor, finite, self.steps, *self.constants)
         direction[: self.decayed].add_(self.master[: self.decayed], alpha=self.recipe.weight_decay)
-        weights, directions = self.views(self.master), self.views(direction)
-        matrices = [index for index, weight in enumerate(weights) if is_decayed(weight.shape)]
-        norms = torch._foreach_norm([weights[index] for index in matrices])
-        lengths = torch._foreach_norm([directions[index] for index in matrices])
-        ratios = [torch.where((w > 0) & (d > 0), w / d, torch.ones_like(w)) for w, d in zip(norms, lengths)]
-        torch._foreach_mul_([directions[index] for index in matrices], ratios)
-        self.master.sub_(torch.where(finite, direction * self.rate, torch.zeros_like(direction)))
-        if self.flat is not self.master:
-            self.flat.copy_(self.master)
+        views = zip(self.views(self.master), self.views(direction))
+        matrices, directions = zip(*(pair for pair in views if is_decayed(pair[0].shape)))
+        norms, lengths = (torch.stack(torch._foreach_norm(part)) for part in (matrices, directions))
+        ratios = torch.where((norms > 0) & (lengths > 0), norms / lengths, torch.ones_like(norms))
+        torch._foreach_mul_(directions, ratios.unbind())
+        self.descend(self.flat, self.master, direction, finite, self.rate)
 
     def load(self, values, momenta, steps):
         for name, master, parameter in zip(self.named, self.views(self.master), self.named.values()):
@@ -113,6 +113,13 @@ def adam_direction_(gradient, first, second, factor, finite, steps, beta1, beta2
     second.copy_(torch.where(finite, torch.lerp(gradient * gradient, second, beta2), second))
     mean = first / (1 - beta1**steps)
     return mean / ((second / (1 - beta2**steps)).sqrt() + epsilon)
+
+
+def descend_(weight, master, direction, finite, rate):
+    """Move masters and weights in place against a direction."""
+    master.copy_(torch.where(finite, master - rate * direction, master))
+    if weight.dtype != master.dtype:
+        weight.copy_(master)
 
 
 def adamw_(

@@ -4,7 +4,7 @@ import os
 
 import torch
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 
@@ -15,6 +15,7 @@ def shard(model, blocks, half, device):
     for block in blocks:
         fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
+    register_fsdp_forward_method(model, "evaluate")  # which gathers the weights as `forward` does
 
 
 def full_tensor(tensor):
