@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 CHECKED := datasets events forecast measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo check test test-here test-elsewhere lint frameworks ray docs bench clean
+.PHONY: demo check test test-here test-elsewhere lint frameworks ray transformers transformers-check docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
@@ -44,6 +44,15 @@ ray: .venv-ray/.ready
 .venv-ray/.ready: requirements/ray.txt
 	-$(PYTHON) -m venv .venv-ray && .venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/ray.txt && touch $@
 
+# Someone else's models, beside the torch of this environment; without them their tests are skipped.
+transformers: .venv-transformers/.ready
+
+transformers-check: $(VENV)/.test transformers
+	$(BIN)/python -m pytest --numprocesses 0 tests/transformers_library
+
+.venv-transformers/.ready: $(VENV)/.demo requirements/transformers.txt
+	-$(PIP) --no-deps --upgrade --target .venv-transformers -r requirements/transformers.txt && touch $@
+
 # English and Chinese pages as a site; a link that leads nowhere ends the build.
 docs: .venv-docs/.ready
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
@@ -55,7 +64,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-docs .venv-ray dist build site
+	rm -rf $(VENV) .venv-docs .venv-ray .venv-transformers dist build site
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Trainmark needs Python 3.10 or later; name one with PYTHON=…")'

@@ -61,7 +61,7 @@ class GPT2(nn.Module):
         return self.norm(x)
 
     @property
-    def head(self):
+    def head_weight(self):
         return self.token_embedding.weight
 
 

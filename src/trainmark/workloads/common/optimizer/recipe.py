@@ -12,7 +12,7 @@ from typing import Any, Dict, Generic, List, Tuple, Type, TypeVar
 LARGEST_LINEAR_BATCH = 8192  # Goyal et al. 2017: beyond it, a rate in proportion costs accuracy
 LARGEST_BYTES = 1 << 20
 UNSCALED = ("adamw", "lamb")  # their steps do not grow with the batch by a known rule
-POWERS = {"polynomial": 2, "linear": 1}  # of what is left of the course
+POWERS: Dict[str, float] = {"polynomial": 2, "linear": 1, "square-root": 0.5}  # of what is left of the course
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Recipe:
     name: str
     optimizer: str  # sgd or lars; adamw or lamb
     weight_decay: float
-    schedule: str  # cosine, polynomial (squared) or linear
+    schedule: str  # cosine, polynomial (squared), linear or square-root
     rate: float  # at the global batch `rate_batch`; sgd scales it in proportion
     rate_batch: int
     warmup_epochs: float
@@ -46,7 +46,7 @@ class Recipe:
             return peak * epoch / self.warmup_epochs
         left = 1 - min(1.0, (epoch - self.warmup_epochs) / (self.epochs - self.warmup_epochs))
         if self.schedule in POWERS:
-            return self.end_rate + (peak - self.end_rate) * left ** POWERS[self.schedule]
+            return float(self.end_rate + (peak - self.end_rate) * left ** POWERS[self.schedule])
         return self.end_rate + (peak - self.end_rate) * (1 + math.cos(math.pi * (1 - left))) / 2
 
     def over(self: R, epochs: int) -> R:

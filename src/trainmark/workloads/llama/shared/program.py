@@ -1,0 +1,15 @@
+"""A Llama as the common loop sees it, whatever the framework."""
+
+import functools
+import os
+
+from trainmark.workloads.common import loop
+from trainmark.workloads.common.optimizer.recipe import Recipes
+from trainmark.workloads.llama.shared import model
+from trainmark.workloads.transformers.recipe import TransformerRecipe
+from trainmark.workloads.transformers.spec import DecoderSpec
+
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
+RECIPES = Recipes(FOLDER, TransformerRecipe, default="llama3")
+SPEC = DecoderSpec("llama", "a Llama 3", model, RECIPES, length=4096)
+main = functools.partial(loop.main, SPEC)
