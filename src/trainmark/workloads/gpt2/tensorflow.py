@@ -53,7 +53,7 @@ class GPT2(tf.Module):
         return self.norm(x)
 
     @property
-    def head(self):
+    def head_weight(self):
         return self.token_embedding.weight
 
 

@@ -38,11 +38,11 @@ def tied_head(table, use_bias=False):
 def fused_attention(F, qkv, lengths, heads):  # noqa: N803
     """Return softmax(QKᵀ/√d)V; a query sees as many keys as `lengths` (sequences x heads, length) says.
 
-    The last axis of `qkv` has query, key and value of the first head, then of the next.
+    Without lengths it sees all. The last axis of `qkv` has query, key and value of the first head, then of
+    the next.
     """
     scores = F.contrib.interleaved_matmul_selfatt_qk(qkv, heads=heads)
-    shares = F.softmax(scores, lengths, use_length=True)
-    return F.contrib.interleaved_matmul_selfatt_valatt(qkv, shares, heads=heads)
+    return F.contrib.interleaved_matmul_selfatt_valatt(qkv, softmax(F, scores, lengths), heads=heads)
 
 
 def written_out_attention(F, qkv, lengths, heads):  # noqa: N803
@@ -52,8 +52,12 @@ def written_out_attention(F, qkv, lengths, heads):  # noqa: N803
         F.reshape(part, (-3, 0, 0)) for part in F.split(by_head, 3, axis=0, squeeze_axis=True)
     )
     scores = F.batch_dot(F.contrib.div_sqrt_dim(query), key, transpose_b=True)
-    merged = F.batch_dot(F.softmax(scores, lengths, use_length=True), value)
+    merged = F.batch_dot(softmax(F, scores, lengths), value)
     return F.reshape(F.transpose(F.reshape(merged, (-4, -1, heads, 0, 0)), (2, 0, 1, 3)), (0, 0, -3))
+
+
+def softmax(F, scores, lengths):  # noqa: N803
+    return F.softmax(scores) if lengths is None else F.softmax(scores, lengths, use_length=True)
 
 
 def attention(opt):
@@ -66,7 +70,7 @@ def gelu_tanh(F, x):  # noqa: N803
     return x * F.sigmoid(x * (factor + factor * 0.044715 * F.square(x)))
 
 
-def cross_entropy_sum(F, logits, labels):  # noqa: N803
+def loss_sum(F, logits, labels):  # noqa: N803
     """Return the sum of the cross entropies of all labels that are not -1."""
     chosen = F.pick(F.log_softmax(logits), F.maximum(labels, 0))
     return -F.sum(F.where(labels >= 0, chosen, F.zeros_like(chosen)))
@@ -81,7 +85,7 @@ class Decoder(nn.HybridBlock):
 
     def hybrid_forward(self, F, tokens, targets):  # noqa: N803
         logits = self.head(self.network(F.transpose(tokens)))
-        return cross_entropy_sum(F, logits, F.transpose(targets))
+        return loss_sum(F, logits, F.transpose(targets))
 
     def loss(self, tokens, targets, labels):
         return self(tokens, targets) / labels
@@ -99,6 +103,7 @@ class Decoder(nn.HybridBlock):
 def named_parameters(network):
     """Return every parameter by its canonical name: a norm's gamma and beta are its scale and bias."""
     named = network._collect_params_with_prefix()  # as `save_parameters` calls them
+    named.pop("head.weight", None)  # that of the token embedding
     return {name.replace(".gamma", ".scale").replace(".beta", ".bias"): named[name] for name in named}
 
 
@@ -171,10 +176,14 @@ class Step:
 
 
 class Training(framework.Training):
-    """The verbs of the loop; see `common/training.py`. `build(opt)` makes the family's model."""
+    """The verbs of the loop; see `common/training.py`.
 
-    def __init__(self, opt, build):
+    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    """
+
+    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
         super().__init__(opt)
+        self.synthetic = synthetic
         mx.random.seed(opt.seed)  # the same weights on every rank
         self.model = build(opt)
         self.model.initialize()
@@ -183,10 +192,7 @@ class Training(framework.Training):
 
     def batches(self):
         count = 1 if self.opt.data == "synthetic" else synthetic.BATCHES
-        return itertools.cycle([place(*batch) for batch in self.synthetic(count)])
-
-    def synthetic(self, count):
-        return synthetic.decoder_batches(self.opt, count)
+        return itertools.cycle([place(*batch) for batch in self.synthetic(self.opt, count)])
 
     def place(self, *arrays):
         return place(*arrays)

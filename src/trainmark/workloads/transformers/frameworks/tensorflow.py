@@ -65,14 +65,16 @@ def merge_heads(x):
     return tf.reshape(tf.transpose(x, (0, 2, 1, 3)), (sequences, length, heads * width))
 
 
-def attention(query, key, value, mask):
+def attention(query, key, value, mask=None):
     """Return softmax(QKᵀ/√d)V of split heads; `mask` is 0 where a key is to be seen, else far below zero.
 
     TensorFlow has no fused attention of its own: what fuses this is XLA.
     """
     scale = tf.cast(query.shape[-1] ** -0.5, query.dtype)
     scores = tf.cast(tf.matmul(query * scale, key, transpose_b=True), tf.float32)
-    return tf.matmul(tf.cast(tf.nn.softmax(scores + mask), value.dtype), value)
+    if mask is not None:
+        scores += mask
+    return tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
 
 
 def additive_mask(allowed):
@@ -83,6 +85,11 @@ def causal_mask(length):
     return additive_mask(tf.linalg.band_part(tf.ones((length, length), tf.bool), -1, 0))
 
 
+def padding_mask(lengths, length):
+    """Return the mask of keys that are padding, for all heads and queries; of no sequence are all."""
+    return additive_mask(tf.range(length, dtype=lengths.dtype) < tf.maximum(lengths, 1)[:, None, None, None])
+
+
 def block_runner(opt):
     """Return how a block is run: as it is, or so that backward computes its activations again."""
     if opt.recompute == "blocks":
@@ -90,12 +97,15 @@ def block_runner(opt):
     return lambda block, *inputs: block(*inputs)
 
 
-def cross_entropy_sum(hidden, head, labels, bias=None):
-    """Return the sum of the cross entropies of all labels that are not -1, in float32."""
-    rows, labels = tf.reshape(hidden, (-1, hidden.shape[-1])), tf.reshape(labels, (-1,))
-    logits = tf.cast(tf.matmul(rows, tf.cast(head, rows.dtype), transpose_b=True), tf.float32)
-    if bias is not None:
-        logits = tf.nn.bias_add(logits, bias)
+def tied_logits(hidden, head_weight):
+    """Return what a head without bias gives, a row for each hidden state, in float32."""
+    rows = tf.reshape(hidden, (-1, hidden.shape[-1]))
+    return tf.cast(tf.matmul(rows, tf.cast(head_weight, rows.dtype), transpose_b=True), tf.float32)
+
+
+def loss_sum(logits, labels):
+    """Return the sum of the cross entropies of all labels that are not -1."""
+    labels = tf.reshape(labels, (-1,))
     # A label below 0 is an error on a CPU.
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.maximum(labels, 0), logits)
     return tf.reduce_sum(tf.where(labels >= 0, losses, 0.0))
@@ -117,7 +127,7 @@ class Decoder(tf.Module):
         return self.loss_sum(tokens, targets) / labels
 
     def loss_sum(self, tokens, targets):
-        return cross_entropy_sum(self.network(tokens), self.network.head, targets)
+        return loss_sum(tied_logits(self.network(tokens), self.network.head_weight), targets)
 
     @staticmethod
     def normalizers(tokens, targets):
@@ -214,10 +224,14 @@ class Step:
 
 
 class Training(framework.Training):
-    """The verbs of the loop; see `common/training.py`. `build(opt)` makes the family's model."""
+    """The verbs of the loop; see `common/training.py`.
 
-    def __init__(self, opt, build):
+    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    """
+
+    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
         super().__init__(opt)
+        self.synthetic = synthetic
         eager = opt.engine == "plain"
         with self.strategy.scope():
             tf.random.set_seed(opt.seed)  # the same weights on every rank
@@ -227,13 +241,10 @@ class Training(framework.Training):
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(place(*self.synthetic(1)[0]))
+            return itertools.repeat(place(*self.synthetic(self.opt, 1)[0]))
         with tf.device("CPU:0"):
-            pool = [place(*batch) for batch in self.synthetic(synthetic.BATCHES)]
+            pool = [place(*batch) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
         return framework.cycled(pool, self.opt.device)
-
-    def synthetic(self, count):
-        return synthetic.decoder_batches(self.opt, count)
 
     def place(self, *arrays):
         return place(*arrays)
