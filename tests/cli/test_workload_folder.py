@@ -64,6 +64,34 @@ def test_it_is_conformed_by_its_own_comparison(trainmark, folder):
     assert [(check["ranks"], check["differs"]) for check in verdict["checks"]] == [(1, []), (2, [])]
 
 
+VARIANTS = """
+from dataclasses import replace
+
+from trainmark.workloads.declaration import Comparison, Variant
+
+longer = Variant(
+    "4 steps", ("--steps", "4"), ranks=(1,), compare=lambda shown: Comparison((), largest_loss_error=0.0)
+)
+refused = Variant("tf32", ("--precision", "tf32"), ranks=(1,))
+unproven = Variant("width 2", ("--width", "2"), ranks=(), ranks_if_unproven=(1, 2))
+variants = (refused, Variant(ranks=(1,)), longer, unproven)
+WORKLOAD = replace(WORKLOAD, conformance=replace(WORKLOAD.conformance, variants=variants))
+"""
+
+
+def test_every_variant_is_checked_on_its_ranks_by_its_own_comparison_or_shown_as_refused(trainmark, folder):
+    with (folder / "counter" / "workload.py").open("a") as declaration:
+        declaration.write(VARIANTS)
+    done = trainmark("conform", str(folder / "counter"), "plain", "--python", sys.executable, "--json")
+    (verdict,) = json.loads(done.out)
+    checks = [(check["ranks"], check["variant"], check["refused"]) for check in verdict["checks"]]
+    # The last is tried on two ranks alone, where nothing has passed before it.
+    assert checks == [
+        (1, "tf32", "no tf32 here."), (1, "", None), (1, "4 steps", None), (2, "width 2", None)
+    ]  # fmt: skip
+    assert done.code == 0 and verdict["conformant"]
+
+
 def test_a_run_is_marked_with_the_verdict_on_its_copy_of_the_code(trainmark, folder):
     assert trainmark("conform", "plain", "--workload", "./counter", "--python", sys.executable).code == 0
     assert trainmark("run", "suite.yaml", "--name", "a", "--set", "width=8", "--topology", "1n1g").code == 0

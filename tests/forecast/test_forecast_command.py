@@ -123,11 +123,11 @@ def test_fabric_json_that_is_none_is_refused(forecast, run):
         forecast("mine", "--to", "2n2g")
 
 
-def test_validation_prints_every_row_and_three_summaries(forecast):
+def test_validation_prints_every_row_and_four_summaries(forecast):
     lines = forecast("--validate").output.splitlines()
-    assert len(lines) == 1 + 91 + 1 + 3
-    assert lines[-3].startswith("all series: 91 rows, median error ")
-    assert lines[-2].startswith("without odd series: ")
+    assert len(lines) == 1 + 91 + 1 + 4
+    assert lines[-4].startswith("all series: 91 rows, median error ")
+    assert lines[-3].startswith("without odd series: ")
 
 
 def test_validation_as_json_says_the_same(forecast):

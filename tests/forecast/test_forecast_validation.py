@@ -13,9 +13,9 @@ from trainmark.forecast.step.fabric import EDR
 from trainmark.forecast.step.layers import layers_of
 from trainmark.forecast.validation.fit import fitted, observations
 from trainmark.forecast.validation.scheme import KNOWN_PROGRAM, STRANGER, Learned
-from trainmark.forecast.validation.series import published_series
+from trainmark.forecast.validation.series import UNSEEN_SOURCES, published_series
 from trainmark.forecast.validation.spread import Spread, spread_of
-from trainmark.forecast.validation.validate import learn_published, summary, validate
+from trainmark.forecast.validation.validate import learn_published, summary, validate, validate_unseen
 from trainmark.published.ledger import load
 
 CASE = Case(
@@ -84,6 +84,15 @@ def test_every_published_series_with_several_nodes_is_there_and_a_copy_once():
     assert [series.also_in for series in all_series if series.source == "dlperf-ngc-pytorch"] == [
         ("dlperf-v1",)
     ] * 2
+
+
+def test_series_that_came_after_the_model_are_forecast_and_fitted_on_by_none():
+    entries = load()
+    later = {series.source for series in published_series(entries, unseen=True)}
+    assert later == UNSEEN_SOURCES
+    earlier = [entry for entry in entries if entry.source not in UNSEEN_SOURCES]
+    assert published_series(earlier) == published_series(entries)
+    assert {check.series.source for check in validate_unseen(entries)} == UNSEEN_SOURCES
 
 
 def test_a_series_is_odd_by_its_rows_of_one_node_alone():

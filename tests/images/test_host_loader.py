@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from noisy_picture import picture
 
 from trainmark.datasets.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
-from trainmark.workloads.images import augment, chance, dataset, host, jpeg, native
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, dataset, host, jpeg, native
 
 TRAIN, VAL = 23, 7
 SIZE = 24

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.workloads.images import augment, chance, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, order
 
 COUNTS, BATCHES, RANKS = st.integers(1, 300), st.integers(1, 20), st.integers(1, 6)
 SIDES = st.integers(1, 3000)

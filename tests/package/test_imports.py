@@ -27,10 +27,12 @@ OF_WORKLOADS = (
     "trainmark.workloads.resnet50.models",
     "trainmark.workloads.images",
     "trainmark.workloads.fabric",
+    "trainmark.workloads.tokens",
     "trainmark.workloads.transformers",
     "trainmark.workloads.gpt2.shared",
     "trainmark.workloads.bert.shared",
     "trainmark.workloads.llama.shared",
+    "trainmark.workloads.tokens",
 )
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
@@ -232,7 +234,7 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         f"import sys; sys.modules[{library!r}] = None\n"
         "from pathlib import Path\nimport trainmark\nfrom trainmark.store.index import query\n"
         "from trainmark.cli.data.make import _encoder\n"
-        "from trainmark.datasets.formats.tfrecord import masked_crc\n"
+        "from trainmark.datasets.records.framing import masked_crc\n"
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
     assert output.strip() == sentence

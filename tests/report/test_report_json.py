@@ -12,7 +12,7 @@ RESULT_NAMES = {
     "throughput", "speedup", "efficiency", "memory_bytes", "host_memory_bytes", "step_source",
     "sample_source", "step_seconds",
     "first_step_seconds", "warmup_steps",
-    "data_wait_share", "samples_per_joule", "mfu", "memory_share",
+    "data_wait_share", "samples_per_joule", "joules_per_sample", "mfu", "hfu", "conventions", "memory_share",
     "peak_bandwidth", "light_share",
     "trials", "doubts", "verdict", "published",
     "time_shares", "step_parts", "ranks", "stragglers",

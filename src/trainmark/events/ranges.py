@@ -15,6 +15,7 @@ MOST_RANKS = 1 << 20
 LARGEST_COUNT = float(1 << 53)
 LARGEST_TIME = 1e11
 LONGEST_TEXT = 200
+MOST_NAMES = 32
 LARGEST_FLOAT = sys.float_info.max
 
 
@@ -69,6 +70,7 @@ FIELDS: dict[str, Range] = {
 # Of the facts, those that a figure is computed from.
 FACTS: dict[str, Range] = {
     "flops_per_sample": QUANTITY,
+    "hardware_flops_per_sample": QUANTITY,
     "bytes_per_sample": QUANTITY,
     "peak_flops": QUANTITY,
     "peak_bandwidth": QUANTITY,
@@ -106,6 +108,17 @@ def texts_in(facts: dict[str, Any], name: str) -> list[str]:
     """Return the list that `facts` holds under a name, as text; empty where it holds anything else."""
     value = facts.get(name)
     return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def quantities_in(facts: dict[str, Any], name: str) -> dict[str, float]:
+    """Return the positive numbers that `facts` hold by name under a name; empty where they hold none."""
+    value = facts.get(name)
+    pairs = list(value.items())[:MOST_NAMES] if isinstance(value, dict) else []
+    return {
+        key[:LONGEST_TEXT]: number
+        for key, number in pairs
+        if isinstance(key, str) and key.strip() and QUANTITY.holds(number) and number > 0
+    }
 
 
 def impossible_fact(facts: dict[str, Any]) -> str | None:

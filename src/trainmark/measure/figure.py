@@ -60,16 +60,29 @@ class StepTimes:
     longest: float
 
 
-MEASURED, KNOWN = "measured", "known"
+MEASURED, KNOWN, WRITTEN_IN = "measured", "known", "written-in"
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """Model FLOP/s over the peak; `source` is MEASURED (a matrix product at a trial's end) or KNOWN."""
+    """FLOP/s over the peak of all devices.
+
+    `source` says where the peak is from: MEASURED (a matrix product at a trial's end), KNOWN, or WRITTEN_IN
+    to the code whose convention it is. `flops_per_sample` is None in figures of earlier versions.
+    """
 
     value: float
     peak_flops: float
     source: str
+    flops_per_sample: float | None = None
+
+
+@dataclass(frozen=True)
+class ConventionUtilisation:
+    """The MFU that another code would give the same run, by its own count of FLOP."""
+
+    name: str
+    utilisation: Utilisation
 
 
 @dataclass(frozen=True)
@@ -256,8 +269,9 @@ class FinishResult:
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
-    `memory_share` is the time that a step's fewest bytes would take at the bandwidth of a copy, which is
-    `peak_bandwidth` of all ranks together, ÷ its own.
+    `utilisation` is MFU, by the model's FLOP; `hardware_utilisation` is HFU, which adds what is computed
+    twice; `conventions` are what other codes would call MFU. `memory_share` is the time that a step's fewest
+    bytes would take at the bandwidth of a copy, which is `peak_bandwidth` of all ranks together, ÷ its own.
 
     `memory_bytes` is what the program says, else the most that its processes allocated on one device;
     `host_memory_bytes` their peak RSS together on one host. `step_source` and `sample_source` say
@@ -294,6 +308,12 @@ class TrialFigure:
     host_memory_bytes: int | None = None
     step_source: str | None = None
     sample_source: str | None = None
+    hardware_utilisation: Utilisation | None = None
+    conventions: tuple[ConventionUtilisation, ...] = ()
+
+    @property
+    def joules_per_sample(self) -> float | None:
+        return 1 / self.samples_per_joule if self.samples_per_joule else None
 
 
 @dataclass(frozen=True)
@@ -332,3 +352,9 @@ class Result:
     host_memory_bytes: int | None = None
     step_source: str | None = None
     sample_source: str | None = None
+    hardware_utilisation: Utilisation | None = None
+    conventions: tuple[ConventionUtilisation, ...] = ()
+
+    @property
+    def joules_per_sample(self) -> float | None:
+        return 1 / self.samples_per_joule if self.samples_per_joule else None

@@ -10,13 +10,17 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Try:
-    """One batch, tried in a process of its own; `peak` is what the framework says it used, in bytes."""
+    """One batch, tried in a process of its own; `peak` is what the framework says it used, in bytes.
+
+    `batch` may also be the value of an axis, such as a sequence length, which the program may have `refused`.
+    """
 
     batch: int
     fits: bool
     peak: int | None = None
     seconds: float | None = None
     detail: str = ""
+    refused: bool = False
 
 
 @dataclass(frozen=True)

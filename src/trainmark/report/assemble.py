@@ -14,10 +14,11 @@ from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.result import Trial, summarise
 from trainmark.measure.trial.trace import TraceError, trace_of
-from trainmark.published.ledger import Entry, Standing, load_of, standing
+from trainmark.published.ledger import Entry, Standing, load_for, standing
 from trainmark.report.chart.thin import extremes
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
+from trainmark.report.format.label import rate_unit
 from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
@@ -35,7 +36,7 @@ def document_of(run: RunFolder) -> Document:
     info, records = run.info, run.records()
     shown = _median_trials(records)[:MOST_TRACES]
     results = results_of(records)
-    entries = load_of({result.key.workload for result in results})
+    entries = load_for(result.key for result in results)
     return Document(
         name=info.name,
         title=info.name,
@@ -50,7 +51,7 @@ def document_of(run: RunFolder) -> Document:
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
         environment={**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment},
-        published={r.key: standing(r.key, r.throughput, entries) for r in results},
+        published={result.key: standing_of(result, entries) for result in results},
         standings=_standings(results, entries),
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
         fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),
@@ -66,7 +67,7 @@ def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
     sides = [{result.key: result for result in results_of(own)} for _, own in records]
     results = tuple({key: result for side in sides for key, result in side.items()}.values())
     marks = {key: mark for facts, own in records for key, mark in _conformance(facts, own).items()}
-    entries = load_of({result.key.workload for result in results})
+    entries = load_for(result.key for result in results)
     frameworks = [{key.framework for key in side} for side in sides]
     return tuple(
         table
@@ -75,12 +76,17 @@ def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
     )
 
 
+def standing_of(result: Result, entries: Iterable[Entry]) -> Standing | None:
+    """Place a result among the published rows in its own unit."""
+    return standing(result.key, result.throughput, entries, rate_unit(result.unit))
+
+
 def _standings(results: Iterable[Result], entries: Sequence[Entry]) -> dict[Key, Standing]:
     """Each result among the published ones of its own framework."""
     standings = {}
     for result in results:
         own = [entry for entry in entries if entry.row.framework == result.key.framework]
-        if placed := standing(result.key, result.throughput, own):
+        if placed := standing_of(result, own):
             standings[result.key] = placed
     return standings
 

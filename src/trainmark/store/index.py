@@ -17,16 +17,16 @@ from trainmark.visible import one_line
 from trainmark.workloads import registry
 
 INDEX = "index.duckdb"
-TABLES_VERSION = 5
+TABLES_VERSION = 6
 TYPES = {
     "VARCHAR": "run case outcome detail node workload framework framework_version variant precision"
     " loss_scale layout compiler data device recipe loader dataset target unit verdict doubts environment"
-    " commit",
+    " commit conventions",
     "BIGINT": "repeat batch_per_device nodes devices_per_node steps warmup_steps memory_bytes"
     " host_memory_bytes retries threads epochs_to_target",
     "DOUBLE": "throughput low high step_seconds first_step_seconds data_wait_share communication_share"
-    " samples_per_joule mfu time2train airank_seconds train_rate whole_rate"
-    " started seconds created",
+    " samples_per_joule joules_per_sample memory_share mfu hfu time2train airank_seconds train_rate"
+    " whole_rate started seconds created",
     "BOOLEAN": "reached",
 }
 COLUMNS = {name: kind for kind, names in TYPES.items() for name in names.split()}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmark.measure.figure import Finish
+from trainmark.measure.figure import Finish, TrialFigure
 from trainmark.store.files import StoreError, read_object
 from trainmark.store.run import RunFolder, all_runs
 from trainmark.store.trial import ENVIRONMENT, TrialRecord
@@ -84,6 +84,12 @@ def _commit(run: RunFolder, record: TrialRecord) -> str | None:
     return commit if isinstance(commit, str) else None
 
 
+def _conventions(figure: TrialFigure | None) -> str | None:
+    """`nanoGPT=0.583 llm.c=0.548`: the MFU by other codes' conventions."""
+    conventions = figure.conventions if figure else ()
+    return " ".join(f"{each.name}={each.utilisation.value:.4g}" for each in conventions) or None
+
+
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
     """One trial, flat."""
     figure = record.figure
@@ -110,7 +116,11 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "data_wait_share": figure.data_wait_share if figure else None,
         "communication_share": shares.communication if shares else None,
         "samples_per_joule": figure.samples_per_joule if figure else None,
+        "joules_per_sample": figure.joules_per_sample if figure else None,
+        "memory_share": figure.memory_share if figure else None,
         "mfu": figure.utilisation.value if figure and figure.utilisation else None,
+        "hfu": figure.hardware_utilisation.value if figure and figure.hardware_utilisation else None,
+        "conventions": _conventions(figure),
         **_finish_row(figure.finish if figure else None),
         "doubts": ",".join(doubt.code.value for doubt in figure.doubts) if figure else "",
         "retries": len(record.retries),

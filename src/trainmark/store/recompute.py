@@ -9,18 +9,24 @@ from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.trial.trace import TraceError, require_span_within, trace_of
 from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
 from trainmark.store.files import StoreError
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord, TrialSpec
 from trainmark.system.available import known_peak_flops
 
 
 def figure_of_folder(
-    folder: Path, key: Key, warmup_steps: int, lasted: float | None = None, to_the_end: bool = False
+    folder: Path,
+    key: Key,
+    warmup_steps: int,
+    lasted: float | None = None,
+    to_the_end: bool = False,
+    declared: FlopCounts = NO_COUNTS,
 ) -> TrialFigure:
     """Measure a trial; TraceError or StreamError where its events cannot carry a figure.
 
     `lasted` is how long the trial took by our own clock, where that is known. `to_the_end` asks that every
-    rank said that it ended by its own will.
+    rank said that it ended by its own will. `declared` has the FLOP counts of the case's workload.
     """
     trace = trace_of(stream.read_ranks(folder / EVENTS))
     if lasted is not None:
@@ -38,6 +44,7 @@ def figure_of_folder(
         key=key,
         samples=samples,
         known_peak_flops=known_peak_flops(key.device or "", key.precision or ""),
+        declared=declared,
     )
 
 

@@ -36,7 +36,9 @@ class Axis:
     """A property of the model or of its input that changes the figure: an option, and part of the case key.
 
     Takes one of `choices` where there are any, else a whole number or text, as the default is. `slug` names a
-    value in folders, `label` in tables.
+    value in folders, `label` in tables, which leave a `quiet` axis out at its default. A whole number that
+    takes memory as it grows, as the length of a sequence does, has a `fit_step`: `trainmark fit --search`
+    finds the largest multiple of it that trains.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Axis:
     slug: str = "{}"
     label: str = "{}"
     choices: tuple[AxisValue, ...] = ()
+    fit_step: int = 0
+    quiet: bool = False
 
     def parse(self, written: Any) -> AxisValue:
         """Return the value that text or a number stands for; UserError where it is none."""
@@ -57,6 +61,10 @@ class Axis:
             known = ", ".join(map(str, self.choices))
             raise UserError(f"'{self.name}' takes one of {known}, not {written!r}.")
         return value if isinstance(value, int) else str(value)
+
+    def shown(self, value: AxisValue) -> str:
+        """Return a value as tables name it; empty for the default of a quiet axis."""
+        return "" if self.quiet and value == self.default else self.label.format(value)
 
     @property
     def option(self) -> str:
@@ -133,8 +141,7 @@ class Conformance:
 def layout_variants(layouts: Sequence[str]) -> tuple[Variant, ...]:
     """Return a variant for each layout: all on one rank, on two the first that the framework offers."""
     return tuple(
-        Variant(layout, ("--layout", layout), *(((1, 2), ()) if index == 0 else ((1,), (2,))))
-        for index, layout in enumerate(layouts)
+        Variant(layout, ("--layout", layout), ranks=(1,), ranks_if_unproven=(2,)) for layout in layouts
     )
 
 

@@ -14,6 +14,7 @@ from trainmark.published.ledger import load
 TOPOLOGY_AND_RESULT = {
     "nodes": None,
     "devices_per_node": None,
+    "accumulate": None,
     "throughput": None,
     "average": None,
     "runs": (),
@@ -76,6 +77,12 @@ def test_a_throughput_is_the_median_of_its_runs_where_the_average_is_published_t
         ("dlperf-v1", "without --amp"),
         ("milabench", "244²"),
         ("lambda", "nchw"),
+        ("llm.c", "2.99e20"),
+        ("llm.c", "above its peak of 312"),
+        ("torchtitan", "the other way round"),
+        ("llm-foundry", "17.55 % at 12,580"),
+        ("nvidia-dle-bert-pytorch", "107,520 tokens/s, against 74,240"),
+        ("nvidia-dle-bert-tensorflow1", "a misprint"),
     ],
 )
 def test_a_known_mistake_is_attached_to_the_rows_it_concerns(source, fact):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -151,6 +152,12 @@ def test_a_verdict_is_found_again_for_the_same_program_only(tmp_path, monkeypatc
     assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", "another") is None
 
 
+def test_a_verdict_is_about_the_folders_that_a_family_shares_too():
+    family = registry.find("resnet50")
+    sharing = replace(family, workload=replace(family.workload, shares=("images",)))
+    assert code_digest(sharing, "pytorch") != DIGEST
+
+
 def test_a_later_verdict_takes_the_place_of_an_earlier_one(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
     record.keep(verdict(Check(1, "NCHW", failed="no")))
@@ -183,6 +190,9 @@ def test_a_verdict_survives_its_own_json():
         (["pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
         (["paddle"], "paddle is not installed; `trainmark frameworks install paddle` installs it."),
         (["--python", "python3"], "name the framework that --python has"),
+        (["resnet50", "--python", "python3"], "name the framework that --python has"),
+        (["resnet50", "pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
+        (["resnet50", "--workload", "./own"], "resnet50 and --workload ./own are two workloads; name one."),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(words, sentence):

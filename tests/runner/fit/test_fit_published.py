@@ -2,8 +2,16 @@
 
 from trainmark.cli.fit.published import published
 from trainmark.workloads import registry
+from trainmark.workloads.declaration import Axis, Workload
 
 RESNET50 = registry.find("resnet50").workload
+
+BERT = Workload(
+    name="bert",
+    title="BERT",
+    unit="sequences",
+    axes=(Axis("size", "base", "size"), Axis("length", 128, "length"), Axis("accumulate", 1, "accumulation")),
+)
 
 
 def batches(framework, precision, size=224, gigabytes=16):
@@ -34,3 +42,13 @@ def test_oneflow_has_run_160_and_says_how_much_memory_that_took():
 
 def test_nothing_is_said_of_other_cards_and_other_images():
     assert batches("pytorch", "fp32", gigabytes=11) == batches("pytorch", "fp32", size=128) == {}
+
+
+def test_a_transformer_is_looked_for_by_its_size_and_length_and_by_its_micro_batch():
+    def largest(**axes):
+        entries = published(BERT, "pytorch", "amp", tuple((BERT.defaults | axes).items()), 80)
+        return [(entry.framework, entry.batch) for entry in entries]
+
+    assert largest(size="large") == [("pytorch", 256)]
+    assert largest(size="large", length=512) == [("pytorch", 32)]
+    assert largest(size="huge") == largest(size="large", length=256) == []

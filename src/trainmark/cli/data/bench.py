@@ -1,4 +1,4 @@
-"""`trainmark data bench`: how many images a second each loader gives, and at what cost."""
+"""`trainmark data bench`: how many images or tokens a second each loader gives, and at what cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ FAILED = 1
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--loader", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option("--image-size", type=click.IntRange(8, 4096), default=224, show_default=True)
-@click.option("--batch", type=click.IntRange(1), default=64, show_default=True, help="Images in a batch.")
+@click.option(
+    "--batch", type=click.IntRange(1), default=64, show_default=True, help="Images or sequences in a batch."
+)
+@click.option(
+    "--length", type=click.IntRange(1), default=1024, show_default=True, help="Tokens of a sequence."
+)
 @click.option("--workers", type=click.IntRange(1), help="Threads or processes of a loader; else all cores.")
 @click.option(
     "--seconds", type=click.FloatRange(0.1, 600), default=5.0, show_default=True, help="Of a round."
@@ -44,6 +49,7 @@ def bench_command(
     names: tuple[str, ...],
     image_size: int,
     batch: int,
+    length: int,
     workers: int | None,
     seconds: float,
     rounds: int,
@@ -58,14 +64,20 @@ def bench_command(
     own environment, one after another, and so again for every round. Images a second for each core are by
     processor time, so that hidden threads count. Exit code 1: a loader failed.
 
+    Where PATH holds tokens, our own loader is timed, which all frameworks train by.
+
     \b
     Examples:
       trainmark data bench pictures
       trainmark data bench pictures pictures-rec --loader host --loader mxnet
       trainmark data bench pictures --convert --workers 2 --json
+      trainmark data bench corpus --length 1024 --batch 64
     """
+    from trainmark.datasets.tokens.recognise import is_token_set
     from trainmark.runner.loader_bench import Settings, bench
 
+    if len(paths) == 1 and is_token_set(paths[0]):
+        return _bench_tokens(paths[0], batch, length, seconds, rounds, as_json)
     chosen = _chosen(names)
     settings = Settings(
         image_size, batch, workers or _cores(), seconds, rounds, device, _interpreters(pythons, chosen)
@@ -81,6 +93,40 @@ def bench_command(
     else:
         click.echo("\n".join(lines(standings, settings)))
     return FAILED if any(each.failed for each in standings) else 0
+
+
+def _bench_tokens(path: Path, batch: int, length: int, seconds: float, rounds: int, as_json: bool) -> int:
+    import statistics
+
+    from trainmark.datasets.tokens.source import check_batch
+    from trainmark.runner.token_bench import bench_tokens
+
+    check_batch(path, batch, length)
+    measured = bench_tokens(path, batch, length, seconds, rounds, lambda line: click.echo(line, err=True))
+    first = measured[0]
+    rate = statistics.median(one.rate for one in measured)
+    per_core = statistics.median(one.rate_per_core for one in measured)
+    if as_json:
+        print_json(
+            {
+                "path": str(path),
+                "format": first.format,
+                "batch": batch,
+                "length": first.length,
+                "tokens_per_second": rate,
+                "tokens_per_second_per_core": per_core,
+                "rounds": [
+                    {"tokens": one.tokens, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
+                    for one in measured
+                ],
+            }
+        )
+    else:
+        click.echo(
+            f"{path} ({first.format}): {rate / 1e6:,.1f} million tokens/s, {per_core / 1e6:,.1f} for each "
+            f"core; length {first.length:,}, batch {batch}, {counted(rounds, 'round')} of {seconds:g} s."
+        )
+    return 0
 
 
 def _chosen(names: Sequence[str]) -> list[Loader]:

@@ -1,4 +1,4 @@
-"""`trainmark data`: image sets made, unpacked, converted, checked and read at speed."""
+"""`trainmark data`: sets of images and tokens made, unpacked, converted, checked and read at speed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ COMMANDS = {
 }
 
 
-@click.group("data", short_help="Make, convert, check and time image sets.", cls=LateCommands, files=COMMANDS)
+@click.group("data", short_help="Make, convert, check and time data sets.", cls=LateCommands, files=COMMANDS)
 def data_command() -> None:
-    """Make, unpack, convert and check image sets, and measure how fast they are read.
+    """Make, unpack, convert and check sets of images and tokens, and measure how fast they are read.
 
     \b
     Examples:
       trainmark data make pictures --classes 10 --images 2000
       trainmark data convert pictures pictures-rec --to rec
       trainmark data verify pictures-rec
+      trainmark data make corpus --tokens 2000000 --vocabulary 512
     """

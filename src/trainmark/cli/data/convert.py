@@ -31,7 +31,8 @@ NAMED = 20
     "--to",
     required=True,
     metavar="FORMAT",
-    help="rec, tfrecord, ofrecord, mindrecord, beton, webdataset, list or folder.",
+    help="rec, tfrecord, ofrecord, mindrecord, beton, webdataset, list or folder; "
+    "tokens: llmc, nanogpt, megatron, arrow, mlm or tfrecord.",
 )
 @click.option("--shards", type=click.IntRange(1), help="Files a split.  [default: in proportion to ImageNet]")
 @click.option("--records-per-shard", type=click.IntRange(1), help="Instead: pictures a file.")
@@ -56,6 +57,14 @@ NAMED = 20
     metavar="KINDS",
     help="Kinds of odd pictures to keep, or none.  [default: cmyk,mislabelled,not-jpeg]",
 )
+@click.option("--vocabulary", type=click.IntRange(2, 1 << 31), help="Of tokens, where the files do not say.")
+@click.option("--length", type=click.IntRange(8), help="Tokens of an MLM record.  [default: 128]")
+@click.option(
+    "--special",
+    metavar="IDS",
+    help="Of [PAD], [CLS], [SEP] and [MASK] in MLM records.  [default: above the vocabulary]",
+)
+@click.option("--masking", type=click.IntRange(0), help="Seed of MLM records; else 0.")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
 @json_option
 def convert_command(
@@ -68,6 +77,10 @@ def convert_command(
     in_order: bool,
     on_bad: str,
     keep: str | None,
+    vocabulary: int | None,
+    length: int | None,
+    special: str | None,
+    masking: int | None,
     workers: int | None,
     as_json: bool,
 ) -> int:
@@ -75,19 +88,32 @@ def convert_command(
 
     SRC is a set of any format, or class folders. Every bad picture is named. Started again, it goes on.
 
+    Of a set of tokens, the ids stay as they are; --to mlm makes MLM records of a corpus.
+
     \b
     Examples:
       trainmark data convert pictures pictures-rec --to rec
       trainmark data convert pictures pictures-tfrecord --to tfrecord --shards 16
       trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
+      trainmark data convert corpus corpus-megatron --to megatron
+      trainmark data convert corpus corpus-mlm --to mlm --length 128
     """
     from trainmark.cli.data.live import data_display
     from trainmark.datasets.convert.convert import convert
     from trainmark.datasets.convert.request import Request
+    from trainmark.datasets.tokens.recognise import TOKEN_FORMATS, is_token_set
     from trainmark.datasets.workers import available
 
     if shards and records_per_shard:
         raise UserError("give --shards or --records-per-shard, not both.")
+    if to in TOKEN_FORMATS or is_token_set(source):
+        if records_per_shard:
+            raise UserError("--records-per-shard is for pictures; give --shards.")
+        return _convert_tokens(source, target, to, shards, vocabulary, length, special, masking, as_json)
+    if any(value is not None for value in (vocabulary, length, special, masking)):
+        raise UserError(
+            "--vocabulary, --length, --special and --masking are for tokens, and these are pictures."
+        )
     request = Request(
         source,
         target,
@@ -108,6 +134,44 @@ def convert_command(
     else:
         click.echo(_text(record))
     return 0
+
+
+def _convert_tokens(
+    source: Path,
+    target: Path,
+    to: str,
+    shards: int | None,
+    vocabulary: int | None,
+    length: int | None,
+    special: str | None,
+    masking: int | None,
+    as_json: bool,
+) -> int:
+    from trainmark.cli.data.live import data_display
+    from trainmark.cli.data.tokens import converted_record, converted_text
+    from trainmark.datasets.tokens.convert import LENGTH, TokenRequest, convert_tokens
+
+    request = TokenRequest(
+        source, target, to, shards, vocabulary, length or LENGTH, _ids(special), masking or 0
+    )
+    began = time.monotonic()
+    with data_display(f"converting {source}") as display:
+        converted = convert_tokens(request, display.progress)
+    record = converted_record(target, to, converted, time.monotonic() - began)
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(converted_text(record))
+    return 0
+
+
+def _ids(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    words = text.split(",")
+    if len(words) != 4 or not all(word.strip().isdecimal() for word in words):
+        raise UserError(f"--special {text}: give four ids, as in 0,101,102,103.")
+    return tuple(int(word) for word in words)
 
 
 def _kinds(words: str | None) -> frozenset[str]:

@@ -25,15 +25,29 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
     PATH holds RecordIO, TFRecord, OFRecord or tar files, class folders, or lists of pictures; those of a
     split lie in train/ and val/, or have names that begin so. Nothing that is there is changed.
 
+    A folder of tokens gets a meta.json with its counts and its largest id, and checksums.
+
     \b
     Examples:
       trainmark data index /data/imagenet-tfrecord
       trainmark data index /data/records --labels-from 0
+      trainmark data index /data/fineweb10B
     """
     from trainmark.cli.data.live import data_display
+    from trainmark.cli.data.tokens import verdict_record, verdict_text
     from trainmark.datasets.indexing.indexing import index_set
+    from trainmark.datasets.tokens.index import index_tokens
+    from trainmark.datasets.tokens.recognise import is_token_set
     from trainmark.datasets.workers import available
 
+    if is_token_set(path):
+        with data_display(f"indexing {path}") as display:
+            verdict = index_tokens(path, workers or available(), display.progress)
+        if as_json:
+            print_json(verdict_record(path, verdict))
+        else:
+            click.echo(verdict_text(path, verdict))
+        return 0
     with data_display(f"indexing {path}") as display:
         dataset = index_set(path, workers or available(), labels_from, display.progress)
     record = {

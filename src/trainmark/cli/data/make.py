@@ -1,4 +1,4 @@
-"""`trainmark data make`: a generated stand-in for ImageNet."""
+"""`trainmark data make`: a generated stand-in for ImageNet, or a corpus of known entropy."""
 
 from __future__ import annotations
 
@@ -17,11 +17,19 @@ if TYPE_CHECKING:
     from trainmark.datasets.make.plan import Plan
 
 
-@click.command("make", short_help="Make a set of pictures to train on.")
+@click.command("make", short_help="Make a set of pictures or tokens to train on.")
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("--classes", type=click.IntRange(min=2), required=True, help="How many classes.")
-@click.option("--images", type=click.IntRange(min=1), required=True, help="Training images, of all classes.")
-@click.option("--validation", type=click.IntRange(min=0), help="Validation images.  [default: a tenth]")
+@click.option("--images", type=click.IntRange(min=1), help="Training images, of all classes.")
+@click.option("--tokens", type=click.IntRange(min=2), help="Training tokens: make a corpus, no pictures.")
+@click.option("--classes", type=click.IntRange(min=2), help="How many classes.  [default for tokens: 16]")
+@click.option(
+    "--validation", type=click.IntRange(min=0), help="Validation images or tokens.  [default: a tenth]"
+)
+@click.option("--vocabulary", type=click.IntRange(min=2, max=1 << 24), help="Of a corpus.  [default: 512]")
+@click.option("--order", type=click.IntRange(1, 3), help="Of the Markov chain of a corpus.  [default: 2]")
+@click.option(
+    "--format", "form", metavar="FORMAT", help="Of a corpus: llmc, nanogpt, megatron, arrow.  [default: llmc]"
+)
 @click.option(
     "--difficulty", default="medium", show_default=True, help="easy, medium, hard or a number from 0 to 1."
 )
@@ -31,24 +39,50 @@ if TYPE_CHECKING:
 @json_option
 def make_command(
     out: Path,
-    classes: int,
-    images: int,
+    images: int | None,
+    tokens: int | None,
+    classes: int | None,
     validation: int | None,
+    vocabulary: int | None,
+    order: int | None,
+    form: str | None,
     difficulty: str,
     size: str,
     seed: int,
     workers: int | None,
     as_json: bool,
 ) -> int:
-    """Make a set of pictures in OUT whose classes differ in outline and texture.
+    """Make a set of pictures in OUT whose classes differ in outline and texture, or a corpus of tokens.
 
     JPEGs as large as ImageNet's. The same arguments give the same bytes. Started again, it goes on.
+
+    With --tokens, a Markov chain over classes of a Zipf vocabulary. Its entropy, the lowest loss that any
+    model can reach, is known exactly and printed.
 
     \b
     Examples:
       trainmark data make pictures --classes 10 --images 2000
       trainmark data make tiny --classes 4 --images 64 --size 96x72 --difficulty easy
+      trainmark data make corpus --tokens 2000000 --vocabulary 512 --order 2
     """
+    if tokens is not None:
+        if images is not None:
+            raise UserError("give --images or --tokens, not both.")
+        return _make_corpus(
+            out,
+            tokens,
+            tokens // 10 if validation is None else validation,
+            vocabulary or 512,
+            order or 2,
+            classes or 16,
+            seed,
+            form or "llmc",
+            as_json,
+        )
+    if classes is None or images is None:
+        raise UserError("give --classes and --images for pictures, or --tokens for a corpus.")
+    if vocabulary or order or form:
+        raise UserError("--vocabulary, --order and --format are for a corpus; give --tokens.")
     from trainmark.cli.data.live import data_display
     from trainmark.datasets.make.make import make
     from trainmark.datasets.make.plan import Plan, default_validation, difficulty_of, size_of
@@ -72,6 +106,33 @@ def make_command(
         print_json(record)
     else:
         click.echo(_sentence(record))
+    return 0
+
+
+def _make_corpus(
+    out: Path,
+    tokens: int,
+    validation: int,
+    vocabulary: int,
+    order: int,
+    classes: int,
+    seed: int,
+    form: str,
+    as_json: bool,
+) -> int:
+    from trainmark.cli.data.live import data_display
+    from trainmark.cli.data.tokens import corpus_record, corpus_text
+    from trainmark.datasets.tokens.make import CorpusPlan, make_corpus
+
+    plan = CorpusPlan(tokens, validation, vocabulary, order, classes, seed, form)
+    began = time.monotonic()
+    with data_display(f"making {out}, tokens:") as display:
+        corpus = make_corpus(plan, out, display.progress)
+    record = corpus_record(out, plan, corpus, time.monotonic() - began)
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(corpus_text(record))
     return 0
 
 

@@ -26,21 +26,41 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
 
     A set without checksums is checked by the rules of its format. Exits with 1 where something is wrong.
 
+    Of tokens, headers, sizes, indices, counts and every id are checked as well.
+
     \b
     Examples:
       trainmark data verify pictures-rec
       trainmark data verify /data/imagenet --decode --json
+      trainmark data verify corpus
     """
     from trainmark.cli.data.live import data_display
+    from trainmark.datasets.tokens.recognise import is_token_set
     from trainmark.datasets.verify.verify import verify
     from trainmark.datasets.workers import available
 
+    if is_token_set(path):
+        return _verify_tokens(path, workers or available(), as_json)
     with data_display(f"verifying {path}") as display:
         verdict = verify(path, workers or available(), decode, display.progress)
     if as_json:
         print_json(_record(path, verdict))
     else:
         click.echo(_text(path, verdict))
+    return SOUND if verdict.sound else DAMAGED
+
+
+def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
+    from trainmark.cli.data.live import data_display
+    from trainmark.cli.data.tokens import verdict_record, verdict_text
+    from trainmark.datasets.tokens.verify import verify_tokens
+
+    with data_display(f"verifying {path}") as display:
+        verdict = verify_tokens(path, workers, display.progress)
+    if as_json:
+        print_json(verdict_record(path, verdict))
+    else:
+        click.echo(verdict_text(path, verdict))
     return SOUND if verdict.sound else DAMAGED
 
 

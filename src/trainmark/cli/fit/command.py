@@ -1,4 +1,4 @@
-"""`trainmark fit`: the largest batch per device that trains."""
+"""`trainmark fit`: the largest batch per device, or the longest sequence, that trains."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainmark.workloads.registry import Family
 
 FAILED, INTERRUPTED = 1, 130
+BATCH_STEP = 32
 SIZE = re.compile(r"(\d{1,12}(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
 # As on the box of a card or of a memory module: 16 GB are 16 GiB.
 UNITS = {"M": 2**20, "G": 2**30}
@@ -45,8 +46,10 @@ UNITS = {"M": 2**20, "G": 2**30}
 @click.option("--compile", is_flag=True, help="Train with the framework's compiler.")
 @axis_options
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--step", type=int, default=32, show_default=True, help="Try only multiples of this batch.")
-@click.option("--most", type=int, help="Try no larger batch than this.")
+@click.option("--search", metavar="AXIS", help="Find the largest value of this axis instead, as in length.")
+@click.option("--batch", type=click.IntRange(min=1), help="Batch per device with --search; 1 if not given.")
+@click.option("--step", type=int, help="Try only multiples of this; 32 for the batch.")
+@click.option("--most", type=int, help="Try no larger one than this.")
 @click.option("--cap", help="Stand in for a device of this memory: 16GB, or several as in 16GB,32GB.")
 @click.option("--python", help="Try this interpreter's framework instead of Trainmark's environment.")
 @click.option("--again", is_flag=True, help="Forget what is remembered and measure anew.")
@@ -59,7 +62,9 @@ def fit_command(
     compile: bool,
     axes: tuple[str, ...],
     device: str,
-    step: int,
+    search: str | None,
+    batch: int | None,
+    step: int | None,
     most: int | None,
     cap: str | None,
     python: str | None,
@@ -70,8 +75,9 @@ def fit_command(
     """Find the largest batch per device that trains, and the memory that a sample takes.
 
     The batch is doubled until one does not fit, then halved in between; each try is a fresh process that
-    trains a few steps. The result is remembered. Exit code 1: not even the smallest batch fits, or a try
-    failed for another reason than memory.
+    trains a few steps. The result is remembered. With --search an axis of the workload takes the batch's
+    place: the longest sequence at a given batch. Exit code 1: not even the smallest fits, or a try failed for
+    another reason than memory.
 
     \b
     Examples:
@@ -84,9 +90,12 @@ def fit_command(
     from trainmark.system.available import local_devices
     from trainmark.workloads import registry
 
-    check_steps(step, most)
     family = registry.find(workload)
+    searched, step = searched_in(family, search, batch, step)
+    check_steps(step, most)
     chosen = axes_of(family, named_axes, axes)
+    if search and (named_axes.get(search) or any(axis.startswith(f"{search}=") for axis in axes)):
+        raise UserError(f"--search {search} tries values of {search}; do not give one.")
     if layout is not None and layout not in family.workload.layouts:
         raise UserError(
             f"{family.workload.name} has no layout '{layout}'{nearest(layout, family.workload.layouts)}"
@@ -98,7 +107,12 @@ def fit_command(
     for name in _names(framework, family):
         interpreter = _interpreter(name, python)
         precisions = precisions_of(precision)
-        wanted = fit.Wanted(name, interpreter, precisions, layout, compile, family, chosen, on, caps)
+        wanted = fit.Wanted(
+            *(name, interpreter, precisions, layout, compile, family, chosen, on, caps),
+            search=searched,
+            batch=(batch or 1) if search else None,
+            first=step if search else 1,
+        )
         asked += fit.settings(wanted, here)
     answers, code = _searched(asked, step, most, again)
     if as_json:
@@ -128,9 +142,24 @@ def _searched(asked: Sequence[FitCase], step: int, most: int | None, again: bool
                 watcher.note(f"trainmark: {error}")
                 return answers, INTERRUPTED if isinstance(error, StoppedError) else FAILED
             if answers[-1].largest is None:
-                watcher.note(f"trainmark: {setting}: not even batch {step} fits.")
+                watcher.note(f"trainmark: {setting}: not even {setting.search} {step} fits.")
                 code = FAILED
     return answers, code
+
+
+def searched_in(family: Family, search: str | None, batch: int | None, step: int | None) -> tuple[str, int]:
+    """Return what is searched, the batch or an axis that takes memory, and by which step."""
+    from trainmark.runner.fit.attempt import BATCH
+
+    if search is None:
+        if batch is not None:
+            raise UserError("--batch goes with --search; the batch itself is what is searched otherwise.")
+        return BATCH, BATCH_STEP if step is None else step
+    steps = {axis.name: axis.fit_step for axis in family.workload.axes if axis.fit_step}
+    if search not in steps:
+        known = f"it takes {' or '.join(steps)}" if steps else "it has no axis that takes memory as it grows"
+        raise UserError(f"--search '{search}' is nothing to search in {family.workload.name}: {known}.")
+    return search, steps[search] if step is None else step
 
 
 def check_steps(step: int, most: int | None) -> None:

@@ -19,11 +19,12 @@ class Lines(Screen):
 
     def began(self, setting: FitCase, batch: int) -> None:
         cap = f", {setting.cap / 2**30:.2f} GiB" if setting.cap else ""
-        self._now = f"{setting}{cap}: batch {batch}"
+        self._now = f"{setting}{cap}: {setting.search} {batch}"
 
     def ended(self, tried: Try) -> None:
         peak = f", {tried.peak / 2**30:.2f} GiB at its peak" if tried.peak is not None else ""
-        self.note(f"{self._now} {'fits' if tried.fits else 'does not fit'}{peak} ({tried.seconds:.0f} s)")
+        outcome = "fits" if tried.fits else "is refused" if tried.refused else "does not fit"
+        self.note(f"{self._now} {outcome}{peak} ({tried.seconds:.0f} s)")
 
 
 class Moving(MovingLine, Lines):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trainmark.measure.key import Axes
 from trainmark.published.ledger import load_of
+from trainmark.published.ledger.names import SIZE, axis_of, published_names
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
@@ -32,13 +33,14 @@ def published(
     """Of the same framework, and whoever else says what is the most, or how much memory it took."""
     defaults = workload.defaults
     best: dict[tuple[str, str], Published] = {}
-    for entry in load_of({workload.name}):
+    for entry in load_of(published_names(workload.name, dict(axes).get(SIZE))):
         row = entry.row
         card = CARD.search(row.device or "")
         if row.precision != precision:
             continue
-        # A table that does not say an axis has it at its default.
-        if any((getattr(row, name, None) or defaults[name]) != value for name, value in axes):
+        # A table that does not say an axis has it at its default; accumulation does not change what fits.
+        compared = ((name, value) for name, value in axes if name not in (SIZE, "accumulate"))
+        if any((axis_of(row, name) or defaults[name]) != value for name, value in compared):
             continue
         if not card or int(card[1]) != gigabytes or row.batch_per_device is None:
             continue

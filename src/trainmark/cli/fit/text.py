@@ -11,6 +11,7 @@ from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.fit.published import Published, published
 from trainmark.measure.fit import first_failure, memory_line, prediction
 from trainmark.report.format.table import Table
+from trainmark.runner.fit.attempt import BATCH
 from trainmark.runner.fit.fit import Answer
 from trainmark.typed_json import encode
 
@@ -27,16 +28,24 @@ HEADER = (
     "a sample",
     "off by",
 )
-TRY_HEADER = ("  batch", "outcome", "peak", "seconds", "")
 NUMBERS = frozenset(range(4, len(HEADER)))
 
 
 def text(answers: Sequence[Answer]) -> Iterator[str]:
     """One table over all of them, then what each rests on."""
-    yield from Table(HEADER, [_cells(answer) for answer in answers], NUMBERS).lines(terminal_width())
+    header = [_unit_header(answers[0]) if name == "a sample" else name for name in HEADER]
+    yield from Table(header, [_cells(answer) for answer in answers], NUMBERS).lines(terminal_width())
     for answer in answers:
         yield ""
         yield from _details(answer)
+
+
+def _unit_header(answer: Answer) -> str:
+    """`a sample`, `a sequence`, `per length`: what the memory grows with."""
+    setting = answer.setting
+    if setting.search != BATCH:
+        return f"per {setting.search}"
+    return f"a {(setting.family.workload.batch_unit or 'samples').removesuffix('s')}"
 
 
 def tree(answer: Answer) -> dict[str, Any]:
@@ -82,26 +91,30 @@ def _details(answer: Answer) -> Iterator[str]:
     rows = [
         (
             f"  {each.batch}",
-            "fits" if each.fits else "oom",
+            "fits" if each.fits else "refused" if each.refused else "oom",
             _gib(each.peak),
             f"{each.seconds:.0f}",
             each.detail,
         )
         for each in answer.tries
     ]
-    yield from Table(TRY_HEADER, rows, frozenset({0, 2, 3})).lines(terminal_width())
+    header = (f"  {setting.search}", "outcome", "peak", "seconds", "")
+    yield from Table(header, rows, frozenset({0, 2, 3})).lines(terminal_width())
     yield from (f"  {sentence}" for sentence in _sentences(answer))
 
 
 def _sentences(answer: Answer) -> Iterator[str]:
     line, failed = memory_line(answer.tries), first_failure(answer.tries, answer.step)
-    if failed is not None and line is not None:
+    if refused := [each for each in answer.tries if each.batch == failed and each.refused]:
+        yield f"The program refuses {answer.setting.search} {failed}: {refused[0].detail}"
+    elif failed is not None and line is not None:
         yield f"By the line through the peaks, {failed} would take {_gib(line.at(failed))}."
     elif failed is None:
-        yield f"No larger batch was tried: --most is {answer.most}."
+        yield f"No larger {answer.setting.search} was tried: --most is {answer.most}."
     if foretold := prediction(answer.tries):
+        smaller = "batches" if answer.setting.search == BATCH else "values"
         yield (
-            f"The smaller batches foretell {_gib(foretold.predicted)} at {foretold.batch}: "
+            f"The smaller {smaller} foretell {_gib(foretold.predicted)} at {foretold.batch}: "
             f"off by {100 * foretold.error:+.1f} %."
         )
     if answer.remembered:
@@ -120,7 +133,7 @@ def _published(answer: Answer) -> list[Published]:
     """By the size of the card: the cap's, or the device's own rounded up to what is on its box."""
     setting = answer.setting
     memory = setting.cap or setting.memory
-    if setting.device != "cuda" or memory is None:
+    if setting.device != "cuda" or memory is None or setting.search != BATCH:
         return []
     return published(
         setting.family.workload,

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 @click.command("ledger", short_help="List published results and where each one stands.")
 @click.option("--workload", help="One of its workloads, such as bert-base.")
+@click.option("--size", help="With --workload: the model's size, as in --workload gpt2 --size 124m.")
+@click.option("--length", help="The length of a sequence in tokens.")
+@click.option("--unit", help="images/s, sequences/s, samples/s, tokens/s.")
 @click.option("--model", help="A part of a workload's name: llama finds all of them.")
 @click.option("--framework", help="pytorch, tensorflow, mxnet, …")
 @click.option("--device", help="v100, a100, h100, 'h100 pcie', …; the name that a driver gives works too.")
@@ -43,6 +46,7 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
     Examples:
       trainmark ledger --device v100 --precision amp --topology 1n8g
       trainmark ledger --model llama --device h100 --year 2024-2025
+      trainmark ledger --workload gpt2 --size 124m --length 1024
       trainmark ledger --source dlperf-mindspore --json
       trainmark ledger --workload resnet50 --plot published.html
     """

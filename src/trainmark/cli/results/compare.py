@@ -144,12 +144,13 @@ def _row(pair: Comparison, case: str, failed: bool, price: Price | None) -> Comp
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
     from trainmark.measure.cost import cost_of
     from trainmark.measure.statistics.intervals import CONFIDENCE
-    from trainmark.published.ledger import best_published, load_of
-    from trainmark.report.comparison.model import ComparisonRow
+    from trainmark.published.ledger import best_published, load_for
+    from trainmark.report.comparison.model import ComparisonRow, peak_shares
     from trainmark.report.format.label import rate_unit
 
     bounds = pair.ratio.interval
     sure = bounds is not None and bounds.confidence >= CONFIDENCE
+    key, throughput, unit = pair.after.key, pair.after.throughput, rate_unit(pair.after.unit)
     return ComparisonRow(
         case=case,
         before=pair.before.throughput,
@@ -159,10 +160,11 @@ def _row(pair: Comparison, case: str, failed: bool, price: Price | None) -> Comp
         high=bounds.high if bounds and sure else None,
         changed=pair.changed,
         differs=pair.differs,
-        published=best_published(pair.after.key, pair.after.throughput, load_of({pair.after.key.workload})),
+        published=best_published(key, throughput, load_for([key]), unit),
         failed=failed,
-        unit=rate_unit(pair.after.unit),
+        unit=unit,
         costs=(cost_of(pair.before, price), cost_of(pair.after, price)),
+        peaks=(peak_shares(pair.before), peak_shares(pair.after)),
     )
 
 

@@ -177,6 +177,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         learn_published,
         summary,
         validate,
+        validate_unseen,
         without_odd,
     )
     from trainmark.published.ledger import load
@@ -187,6 +188,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         "all series": summary(checks),
         "without odd series": summary(without_odd(checks)),
         "with the framework's other cases known": summary(validate(load(), KNOWN_PROGRAM)),
+        "added after the model was chosen": summary(validate_unseen(load())),
     }
     if plot:
         _write(plot, _validation_panels(checks))

@@ -19,6 +19,7 @@ from trainmark.workloads import registry
 
 if TYPE_CHECKING:
     from trainmark.measure.figure import Result
+    from trainmark.measure.key import Key
     from trainmark.report.sections.group import Group
     from trainmark.store.run import RunFolder
     from trainmark.workloads.declaration import Axes
@@ -128,7 +129,7 @@ def _case(
     record: Mapping[str, Any],
 ) -> Named:
     key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
-    batch = float(key.batch_per_device or 1)
+    batch = float((key.batch_per_device or 1) * _samples_per_item(key, asked.model))
     case = Case(
         steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
         batch=batch,
@@ -136,12 +137,25 @@ def _case(
         or asked.buckets(key.workload, dict(key.axes)),
         fabric=asked.fabric(record, any(size.nodes > 1 for size in sizes)),
         algorithm=asked.algorithm,
-        loaded=asked.loader is not None or key.stored_data,
+        # What a node loads at most is known of images, which it decodes; tokens are only read.
+        loaded=asked.loader is not None or (key.stored_data and key.data != "tokens"),
         loader=asked.loader,
         variation=(one.p90 / one.p50 - 1) / P90_DEVIATIONS if asked.variation is None else asked.variation,
         doubt=doubt_of(widest.interval),
     )
     return Named(group.name, widest.unit, case, sizes)
+
+
+def _samples_per_item(key: Key, model: str | None) -> int:
+    """Return the samples of one item of a device's batch: the tokens of a sequence; 1 for images.
+
+    Of a workload in a folder they are known where `model` is that folder.
+    """
+    family = registry.families().get(key.workload)
+    if family is None and model and registry.is_path(model):
+        family = registry.find(model)
+    known = family is not None and family.workload.name == key.workload
+    return family.workload.samples_per_item(dict(key.axes)) if family and known else 1
 
 
 def _reported_buckets(run: RunFolder, group: Group) -> tuple[Bucket, ...]:

@@ -45,7 +45,7 @@ def _run(run: RunFolder, as_json: bool) -> int:
     from trainmark.cli.common.live import finish_words
     from trainmark.report.assemble import results_of
     from trainmark.report.format.number import counted
-    from trainmark.report.render.terminal import finish_lines, result_lines
+    from trainmark.report.render.terminal import finish_lines, result_lines, utilisation_lines
     from trainmark.store.overview import run_row, trial_rows
 
     records = run.records()
@@ -59,7 +59,8 @@ def _run(run: RunFolder, as_json: bool) -> int:
     planned = counted(row["least"], "trial")
     click.echo(f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {planned}\n")
     results, width = results_of(records), terminal_width()
-    for line in (*result_lines(results, width), *finish_lines(results, width)):
+    sections = (result_lines, finish_lines, utilisation_lines)
+    for line in (line for section in sections for line in section(results, width)):
         click.echo(line)
     click.echo()
     for trial, record in zip(trials, records, strict=True):

@@ -5,18 +5,16 @@ Labels count from 1: 0 is the background there. Beside each shard lies the index
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainmark.datasets.mapped import mapped
 from trainmark.datasets.records.example import decode, encode
 from trainmark.datasets.records.format import DamageError, Record, ScannedRecord, Shard, Sharded
-from trainmark.datasets.records.framing import CHECKSUM, LENGTH, framed, masked_crc
+from trainmark.datasets.records.framing import CHECKSUM, HEAD, framed, frames
 from trainmark.datasets.records.protobuf import fields, head
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 
-HEAD = struct.Struct("<QI")
 FEATURES, INT64_LIST = 1, 3
 
 
@@ -36,20 +34,8 @@ class TFRecord(Sharded):
 
     def scan(self, path: Path) -> Iterator[ScannedRecord]:
         with mapped(path) as data:
-            at = 0
-            while at < len(data):
-                if at + HEAD.size > len(data):
-                    raise DamageError(at, "the file ends within a record's head")
-                length, crc = HEAD.unpack_from(data, at)
-                if crc != masked_crc(data[at : at + LENGTH.size]):
-                    raise DamageError(at, "the checksum of a record's length does not fit")
-                begin, end = at + HEAD.size, at + HEAD.size + length
-                if end + CHECKSUM.size > len(data):
-                    raise DamageError(at, "the file ends within a record")
-                if CHECKSUM.unpack_from(data, end)[0] != masked_crc(data[begin:end]):
-                    raise DamageError(at, "the checksum of a record does not fit")
+            for at, begin, end in frames(data):
                 yield _record_at(data, at, begin, end)
-                at = end + CHECKSUM.size
 
     def side_names(self, shard_name: str) -> tuple[str, ...]:
         return (f"{shard_name}.idx",)

@@ -63,6 +63,17 @@ def validate(entries: Iterable[Entry], scheme: Scheme = STRANGER) -> tuple[Check
     return tuple(checks[place] for place in sorted(checks))
 
 
+def validate_unseen(entries: Sequence[Entry], scheme: Scheme = STRANGER) -> tuple[Check, ...]:
+    """Forecast the series that were no part of choosing the model, by the others of other groups."""
+    seen = observations(published_series(entries))
+    unseen = observations(published_series(entries, unseen=True))
+    learned = {
+        group: learn([one for one in seen if scheme.group(one) != group], scheme)
+        for group in {scheme.group(one) for one in unseen}
+    }
+    return tuple(_check(one, learned[scheme.group(one)], scheme) for one in unseen)
+
+
 def summary(checks: Sequence[Check]) -> Summary:
     errors = [abs(check.error) for check in checks]
     return Summary(

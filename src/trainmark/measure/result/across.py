@@ -40,13 +40,16 @@ class FrameworkComparison:
 
 
 def framework_comparisons(results: Sequence[Result]) -> tuple[FrameworkComparison, ...]:
-    """In the order in which their first results appear; what one framework ran alone is in none."""
-    cases: dict[Key, list[Result]] = {}
+    """In the order in which their first results appear; what one framework ran alone is in none.
+
+    Results in different units, tokens and sequences, are never in one.
+    """
+    cases: dict[tuple[Key, str], list[Result]] = {}
     for result in results:
         if result.key.framework is not None and not is_fused(result.key):
-            cases.setdefault(_shared(result.key), []).append(result)
+            cases.setdefault((_shared(result.key), result.unit), []).append(result)
     return tuple(
-        FrameworkComparison(key, _entrants(case)) for key, case in cases.items() if _frameworks(case) > 1
+        FrameworkComparison(key, _entrants(case)) for (key, _), case in cases.items() if _frameworks(case) > 1
     )
 
 

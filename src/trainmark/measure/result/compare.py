@@ -33,7 +33,8 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> list[Compariso
     """Every case that both sides hold, in the order of `before`; `unmatched` gives the others.
 
     A key that both sides hold exactly is compared with itself alone, any other with each result of the
-    same case on the other side that has no exact partner either.
+    same case on the other side that has no exact partner either. Rates in different units are not compared:
+    tokens are not sequences times a length where padding is skipped.
     """
     old_keys, new_keys = {r.key for r in before}, {r.key for r in after}
     exact = {r.key: r for r in after if r.key in old_keys}
@@ -44,7 +45,7 @@ def compare(before: Sequence[Result], after: Sequence[Result]) -> list[Compariso
     comparisons: list[Comparison] = []
     for old in before:
         partners = [exact[old.key]] if old.key in new_keys else loose.get(_case(old.key), [])
-        comparisons += [_comparison(old, new) for new in partners]
+        comparisons += [_comparison(old, new) for new in partners if new.unit == old.unit]
     return comparisons
 
 

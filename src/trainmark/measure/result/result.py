@@ -9,6 +9,7 @@ from functools import cached_property
 
 from trainmark.measure.figure import (
     Breakdown,
+    ConventionUtilisation,
     Finish,
     Interval,
     Ratio,
@@ -147,6 +148,8 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         step_source=figures[0].step_source,
         sample_source=figures[0].sample_source,
         host_memory_bytes=_most_known(figure.host_memory_bytes for figure in figures),
+        hardware_utilisation=_middle_utilisation(figure.hardware_utilisation for figure in figures),
+        conventions=_middle_conventions(figures),
     )
 
 
@@ -197,6 +200,15 @@ def _middle_utilisation(values: Iterable[Utilisation | None]) -> Utilisation | N
     if len({(each.peak_flops, each.source) for each in known}) == 1:
         return replace(known[0], value=statistics.median(each.value for each in known))
     return known[(len(known) - 1) // 2]
+
+
+def _middle_conventions(figures: Sequence[TrialFigure]) -> tuple[ConventionUtilisation, ...]:
+    by_name: dict[str, list[Utilisation]] = {}
+    for figure in figures:
+        for convention in figure.conventions:
+            by_name.setdefault(convention.name, []).append(convention.utilisation)
+    middles = ((name, _middle_utilisation(values)) for name, values in by_name.items())
+    return tuple(ConventionUtilisation(name, middle) for name, middle in middles if middle is not None)
 
 
 def _middle_breakdown(figures: Sequence[TrialFigure]) -> Breakdown | None:

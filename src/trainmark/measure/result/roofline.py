@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainmark.measure.figure import MEASURED, TrialFigure
+from trainmark.measure.figure import MEASURED, TrialFigure, Utilisation
 from trainmark.measure.key import Key
 
 Peaks = dict[object, float]
@@ -38,10 +38,24 @@ def _place(key: Key) -> object:
 
 
 def _of_arithmetic(figure: TrialFigure, peak: float | None) -> TrialFigure:
-    own = figure.utilisation
-    if not peak or own is None or own.source != MEASURED:
+    if not peak:
         return figure
-    return replace(figure, utilisation=replace(own, value=own.value * own.peak_flops / peak, peak_flops=peak))
+    return replace(
+        figure,
+        utilisation=figure.utilisation and _of_peak(figure.utilisation, peak),
+        hardware_utilisation=figure.hardware_utilisation and _of_peak(figure.hardware_utilisation, peak),
+        conventions=tuple(
+            replace(convention, utilisation=_of_peak(convention.utilisation, peak))
+            for convention in figure.conventions
+        ),
+    )
+
+
+def _of_peak(own: Utilisation, peak: float) -> Utilisation:
+    """The same over another peak; one that is not measured stays over its own."""
+    if own.source != MEASURED:
+        return own
+    return replace(own, value=own.value * own.peak_flops / peak, peak_flops=peak)
 
 
 def _of_memory(figure: TrialFigure, peak: float | None) -> TrialFigure:

@@ -14,13 +14,10 @@ from trainmark.events.ranges import number_in, text_in
 from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt
 from trainmark.measure.figure import (
-    KNOWN,
-    MEASURED,
     Finish,
     StepTimes,
     Straggler,
     TrialFigure,
-    Utilisation,
     Verdict,
     Window,
 )
@@ -35,6 +32,7 @@ from trainmark.measure.trial.rank_events import RESUME
 from trainmark.measure.trial.steady import SHORTEST_WINDOW, steady_window
 from trainmark.measure.trial.stragglers import stragglers
 from trainmark.measure.trial.trace import Clock, Trace, TraceError
+from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts, peak_of_all_ranks, utilisation_of
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,12 @@ def measure_trial(
     key: Key | None = None,
     samples: Sequence[DeviceSample] = (),
     known_peak_flops: float | None = None,
+    declared: FlopCounts = NO_COUNTS,
 ) -> TrialFigure:
     """Throughput over the steady window, and all that qualifies it; TraceError where no window is left.
 
-    `known_peak_flops` is that of one device, used where the ranks did not measure their own.
+    `known_peak_flops` is that of one device, used where the ranks did not measure their own, and `declared`
+    has counts for what they did not report.
     """
     step_seconds = trace.step_seconds
     window = steady_window(step_seconds, rules.warmup_steps, rules.min_window_steps)
@@ -78,7 +78,8 @@ def measure_trial(
     slow = stragglers(trace, window, throughput)
     inside = list(_inside(samples, trace.clock, spans))
     finish = finish_of(trace)
-    peak_bandwidth = _of_all_ranks(trace, "peak_bandwidth")
+    peak_bandwidth = peak_of_all_ranks(trace, "peak_bandwidth")
+    utilisation = utilisation_of(trace, key, throughput, known_peak_flops, declared)
     return TrialFigure(
         throughput=throughput,
         interval=rate_interval(step_seconds[chosen], trace.samples[chosen]),
@@ -95,7 +96,7 @@ def measure_trial(
         loss_last=float(trace.losses[-1]) if trace.losses.size else None,
         joules=joules,
         samples_per_joule=counted / joules if joules else None,
-        utilisation=_utilisation(trace, key, throughput, known_peak_flops),
+        utilisation=utilisation.model,
         memory_share=_memory_share(trace, throughput, peak_bandwidth),
         peak_bandwidth=peak_bandwidth,
         doubts=tuple(_doubts(trace, window, rules, key, inside, wait_share, slow, finish)),
@@ -106,6 +107,8 @@ def measure_trial(
         host_memory_bytes=_peak_memory(samples, on_host=True),
         step_source=text_in(trace.facts, "source"),
         sample_source=text_in(trace.facts, "samples"),
+        hardware_utilisation=utilisation.hardware,
+        conventions=utilisation.conventions,
     )
 
 
@@ -137,27 +140,9 @@ def _step_times(seconds: Floats) -> StepTimes:
     return StepTimes(float(seconds.mean()), p50, p90, p99, float(seconds.max()))
 
 
-def _utilisation(
-    trace: Trace, key: Key | None, throughput: float, known_peak: float | None
-) -> Utilisation | None:
-    flops_per_sample = number_in(trace.facts, "flops_per_sample")
-    if flops_per_sample is None:
-        return None
-    peak, source = _of_all_ranks(trace, "peak_flops"), MEASURED
-    if peak is None and known_peak is not None:
-        peak, source = known_peak * (key.devices if key else trace.world_size), KNOWN
-    return None if peak is None else Utilisation(flops_per_sample * throughput / peak, peak, source)
-
-
 def _memory_share(trace: Trace, throughput: float, peak: float | None) -> float | None:
     least = number_in(trace.facts, "bytes_per_sample")
     return least * throughput / peak if least and peak else None
-
-
-def _of_all_ranks(trace: Trace, peak: str) -> float | None:
-    """What they measured at their end, added up, where all did."""
-    measured = [float(value) for facts in trace.end_facts if (value := number_in(facts, peak))]
-    return sum(measured) if len(measured) == trace.world_size else None
 
 
 def _doubts(

@@ -20,9 +20,11 @@ CHOICES = {
     "precision": ("fp32", "tf32", "amp", "fp16", "bf16", "fp8", "fp4"),
     "unit": ("images/s", "sequences/s", "samples/s", "tokens/s"),
     "layout": ("NCHW", "NHWC"),
+    "padding": ("computed", "skipped"),
 }
 COUNTS = {
     "batch_per_device",
+    "accumulate",
     "max_batch",
     "nodes",
     "devices_per_node",

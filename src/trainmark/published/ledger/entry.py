@@ -22,7 +22,9 @@ class Row:
     """What a table says in one row; None is "not said". Throughput is that of all devices together.
 
     `total_devices` is for a source that gives their number without the nodes, `date` for one whose rows are
-    of several days.
+    of several days. A step has `accumulate` micro-batches of `batch_per_device`, where both are stated.
+    `padding` is "skipped" where positions without a token are not computed: such a sequence has fewer tokens
+    than `sequence_length`.
     """
 
     workload: str
@@ -36,7 +38,12 @@ class Row:
     data: str | None = None
     image_size: int | None = None
     sequence_length: int | None = None
+    padding: str | None = None
     batch_per_device: int | None = None
+    accumulate: int | None = None
+    optimizer: str | None = None
+    sharding: str | None = None
+    recompute: str | None = None
     max_batch: int | None = None
     nodes: int | None = None
     devices_per_node: int | None = None

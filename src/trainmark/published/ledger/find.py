@@ -9,6 +9,7 @@ from trainmark.errors import nearest
 from trainmark.published.ledger.device import family
 from trainmark.published.ledger.entry import Entry
 from trainmark.published.ledger.load import LedgerError
+from trainmark.published.ledger.names import published_names, sizes_of
 
 YEARS = re.compile(r"(20\d\d)(?:-(20\d\d))?")
 ASKED: dict[str, Callable[[Entry], str | None]] = {
@@ -17,7 +18,8 @@ ASKED: dict[str, Callable[[Entry], str | None]] = {
     "precision": lambda entry: entry.row.precision,
     "topology": lambda entry: entry.row.topology,
     "source": lambda entry: entry.source,
-    "workload": lambda entry: entry.row.workload,
+    "unit": lambda entry: entry.row.unit,
+    "length": lambda entry: str(entry.row.sequence_length) if entry.row.sequence_length else None,
 }
 
 
@@ -25,6 +27,9 @@ def find(
     entries: Sequence[Entry],
     *,
     workload: str | None = None,
+    size: str | None = None,
+    length: str | None = None,
+    unit: str | None = None,
     framework: str | None = None,
     device: str | None = None,
     precision: str | None = None,
@@ -35,10 +40,13 @@ def find(
 ) -> tuple[Entry, ...]:
     """The entries with these values; a value that no entry has is refused, with the nearest that one has.
 
-    `model` is a part of a workload's name, `year` a year or a span of years of the publication.
+    `workload` is a published name, or with a `size` the name of a workload here: gpt2 at 124m is gpt2-124m.
+    `model` is a part of a workload's name, `length` that of a sequence in tokens, `year` a year or a span of
+    years of the publication.
     """
     wanted = {
-        "workload": workload,
+        "length": length,
+        "unit": unit,
         "framework": framework,
         "device": device and family(device),
         "precision": precision,
@@ -46,6 +54,10 @@ def find(
         "source": source,
     }
     matching: Iterable[Entry] = entries
+    if workload is not None:
+        matching = _of_workload(entries, workload, size)
+    elif size is not None:
+        raise LedgerError("a size is one of a workload; give --workload as well.")
     for name, value in wanted.items():
         if value is None:
             continue
@@ -59,6 +71,16 @@ def find(
     if year is not None:
         matching = _of_year(matching, year)
     return tuple(matching)
+
+
+def _of_workload(entries: Sequence[Entry], workload: str, size: str | None) -> list[Entry]:
+    names = published_names(workload, size)
+    if matching := [entry for entry in entries if entry.row.workload in names]:
+        return matching
+    known = {entry.row.workload for entry in entries}
+    if size is None and (sizes := sizes_of(workload, known)):
+        raise LedgerError(f"the ledger has {workload} by its sizes; add --size {' or '.join(sizes)}.")
+    raise LedgerError(f"the ledger has no workload '{names[0]}'{nearest(names[0], known)}")
 
 
 def _of_model(entries: Iterable[Entry], model: str, workloads: set[str]) -> list[Entry]:

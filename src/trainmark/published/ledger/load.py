@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -11,11 +11,13 @@ from typing import Any
 
 import yaml
 
+from trainmark.measure.key import Key
 from trainmark.published.ledger.check import FILE_KEYS, LedgerError, check, fits
 from trainmark.published.ledger.entry import Entry, Publication, Row
+from trainmark.published.ledger.names import names_of
 from trainmark.yaml_source import file_text, read
 
-__all__ = ["LedgerError", "load", "load_of", "parse"]
+__all__ = ["LedgerError", "load", "load_for", "load_of", "parse"]
 
 DATA = Path(__file__).parent / "data"
 LARGEST_BYTES = 1 << 20
@@ -27,8 +29,13 @@ def load(*more: Path) -> tuple[Entry, ...]:
     return own + tuple(entry for path in more for entry in parse(_text(path), path.name))
 
 
+def load_for(keys: Iterable[Key]) -> tuple[Entry, ...]:
+    """Every entry of the models that these results are of."""
+    return load_of({name for key in keys for name in names_of(key)})
+
+
 def load_of(workloads: Collection[str]) -> tuple[Entry, ...]:
-    """Every entry of these workloads; a file in which none of the names stands is not parsed."""
+    """Every entry with one of these published names; a file in which none of them stands is not parsed."""
     named = (file for file in _files() if any(name in _text(file) for name in workloads))
     return tuple(entry for file in named for entry in _own(file) if entry.row.workload in workloads)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trainmark.measure.key import Key
 from trainmark.published.ledger.device import family
 from trainmark.published.ledger.entry import Entry, Row
+from trainmark.published.ledger.names import SIZE, axis_of, names_of
 
 PRECISION_CLASS = {"fp32": "fp32", "tf32": "tf32", "amp": "16-bit", "fp16": "16-bit", "bf16": "16-bit"}
 COMPARED = (
@@ -22,6 +23,10 @@ COMPARED = (
     "batch_per_device",
     "topology",
 )
+# The length of a sequence is part of the work, as the size of the model is: rows of another are not compared.
+LENGTH = "length"
+UNSCALED = frozenset({"fp32", "tf32", "bf16"})
+SAME_VALUE = {"torch.compile": "compile"}  # what others call a compiler that has another name here
 # Where these are not given in a key, there is none; in a published table it is only not said.
 NONE_BY_DEFAULT = frozenset({"compiler", "loss_scale"})
 
@@ -52,9 +57,15 @@ class Standing:
     ceiling: Entry | None = None
 
 
-def standing(key: Key, throughput: float, entries: Iterable[Entry]) -> Standing | None:
-    """The place of a throughput (of all devices) among the entries; None where nothing is comparable."""
-    candidates = comparable(key, entries)
+def standing(
+    key: Key, throughput: float, entries: Iterable[Entry], unit: str = "images/s"
+) -> Standing | None:
+    """The place of a throughput (of all devices) among the entries; None where nothing is comparable.
+
+    Only rows in the same unit are: sequences are never turned into tokens, as codes that skip padding compute
+    fewer than the length says.
+    """
+    candidates = comparable(key, entries, unit)
     if not candidates:
         return None
     same_count = [entry for entry in candidates if entry.row.devices == key.devices]
@@ -72,16 +83,18 @@ def standing(key: Key, throughput: float, entries: Iterable[Entry]) -> Standing 
     )
 
 
-def comparable(key: Key, entries: Iterable[Entry]) -> list[Entry]:
-    """Others' throughputs of the same workload, family of device and class of precision."""
+def comparable(key: Key, entries: Iterable[Entry], unit: str = "images/s") -> list[Entry]:
+    """Others' throughputs of the same model, family of device and class of precision, in the same unit."""
     if not key.device:
         return []
-    device, precision = family(key.device), PRECISION_CLASS.get(key.precision or "")
+    device, precision, names = family(key.device), PRECISION_CLASS.get(key.precision or ""), names_of(key)
     return [
         entry
         for entry in entries
         if entry.origin.kind == "published"
-        and entry.row.workload == key.workload
+        and entry.row.workload in names
+        and entry.row.unit == unit
+        and _same_length(key, entry.row)
         and entry.row.device
         and family(entry.row.device) == device
         and precision is not None
@@ -90,23 +103,31 @@ def comparable(key: Key, entries: Iterable[Entry]) -> list[Entry]:
     ]
 
 
+def _same_length(key: Key, row: Row) -> bool:
+    """Whether a sequence is the same work on both sides; a row that skips padding computes less of it."""
+    length = key.value(LENGTH)
+    return length is None or (length == axis_of(row, LENGTH) and row.padding != "skipped")
+
+
 def _per_device(entry: Entry) -> float:
     return entry.row.per_device or 0.0
 
 
 def _compared(key: Key, row: Row) -> tuple[tuple[Difference, ...], tuple[str, ...]]:
     differences, unstated = [], []
-    axes = (name for name, _ in key.axes)
+    axes = (name for name, _ in key.axes if name not in (SIZE, LENGTH))
     for name in (*COMPARED[:-2], *axes, *COMPARED[-2:]):
         if name == "framework_version" and key.framework != row.framework:
             continue
-        ours, theirs = getattr(key, name, key.value(name)), getattr(row, name, None)
+        ours, theirs = getattr(key, name, key.value(name)), axis_of(row, name)
         if name in NONE_BY_DEFAULT:
             ours = ours or "none"
-        if name == "loss_scale" and key.precision == row.precision == "fp32":
+        if name == "loss_scale" and key.precision in UNSCALED and row.precision in UNSCALED:
+            continue
+        if ours is None and theirs is None:
             continue
         if ours is None or theirs is None:
             unstated.append(name)
-        elif ours != theirs:
+        elif ours != theirs and ours != SAME_VALUE.get(str(theirs)):
             differences.append(Difference(name, str(ours), str(theirs)))
     return tuple(differences), tuple(unstated)

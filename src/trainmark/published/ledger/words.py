@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from trainmark.measure.key import Key
 from trainmark.published.ledger.device import family
 from trainmark.published.ledger.entry import Entry
-from trainmark.published.ledger.standing import Standing, standing
+from trainmark.published.ledger.names import names_of
+from trainmark.published.ledger.standing import LENGTH, Standing, standing
 
 SHORT_UNITS = {"images/s": "img/s", "sequences/s": "seq/s", "samples/s": "samples/s", "tokens/s": "tok/s"}
 NAMES = {
@@ -48,12 +49,12 @@ class StandingWords:
 ENGLISH = StandingWords(PHRASES, NAMES)
 
 
-def best_published(key: Key, throughput: float, entries: Sequence[Entry]) -> str:
+def best_published(key: Key, throughput: float, entries: Sequence[Entry], unit: str = "images/s") -> str:
     """`best published: 4,868.3 img/s (milabench-h200); this is 125 % of it; theirs: batch 256 …`.
 
     Empty for a user's own program, which nobody else can have published.
     """
-    return standing_line(key, standing(key, throughput, entries))
+    return standing_line(key, standing(key, throughput, entries, unit))
 
 
 def standing_line(key: Key, comparison: Standing | None, words: StandingWords = ENGLISH) -> str:
@@ -99,6 +100,7 @@ def _why(key: Key, words: StandingWords) -> str:
     if not key.device:
         return words.phrases["no_device"]
     precision = key.precision or words.phrases["unknown_precision"]
-    return words.phrases["no_entry"].format(
-        workload=key.workload, precision=precision, device=family(key.device)
-    )
+    workload = names_of(key)[0]
+    if length := key.value(LENGTH):
+        workload = f"{workload} ({words.name(LENGTH)} {length})"
+    return words.phrases["no_entry"].format(workload=workload, precision=precision, device=family(key.device))

@@ -38,6 +38,8 @@ def _workload(keys: Sequence[Key], t: dict[str, str]) -> str:
 def _axis(workload: str, name: str, keys: Sequence[Key]) -> str:
     values = sorted({key.value(name) for key in keys if key.value(name) is not None}, key=_numerically)
     texts = [label.axes(workload, ((name, value),)) for value in values]
+    if not all(texts):
+        return ""  # a quiet axis, part of them at its default: the names of the cases tell
     return "/".join(texts) if len(texts) <= MOST_NAMES else f"{texts[0]}–{texts[-1]}"
 
 

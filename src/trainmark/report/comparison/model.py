@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from trainmark.measure.cost import Cost
+from trainmark.measure.figure import Result
 from trainmark.report.sections.frameworks import FrameworkTable
 
 MARKS = {"+": "faster", "-": "slower", "~": "no certain change", "?": "too few trials to say"}
@@ -13,11 +14,29 @@ MEANING = "   ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items())
 
 
 @dataclass(frozen=True)
+class PeakShares:
+    """What one side reaches of the peak: MFU, HFU, and MFU by the conventions of other codes."""
+
+    mfu: float | None = None
+    hfu: float | None = None
+    conventions: tuple[tuple[str, float], ...] = ()
+
+
+def peak_shares(result: Result) -> PeakShares:
+    model, hardware = result.utilisation, result.hardware_utilisation
+    return PeakShares(
+        model.value if model else None,
+        hardware.value if hardware else None,
+        tuple((each.name, each.utilisation.value) for each in result.conventions),
+    )
+
+
+@dataclass(frozen=True)
 class ComparisonRow:
     """One case on both sides; `ratio` is after ÷ before; `differs` names what else changed.
 
     `published` says where the second stands among published results; `failed` whether the row fails the
-    command. The costs are those of both sides.
+    command. The costs and shares of the peak are those of both sides.
     """
 
     case: str
@@ -32,6 +51,7 @@ class ComparisonRow:
     failed: bool = False
     unit: str = ""
     costs: tuple[Cost, Cost] | None = None
+    peaks: tuple[PeakShares, PeakShares] = (PeakShares(), PeakShares())
 
     @property
     def mark(self) -> str:

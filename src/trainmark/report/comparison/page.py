@@ -5,7 +5,14 @@ from __future__ import annotations
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers, shape, tone
 from trainmark.report.comparison.model import MARKS, MEANING, ComparisonRow, Comparisons
-from trainmark.report.comparison.text import cost_table, interval, published, rows_table
+from trainmark.report.comparison.text import (
+    PEAK_NOTE,
+    cost_table,
+    interval,
+    peaks_table,
+    published,
+    rows_table,
+)
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
 from trainmark.report.sections import framework_cells
@@ -25,6 +32,8 @@ def render(comparisons: Comparisons) -> str:
         several=len(comparisons.tables) > 1,
         table=rows_table(comparisons),
         costs=cost_table(comparisons),
+        peaks=peaks_table(comparisons),
+        peak_note=PEAK_NOTE,
         meaning=MEANING,
         alone=comparisons.alone,
         published=published(comparisons),

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 from trainmark.measure.cost import Cost
-from trainmark.report.comparison.model import MEANING, ComparisonRow, Comparisons, ComparisonTable
+from trainmark.report.comparison.model import (
+    MEANING,
+    ComparisonRow,
+    Comparisons,
+    ComparisonTable,
+    PeakShares,
+)
 from trainmark.report.format import number
 from trainmark.report.format.markup import code, plain
 from trainmark.report.format.table import Table
@@ -20,6 +26,7 @@ from trainmark.visible import one_line
 
 NOTHING_COMMON = "No case is on both sides."
 NO_COST = Cost(None, None, None)
+PEAK_NOTE = "Shares of the peak: MFU, HFU, and the MFU that other codes would give."
 
 
 def as_text(comparisons: Comparisons, width: int | None = None) -> str:
@@ -29,6 +36,8 @@ def as_text(comparisons: Comparisons, width: int | None = None) -> str:
         costs = cost_table(comparisons)
         lines += ["", *costs.lines(width)] if costs else []
         lines.append(f"cost and kWh: a million samples, at {comparisons.priced}")
+    if peaks := peaks_table(comparisons):
+        lines += ["", *peaks.lines(width), PEAK_NOTE]
     lines += [f"only in {one_line(side)}: {one_line(case)}" for side, case in comparisons.alone]
     lines += [f"{one_line(case)}: {one_line(text)}" for case, text in published(comparisons)]
     for frameworks in comparisons.frameworks:
@@ -43,6 +52,8 @@ def as_markdown(comparisons: Comparisons) -> str:
         costs = cost_table(comparisons)
         parts += [costs.markdown()] if costs else []
         parts.append(plain(f"Cost and kWh: a million samples, at {comparisons.priced}."))
+    if peaks := peaks_table(comparisons):
+        parts += [peaks.markdown(), PEAK_NOTE]
     if comparisons.alone:
         parts.append("\n".join(f"- only in {code(side)}: {code(case)}" for side, case in comparisons.alone))
     if standings := published(comparisons):
@@ -90,6 +101,33 @@ def cost_table(comparisons: Comparisons) -> Table | None:
         sides = [known.costs and known.costs[0], *(row and row.costs and row.costs[1] for row in cells)]
         rows.append([known.case, *(_cost(side) if side else number.MISSING for side in sides)])
     return Table(["case", *comparisons.runs], rows, right=frozenset(range(1, len(comparisons.runs) + 1)))
+
+
+def peaks_table(comparisons: Comparisons) -> Table | None:
+    """MFU, HFU and other codes' MFU of each run, one after the other; None where no case has conventions."""
+    rows = []
+    for known, cells in comparisons.grid():
+        sides = [known.peaks[0], *(row.peaks[1] if row else PeakShares() for row in cells)]
+        if any(side.conventions for side in sides):
+            rows.append((known.case, sides))
+    names = dict.fromkeys(name for _, sides in rows for side in sides for name, _ in side.conventions)
+    if not names:
+        return None
+    table = [
+        [
+            case,
+            _arrows(side.mfu for side in sides),
+            _arrows(side.hfu for side in sides),
+            *(_arrows(dict(side.conventions).get(name) for side in sides) for name in names),
+        ]
+        for case, sides in rows
+    ]
+    header = ["case", "MFU", "HFU", *names]
+    return Table(header, table, frozenset(range(1, len(header))))
+
+
+def _arrows(shares: Iterable[float | None]) -> str:
+    return " → ".join(map(number.percent, shares))
 
 
 def published(comparisons: Comparisons) -> list[tuple[str, str]]:
@@ -148,7 +186,8 @@ def _tree(table: ComparisonTable) -> dict[str, Any]:
 
 
 def _row(row: ComparisonRow) -> dict[str, Any]:
-    tree = {name: value for name, value in asdict(row).items() if name != "costs"}
+    tree = {name: value for name, value in asdict(row).items() if name not in ("costs", "peaks")}
+    peaks_before, peaks_after = row.peaks
     before, after = row.costs or (NO_COST, NO_COST)
     return {
         **tree,
@@ -157,4 +196,10 @@ def _row(row: ComparisonRow) -> dict[str, Any]:
         "cost_after": after.per_million,
         "kwh_before": before.kwh_per_million,
         "kwh_after": after.kwh_per_million,
+        "mfu_before": peaks_before.mfu,
+        "mfu_after": peaks_after.mfu,
+        "hfu_before": peaks_before.hfu,
+        "hfu_after": peaks_after.hfu,
+        "conventions_before": dict(peaks_before.conventions),
+        "conventions_after": dict(peaks_after.conventions),
     }

@@ -87,11 +87,12 @@ def extras(key: Key, names: Iterable[str]) -> str:
     """The values of these fields and axes, an axis in the words of its workload."""
     values = {name: key.value(name) for name in names}
     own = dict(key.axes)
-    return " ".join(
+    words = (
         axes(key.workload, ((name, value),)) if name in own else str(value)
         for name, value in values.items()
         if value is not None
     )
+    return " ".join(filter(None, words))
 
 
 def series(key: Key, names: Iterable[str] = ()) -> str:
@@ -102,8 +103,9 @@ def series(key: Key, names: Iterable[str] = ()) -> str:
 def axes(workload: str, values: Axes) -> str:
     """The axes of a case in the words of its workload: `224²`."""
     family = registry.families().get(workload)
-    known = {axis.name: axis.label for axis in family.workload.axes} if family else {}
-    return " ".join(known.get(name, f"{name} {{}}").format(value) for name, value in values)
+    known = {axis.name: axis for axis in family.workload.axes} if family else {}
+    words = (known[name].shown(value) if name in known else f"{name} {value}" for name, value in values)
+    return " ".join(filter(None, words))
 
 
 def rate_unit(unit: str) -> str:

@@ -75,6 +75,16 @@ def gibibytes(value: float | None) -> str:
     return MISSING if value is None or not isfinite(value) else f"{value / GIB:,.1f}"
 
 
+def joules(value: float | None) -> str:
+    """Return an energy in joules, in thousandths or millionths of it where it is less than one."""
+    if value is None or not isfinite(value):
+        return MISSING
+    for unit, scale in (("J", 1), ("mJ", 1e3)):
+        if value * scale >= 1:
+            return f"{significant(value * scale, 3)} {unit}"
+    return f"{significant(value * 1e6, 3)} µJ"
+
+
 def duration(seconds: float | None) -> str:
     """Milliseconds below one second, seconds above."""
     if seconds is None or not isfinite(seconds):

@@ -27,7 +27,16 @@ CHINESE = StandingWords(
         "join": "；",
         "list_join": "、",
     },
-    {**NAMES_ZH, "batch_per_device": "批量", "framework_version": "版本"},
+    {
+        **NAMES_ZH,
+        "accumulate": "梯度累积",
+        "batch_per_device": "批量",
+        "framework_version": "版本",
+        "length": "序列长度",
+        "optimizer": "优化器",
+        "recompute": "激活重算",
+        "sharding": "分片",
+    },
 )
 LANGUAGES: dict[Lang, StandingWords] = {"en": ENGLISH, "zh": CHINESE}
 

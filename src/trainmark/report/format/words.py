@@ -334,6 +334,25 @@ WORDS: dict[str, tuple[str, str]] = {
     "per_joule": ("{unit}/J", "{unit}/J"),
     "mfu": ("MFU", "MFU"),
     "memory_share": ("memory", "显存带宽"),
+    "hfu": ("HFU", "HFU"),
+    "memory_roofline": ("of the memory roofline", "占内存带宽上限"),
+    "energy": ("energy a {unit}", "每 {unit} 能耗"),
+    "exact_count": ("exact", "精确计数"),
+    "gigaflop_of": ("GFLOP a {unit}", "每 {unit} 的 GFLOP"),
+    "arithmetic": ("Arithmetic, memory and energy", "算力、内存与能耗"),
+    "arithmetic_note": (
+        "MFU counts every matrix product of the model once, and causal attention as it is computed; HFU adds"
+        " what activation recomputation computes again. The peak is that of a large matrix product, measured"
+        " in the run where the ranks did.",
+        "MFU 将模型的每个矩阵乘计一次，因果注意力按实际计算量计；HFU 另计激活重计算的部分。"
+        "峰值为大矩阵乘的速率，由本次运行实测（若各 rank 有测）。",
+    ),
+    "conventions": ("What other codes would call the MFU of this run", "其他代码对本次运行给出的 MFU"),
+    "conventions_note": (
+        "The same throughput and peak with the FLOP that each code counts; nanoGPT divides by 312 TFLOP/s, an"
+        " A100's, on every device.",
+        "吞吐量与峰值相同，FLOP 按各代码自己的方式计数；nanoGPT 在任何设备上都除以 A100 的 312 TFLOP/s。",
+    ),
     "axis_devices": ("devices", "设备数"),
     "axis_batch_per_device": ("batch per device", "每设备批量"),
     "axis_threads": ("threads", "线程数"),

@@ -1,4 +1,4 @@
-"""What the ledger's plots show: throughput of one device, a row for each device and precision."""
+"""What the ledger's plots show: throughput of one device, a row for each device, precision and length."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from trainmark.published.ledger.device import family
-from trainmark.published.ledger.entry import Entry
+from trainmark.published.ledger.entry import Entry, Row
 from trainmark.report.chart import standalone
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Plot, shape, tone
@@ -71,6 +71,7 @@ def tooltip(entry: Entry) -> str:
     parts = (
         " ".join(filter(None, (row.framework, row.framework_version))),
         row.topology,
+        _length(row),
         f"batch {row.batch_per_device}" if row.batch_per_device else None,
         row.layout,
         None if row.compiler in (None, "none") else row.compiler,
@@ -107,9 +108,15 @@ def _chart(panel: Panel, known: Sequence[str], place: dict[int, int] | None = No
 
 
 def _label(entry: Entry) -> str:
-    return " · ".join(filter(None, (family(entry.row.device or ""), entry.row.precision)))
+    return " · ".join(filter(None, (family(entry.row.device or ""), entry.row.precision, _length(entry.row))))
 
 
-def _order(entry: Entry) -> tuple[str, str, str, float]:
+def _length(row: Row) -> str | None:
+    """Rows of one model at several lengths are not the same work."""
+    return f"length {row.sequence_length}" if row.sequence_length else None
+
+
+def _order(entry: Entry) -> tuple[str, str, str, str, int, float]:
     row = entry.row
-    return (row.workload, row.unit, _label(entry), row.per_device or 0.0)
+    work = row.workload, row.unit, family(row.device or ""), row.precision or "", row.sequence_length or 0
+    return (*work, row.per_device or 0.0)

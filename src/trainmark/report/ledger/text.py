@@ -43,6 +43,10 @@ def lines(entries: Sequence[Entry], width: int | None = None) -> list[str]:
 def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[object]:
     row = entry.row
     compiler = None if row.compiler == "none" else row.compiler
+    length = f"length {row.sequence_length}" if row.sequence_length else None
+    padding = "padding skipped" if row.padding == "skipped" else None
+    accumulated = f"×{row.accumulate} accumulated" if (row.accumulate or 1) > 1 else None
+    config = (length, padding, accumulated, row.layout, compiler, row.data, row.note)
     return [
         entry.source,
         entry.date,
@@ -59,7 +63,7 @@ def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[object]:
         _number(row.memory_mb),
         _number(row.time_to_train_s),
         row.top1,
-        ", ".join(filter(None, (row.layout, compiler, row.data, row.note))),
+        ", ".join(filter(None, config)),
         " ".join(f"[{errata.index((entry.source, text)) + 1}]" for text in entry.errata),
     ]
 

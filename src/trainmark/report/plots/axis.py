@@ -29,10 +29,12 @@ class VariedAxis:
 def varied_axis(results: Sequence[Result]) -> VariedAxis | None:
     """Return the first field with several values in some series: the batch, the workload's axes, threads.
 
-    None where the number of devices varies, whose plot has a line for each value of the others.
+    None where the number of devices varies, whose plot has a line for each value of the others. Only results
+    in the unit of the first: tokens and sequences have no axis in common.
     """
     if any(group.scales for group in by_series(results)):
         return None
+    results = [result for result in results if result.unit == results[0].unit]
     names = dict.fromkeys(name for result in results for name, _ in result.key.axes)
     for field in (BATCH, *names, "threads"):
         series: dict[Key, list[Result]] = {}

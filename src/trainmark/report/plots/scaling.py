@@ -26,11 +26,20 @@ from trainmark.report.sections.group import Group
 
 
 def throughput(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:
-    """None unless a series has two device counts: a single point does not scale."""
+    """None unless a series has two device counts: a single point does not scale.
+
+    One axis has one unit, that of the first series; the legend also serves the efficiency, which all have.
+    """
     drawn = [group for group in groups if group.scales]
     if not drawn:
         return None
-    marks = [mark for index, group in enumerate(drawn) for mark in throughput_marks(group, index, t)]
+    unit = drawn[0].results[0].unit
+    marks = [
+        mark
+        for index, group in enumerate(drawn)
+        if group.results[0].unit == unit
+        for mark in throughput_marks(group, index, t)
+    ]
     views = throughput_views(drawn, marks, t)
     return Plot("throughput", [Figure("", views)], [group.name for group in drawn])
 

@@ -21,7 +21,8 @@ NESTED = {
     "step_seconds": ("mean", "p50", "p90", "p99", "longest"),
     "time_shares": ("compute", "communication", "data", "other"),
     "step_parts": ("compute", "data", "other", "straggling", "communication"),
-    "mfu": ("value", "peak_flops", "source"),
+    "mfu": ("value", "peak_flops", "source", "flops_per_sample"),
+    "hfu": ("value", "flops_per_sample"),
     "finish": (
         *("target", "reached", "decided", "time2train", "low", "high", "confidence", "airank_seconds"),
         *("epochs_to_target", "best_epoch"),
@@ -40,6 +41,7 @@ PLAIN = (
     "settling_steps",
     "data_wait_share",
     "samples_per_joule",
+    "joules_per_sample",
     "memory_share",
     "peak_bandwidth",
     "light_share",
@@ -52,6 +54,7 @@ COLUMNS = [
     *(f"{name}_{part}" for name, parts in NESTED.items() for part in parts),
     *(f"finish_speedup_{part}" for part in NESTED["speedup"]),
     *PLAIN,
+    "conventions",
     "trials",
     "doubts",
 ]
@@ -106,6 +109,7 @@ def _flat(tree: dict[str, Any], key: Iterable[str]) -> dict[str, Any]:
     for part in NESTED["speedup"]:
         row[f"finish_speedup_{part}"] = by_time[part] if by_time else None
     row["conformance_differs"] = "; ".join(tree["conformance"]["differs"])
+    row["conventions"] = " ".join(f"{each['name']}={each['value']!r}" for each in tree["conventions"])
     row["trials"] = " ".join(repr(figure) for figure in tree["trials"])
     row["doubts"] = " ".join(doubt["code"] for doubt in tree["doubts"])
     return row

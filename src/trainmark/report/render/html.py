@@ -23,7 +23,7 @@ from trainmark.report.plots import axis, plots
 from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
-from trainmark.report.sections import cost, finish, light
+from trainmark.report.sections import cost, finish, light, utilisation
 from trainmark.report.sections.environment import missing_facts, sections
 from trainmark.report.sections.frameworks import published_figure, tables_of
 from trainmark.report.sections.group import by_case, failures
@@ -49,6 +49,7 @@ def render(document: Document, lang: Lang = "en") -> str:
     environment = sections(document.environment, lang)
     finishes = finish.finish_rows(document.results)
     lights = light.light_rows(document)
+    counted = utilisation.named_results(document.results)
     drawn = plots(with_host_named(document, t), t)
     env = templating.environment(lang, html=True)
     env.filters.update(visible=visible, one_line=one_line)
@@ -63,6 +64,8 @@ def render(document: Document, lang: Lang = "en") -> str:
         finish_header=finish.header,
         target_words=finish.target_words,
         lights=lights,
+        arithmetic=utilisation.figures_table(counted, t) if counted else None,
+        conventions=utilisation.conventions_table(counted, t) if counted else None,
         cost=cost.cost_table(document, t),
         cost_note=cost.cost_note(document, t),
         light_columns=light.columns(lights),

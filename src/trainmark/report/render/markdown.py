@@ -17,7 +17,7 @@ from trainmark.report.format.published_words import published_lines
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, outcome_name, words
 from trainmark.report.render import framework_markdown, scaling_markdown
-from trainmark.report.sections import cost, finish, framework_cells, light
+from trainmark.report.sections import cost, finish, framework_cells, light, utilisation
 from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, by_case, failures
@@ -57,6 +57,7 @@ class _Page:
         cases, lights = by_case(document.trials), light.light_rows(document)
         costs = cost.cost_table(document, t)
         shown = answer(document, self.lang)
+        counted = utilisation.named_results(document.results)
         return {
             "title": plain(document.title),
             "subject": plain(shown.subject),
@@ -70,6 +71,8 @@ class _Page:
             "cost_note": plain(cost.cost_note(document, t)),
             "lights": light.table(lights, t).markdown() if lights else "",
             "light_note": plain(light.note(lights, t)),
+            "arithmetic": utilisation.figures_table(counted, t).markdown() if counted else "",
+            "conventions": utilisation.conventions_table(counted, t).markdown() if counted else "",
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
             "results": self.results(shown) if shown.rows else "",
             "shared_facts": plain(shown.shared_facts),

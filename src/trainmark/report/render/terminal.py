@@ -12,7 +12,7 @@ from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
-from trainmark.report.sections import cost, finish, framework_cells, light
+from trainmark.report.sections import cost, finish, framework_cells, light, utilisation
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import failures
 from trainmark.visible import one_line
@@ -38,6 +38,7 @@ def document_lines(document: Document, width: int | None = None, lang: Lang = "e
     lines = [*answer_lines(shown, lang), "", *result_lines([row.result for row in shown.rows], width)]
     lines += doubt_lines(shown, lang)
     lines += [*finish_lines(document.results, width), *light_lines(document, width)]
+    lines += utilisation_lines(document.results, width)
     for table in tables_of(document):
         lines += ["", *framework_lines(table, width)]
     if costs := cost.cost_table(document, words("en")):
@@ -89,6 +90,18 @@ def light_lines(document: Document, width: int | None = None) -> list[str]:
     if not rows:
         return []
     return ["", t["light"], *light.table(rows, t).lines(width), one_line(light.note(rows, t))]
+
+
+def utilisation_lines(results: Sequence[Result], width: int | None = None) -> list[str]:
+    """MFU, HFU, memory and energy, and other codes' MFU; nothing where no result has their conventions."""
+    rows, t = utilisation.named_results(results), words("en")
+    if not rows:
+        return []
+    figures, conventions = utilisation.figures_table(rows, t), utilisation.conventions_table(rows, t)
+    return [
+        *("", t["arithmetic"], *figures.lines(width)),
+        *("", t["conventions"], *conventions.lines(width), t["conventions_note"]),
+    ]
 
 
 def framework_lines(table: FrameworkTable, width: int | None = None) -> list[str]:

@@ -1,1 +1,1 @@
-"""The largest batch that trains."""
+"""The largest batch, or the largest value of an axis, that trains."""

@@ -1,4 +1,4 @@
-"""One batch, tried: does a process that trains a few steps with it have the memory?"""
+"""One batch or value of an axis, tried: does a process that trains a few steps with it have the memory?"""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from trainmark.workloads.registry import Family
 STEPS = 4
 # A framework may compile for minutes and print nothing meanwhile.
 LIMITS = Limits(trial=900.0, silence=600.0)
+BATCH = "batch"
 
 
 @dataclass(frozen=True)
 class FitCase:
-    """Everything that changes which batch fits; `memory` is the device's, `code` the workload's digest.
+    """Everything that changes what fits; `memory` is the device's, `code` the workload's digest.
 
-    `layout` is empty where the workload has no choice of layouts.
+    `layout` is empty where the workload has no choice of layouts. `search` is what is tried: `batch`, or an
+    axis, which is then not among `axes`, at a fixed `batch`.
     """
 
     framework: str
@@ -51,6 +53,8 @@ class FitCase:
     threads: int | None
     code: str
     workload: str = registry.DEFAULT
+    search: str = BATCH
+    batch: int | None = None
 
     @property
     def family(self) -> Family:
@@ -58,12 +62,13 @@ class FitCase:
 
     @property
     def axis_labels(self) -> str:
-        labels = {axis.name: axis.label for axis in self.family.workload.axes}
-        return " ".join(labels[name].format(value) for name, value in self.axes)
+        shown = (self.family.workload.axis(name).shown(value) for name, value in self.axes)
+        return " ".join(filter(None, shown))
 
     def __str__(self) -> str:
         """As one line names it: `pytorch fp32 NCHW 224²`."""
-        words = [self.framework, self.precision, self.layout, self.axis_labels]
+        fixed = f"batch {self.batch}" if self.batch else ""
+        words = [self.framework, self.precision, self.layout, self.axis_labels, fixed]
         return " ".join(filter(None, [*words, "compile" if self.compile else ""]))
 
 
@@ -78,27 +83,29 @@ class StoppedError(FitError):
         super().__init__("stopped; every try is remembered, and the same command goes on from there.")
 
 
-def arguments(setting: FitCase, batch: int) -> tuple[str, ...]:
+def arguments(setting: FitCase, value: int) -> tuple[str, ...]:
+    """Return the command line that tries a value of what is searched."""
+    searched = () if setting.search == BATCH else ((setting.search, value),)
     return (
         *("--device", setting.device, "--precision", setting.precision),
         *(("--layout", setting.layout) if setting.layout else ()),
         *(
             word
-            for name, value in setting.axes
-            for word in (setting.family.workload.axis(name).option, str(value))
+            for name, chosen in (*setting.axes, *searched)
+            for word in (setting.family.workload.axis(name).option, str(chosen))
         ),
-        *("--batch", str(batch), "--steps", str(STEPS)),
+        *("--batch", str(setting.batch or value), "--steps", str(STEPS)),
         *(("--compile", "default") if setting.compile else ()),
         *(("--memory-cap", str(setting.cap)) if setting.cap else ()),
     )
 
 
-def tried(setting: FitCase, batch: int, stop_asked: Callable[[], bool]) -> Try:
-    """FitError where it says nothing about memory."""
+def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> Try:
+    """FitError where it says nothing about memory; what the program refuses of an axis does not fit."""
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
         folder = Path(made)
         keep_code(folder / "code", [setting.family])
-        words = ("-u", "-m", setting.family.module(setting.framework), *arguments(setting, batch))
+        words = ("-u", "-m", setting.family.module(setting.framework), *arguments(setting, value))
         job = Job(
             command=(setting.python, *words),
             environment=_environment(folder / "code", setting.threads),
@@ -113,10 +120,12 @@ def tried(setting: FitCase, batch: int, stop_asked: Callable[[], bool]) -> Try:
             raise StoppedError
         require_room(folder)
         fits = judgement.outcome is Outcome.OK
+        if setting.search != BATCH and judgement.outcome is Outcome.SKIPPED:
+            return Try(value, False, None, round(ending.seconds, 1), judgement.detail, refused=True)
         if not fits and judgement.outcome is not Outcome.OOM:
-            raise FitError(_failure(setting, batch, judgement, job))
+            raise FitError(_failure(setting, value, judgement, job))
         peak = _peak(job) if fits else None
-        return Try(batch, fits, peak, round(ending.seconds, 1), "" if fits else judgement.detail)
+        return Try(value, fits, peak, round(ending.seconds, 1), "" if fits else judgement.detail)
 
 
 def _peak(job: Job) -> int | None:
@@ -125,12 +134,14 @@ def _peak(job: Job) -> int | None:
     return max((step.memory for step in steps if step.memory is not None), default=None)
 
 
-def _failure(setting: FitCase, batch: int, judgement: Judgement, job: Job) -> str:
+def _failure(setting: FitCase, value: int, judgement: Judgement, job: Job) -> str:
     log = home() / "fit" / f"{setting.framework}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(job.log(0), log)
     end = f"{judgement.outcome.value}: {judgement.detail}"
-    return f"{setting} at batch {batch} failed, and not for want of memory ({end}); its log is {log}."
+    return (
+        f"{setting} at {setting.search} {value} failed, and not for want of memory ({end}); its log is {log}."
+    )
 
 
 def _environment(code: Path, threads: int | None) -> dict[str, str]:

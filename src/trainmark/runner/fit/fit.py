@@ -1,4 +1,4 @@
-"""The largest batch that trains on this device: asked for, searched and remembered."""
+"""The largest batch, or value of an axis, that trains on this device: asked for, searched, remembered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmark.measure.fit import Try, largest, next_batch
 from trainmark.measure.key import Axes
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.fit import record as fit_record
-from trainmark.runner.fit.attempt import FitCase, StoppedError, arguments, tried
+from trainmark.runner.fit.attempt import BATCH, FitCase, StoppedError, arguments, tried
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.program.ask import Question, ask
 from trainmark.runner.program.interpreter import Interpreter
@@ -24,7 +24,10 @@ from trainmark.workloads.registry import Family
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be trained, as the command line says it; a layout of None is the framework's choice."""
+    """What is to be trained, as the command line says it; a layout of None is the framework's choice.
+
+    `search` is what the largest is wanted of, the batch or an axis; of an axis at this `batch`.
+    """
 
     framework: str
     python: str
@@ -35,6 +38,9 @@ class Wanted:
     axes: Axes
     device: str
     caps: Sequence[int | None]
+    search: str = BATCH
+    batch: int | None = None
+    first: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def settings(wanted: Wanted, here: Inventory) -> list[FitCase]:
     layouts = (wanted.layout,) if wanted.layout else preferred_layouts(wanted.family.workload, wanted.device)
     asked = [(precision, layout) for precision in wanted.precisions for layout in layouts or ("",)]
     choices = [replace(usual, precision=precision, layout=layout) for precision, layout in asked]
-    questions = [Question(arguments(choice, batch=1)) for choice in choices]
+    questions = [Question(arguments(choice, wanted.first)) for choice in choices]
     answers = ask(Interpreter(wanted.python), wanted.family, wanted.framework, questions)
     if answers.silent is not None:
         raise UserError(f"{wanted.framework} does not start: {answers.silent}")
@@ -93,7 +99,7 @@ def _usual(wanted: Wanted, here: Inventory) -> FitCase:
         precision="fp32",
         layout="",
         compile=wanted.compile,
-        axes=wanted.axes,
+        axes=tuple((name, value) for name, value in wanted.axes if name != wanted.search),
         device=wanted.device,
         device_name=card.name if card else read_host().cpu.model or "cpu",
         memory=card.memory_bytes if card else here.memory_bytes,
@@ -101,6 +107,8 @@ def _usual(wanted: Wanted, here: Inventory) -> FitCase:
         threads=None if card else _threads(here.cpu_cores),
         code=code_digest(wanted.family, wanted.framework),
         workload=wanted.family.key,
+        search=wanted.search,
+        batch=wanted.batch,
     )
 
 

@@ -31,10 +31,13 @@ def trial_seconds(case: Case, known: Mapping[str, float]) -> float | None:
     """None for a program of the user's that has never run here."""
     if case.slug in known:
         return known[case.slug]
-    flops_of = None if isinstance(case.workload, Command) else case.family.workload.flops
-    if flops_of is None or case.precision is None or case.batch_per_device is None:
+    workload = None if isinstance(case.workload, Command) else case.family.workload
+    flops_of = None if workload is None else workload.hardware_flops or workload.flops
+    if workload is None or flops_of is None or case.precision is None or case.batch_per_device is None:
         return None
-    flops = flops_of(dict(case.axes)) * case.batch_per_device * case.rules.steps
+    axes = dict(case.axes)
+    samples = case.batch_per_device * workload.samples_per_item(axes) * case.rules.steps
+    flops = flops_of(axes) * samples
     if case.device == "cuda":
         return START_SECONDS + flops / GPU_FLOPS[case.precision]
     return START_SECONDS + flops / (CORE_FLOPS * (case.threads or case.fair_threads or 1))

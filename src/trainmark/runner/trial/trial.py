@@ -21,6 +21,7 @@ from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import NodeError
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
+from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
 from trainmark.published.readers.registry import reader
 from trainmark.published.readers.trials.output import Output
 from trainmark.runner.interrupts import StoppedError, time_limit
@@ -219,7 +220,18 @@ def figure_of(case: Case, key: Key, folder: Path, lasted: float | None = None) -
     )
     if command and command.reader != "probe":
         keep_events(folder, list(reader(command.reader)(output)))
-    return figure_of_folder(folder, key, case.rules.warmup_steps, lasted)
+    return figure_of_folder(folder, key, case.rules.warmup_steps, lasted, declared=_declared_counts(case))
+
+
+def _declared_counts(case: Case) -> FlopCounts:
+    """Return the FLOP counts that a family declares beside those that its programs report."""
+    if isinstance(case.workload, Command):
+        return NO_COUNTS
+    workload, axes = case.family.workload, dict(case.axes)
+    return FlopCounts(
+        hardware=workload.hardware_flops(axes) if workload.hardware_flops else None,
+        conventions=workload.conventions(axes) if workload.conventions else {},
+    )
 
 
 def keep_events(folder: Path, events: Sequence[Event]) -> None:

@@ -7,6 +7,11 @@ from trainmark.workloads.common.optimizer import mixup
 
 
 def start(spec, opt, training, framework, facts, first_step=0, **more):
+    counts = {
+        "hardware_flops_per_sample": spec.hardware_flops_per_sample(opt),
+        "flops_by_convention": spec.flops_by_convention(opt),
+    }
+    more.update((name, value) for name, value in counts.items() if value is not None)
     return probe.start(
         unit=spec.unit,
         clock=training.clock(),

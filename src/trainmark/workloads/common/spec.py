@@ -13,6 +13,9 @@ class TrainingSpec:
     check(options)                 raises Refusal for what can be had in no framework
     flops_per_sample(options)      of forward and backward pass
     bytes_per_sample(options)      the fewest that a step moves
+    hardware_flops_per_sample(options), flops_by_convention(options)
+                                   with what is computed twice; as other codes count, by their names: None
+                                   where a family does not say
     feed(options)                  stored data, None where the data are synthetic
     evaluation(totals, samples)    facts of an evaluation, and its metrics, from what `evaluate` counted
     shapes(options)                of every tensor by its canonical name
@@ -23,6 +26,12 @@ class TrainingSpec:
     `open(training)`, `close()`, and facts of the data for `run_start` and `run_end`: `start_facts()` and
     `end_facts()`.
     """
+
+    def hardware_flops_per_sample(self, opt):
+        return None
+
+    def flops_by_convention(self, opt):
+        return None
 
     def reached(self, values, targets):
         """Whether every metric that has a target is as good as that."""

@@ -3,7 +3,7 @@
 import math
 from collections import namedtuple
 
-from trainmark.workloads.images import chance
+from trainmark.workloads.common import chance
 
 AREA = (0.08, 1.0)  # of the image, uniform; a recipe may begin with more
 ASPECT = (3 / 4, 4 / 3)  # width by height, uniform in the logarithm

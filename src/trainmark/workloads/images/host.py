@@ -10,7 +10,8 @@ import weakref
 
 import numpy as np
 
-from trainmark.workloads.images import augment, chance, jpeg, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, jpeg, order
 from trainmark.workloads.images.dataset import BadImage
 
 AHEAD = 3  # batches in the making beside the one that is asked for

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trainmark.workloads.images import chance
+from trainmark.workloads.common import chance
 
 
 def epoch_order(count, seed, epoch):

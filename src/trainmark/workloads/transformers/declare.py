@@ -78,6 +78,7 @@ def transformer(
         datasets=spec.datasets,
         engines=tuple(options.ENGINES),
         names_elsewhere=names_elsewhere or {},
+        shares=("transformers",),
     )
 
 

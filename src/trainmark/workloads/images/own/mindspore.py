@@ -4,7 +4,8 @@ import mindspore.dataset as ds
 import mindspore.dataset.vision as vision
 import numpy as np
 
-from trainmark.workloads.images import augment, chance, dataset, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, dataset, order
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("mindrecord",)

@@ -6,7 +6,8 @@ its beginning on; which image meets which follows from the shuffle, and so from 
 
 import mxnet
 
-from trainmark.workloads.images import augment, chance, dataset, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, dataset, order
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("rec",)

@@ -3,7 +3,8 @@
 import numpy as np
 import oneflow as flow
 
-from trainmark.workloads.images import augment, chance, dataset, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, dataset, order
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("ofrecord",)

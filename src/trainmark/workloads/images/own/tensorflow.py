@@ -7,7 +7,8 @@ uniformly instead of the area, and the aspect instead of its logarithm.
 import numpy as np
 import tensorflow as tf
 
-from trainmark.workloads.images import augment, chance, dataset, order
+from trainmark.workloads.common import chance
+from trainmark.workloads.images import augment, dataset, order
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("tfrecord",)

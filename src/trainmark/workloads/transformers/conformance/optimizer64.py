@@ -32,14 +32,12 @@ class Optimizer:
             weight = weights[name]
             self.first[name] = constants.beta1 * self.first[name] + (1 - constants.beta1) * gradient
             self.second[name] = constants.beta2 * self.second[name] + (1 - constants.beta2) * gradient**2
-            first = corrected(self.first[name], constants.beta1, self.steps)
-            second = corrected(self.second[name], constants.beta2, self.steps)
-            direction = ratio(first, second, constants.epsilon)
+            step = direction(self.first[name], self.second[name], self.steps, constants)
             if is_decayed(name, weight):
-                direction = direction + constants.weight_decay * weight
+                step = step + constants.weight_decay * weight
                 if self.kind == "lamb":
-                    direction = direction * trust(weight, direction)
-            updated[name] = weight - rate * direction
+                    step = step * trust(weight, step)
+            updated[name] = weight - rate * step
         return updated
 
 
@@ -53,13 +51,10 @@ def global_norm(gradients: Mapping[str, Array]) -> float:
     return float(np.sqrt(sum(np.square(gradient).sum() for gradient in gradients.values())))
 
 
-def corrected(moment: Array, beta: float, steps: int) -> Array:
-    """Correct the bias of a moment that began at zero (Kingma and Ba 2015)."""
-    return moment / (1 - beta**steps)
-
-
-def ratio(first: Array, second: Array, epsilon: float) -> Array:
-    return first / (np.sqrt(second) + epsilon)
+def direction(first: Array, second: Array, steps: int, constants: Constants) -> Array:
+    """Return Adam's step at rate 1, the bias of moments that began at zero corrected (Kingma and Ba 2015)."""
+    mean, square = first / (1 - constants.beta1**steps), second / (1 - constants.beta2**steps)
+    return mean / (np.sqrt(square) + constants.epsilon)
 
 
 def is_decayed(name: str, weight: Array) -> bool:
@@ -67,7 +62,7 @@ def is_decayed(name: str, weight: Array) -> bool:
     return weight.ndim >= 2
 
 
-def trust(weight: Array, direction: Array) -> float:
-    """LAMB's trust ratio (You et al. 2020)."""
-    norms = float(np.linalg.norm(weight)), float(np.linalg.norm(direction))
+def trust(weight: Array, step: Array) -> float:
+    """Return LAMB's trust ratio (You et al. 2020)."""
+    norms = float(np.linalg.norm(weight)), float(np.linalg.norm(step))
     return norms[0] / norms[1] if min(norms) > 0 else 1.0

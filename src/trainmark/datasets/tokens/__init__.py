@@ -1,0 +1,1 @@
+"""Token sets on disk: made, converted from format to format, and checked."""

@@ -1,0 +1,22 @@
+"""`train.bin` and `val.bin` as nanoGPT reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from trainmark.datasets.files import whole_file
+from trainmark.datasets.tokens.writers.shard import Shard
+from trainmark.errors import UserError
+from trainmark.workloads.tokens.formats import nanogpt
+
+
+def write(root: Path, shard: Shard) -> None:
+    if shard.total > 1:
+        raise UserError("nanoGPT reads one file a split; leave --shards out.")
+    if shard.dtype != np.dtype(nanogpt.DTYPE):
+        raise UserError("nanoGPT's ids are below 65,536; use --to llmc for a larger vocabulary.")
+    with whole_file(root / f"{shard.split}.bin") as file:
+        for piece in shard.pieces:
+            file.write(piece.astype(shard.dtype).tobytes())
