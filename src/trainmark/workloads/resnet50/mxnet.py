@@ -1,25 +1,17 @@
 """Training ResNet-50 v1.5 in MXNet (Gluon): the model, the data, the step, main."""
 
-import functools
 import itertools
-import pathlib
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
-from mxnet.contrib import amp
 from mxnet.gluon import nn
 
-from trainmark.workloads.common import peaks
+from trainmark.workloads.common.frameworks import mxnet as framework
 from trainmark.workloads.common.optimizer import lars, mixup
-from trainmark.workloads.common.ranks import mpi_ranks
-from trainmark.workloads.common.training import Training as CommonTraining
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.mxnet import ResNet50, named_parameters
 from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
-
-BFLOAT16 = np.dtype([("bfloat16", np.uint16)])  # as MXNet calls it, for numpy has none
-BUCKET = 40  # tensors that are averaged and updated together; more than 60 crash the fused update
 
 # The model
 
@@ -68,11 +60,9 @@ class Step:
         self.objective = kind(model, opt.recipe.label_smoothing)
         self.objective.hybridize(static_alloc=True, static_shape=True)
         named = named_parameters(model)
-        trained = [(name, named[name]) for name in named if not tensors.is_statistic(name)]
-        trained.reverse()  # as the backward pass comes to them
-        parts = [trained[first : first + BUCKET] for first in range(0, len(trained), BUCKET)]
+        trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
         decay = 0.0 if self.is_lars else opt.recipe.weight_decay
-        self.buckets = [Bucket(*zip(*part), decay) for part in parts]
+        self.buckets = [Bucket(part, decay) for part in framework.buckets(trained)]
         self.last_rate = 0.0
 
     def __call__(self, images, labels, rate, lam):
@@ -126,29 +116,13 @@ class MixupObjective(Objective):
         return mixup.mix(self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0)), lam)
 
 
-class Bucket:
-    """Some parameters, their velocities, and their gradients side by side in one buffer."""
+class Bucket(framework.Bucket):
+    """Some parameters with their gradients, and their velocities."""
 
-    def __init__(self, names, parameters, decay):
-        self.names = names
-        for parameter in parameters:
-            parameter.grad_req = "null"  # gives the gradient array of its own back
-        self.weights = [parameter.data() for parameter in parameters]
+    def __init__(self, named, decay):
+        super().__init__(named)
         self.velocities = [mx.nd.zeros_like(weight) for weight in self.weights]
-        self.decays = [decay * tensors.is_decayed(name) for name in names]
-        memory = np.zeros(sum(weight.size for weight in self.weights), np.float32)
-        self.buffer = memory[:]  # MXNet makes the array that it is given read-only, not this view of it
-        self.flat = mx.nd.from_numpy(memory)
-        ends = list(itertools.accumulate(weight.size for weight in self.weights))
-        self.gradients = [
-            self.flat[end - weight.size : end].reshape(weight.shape)
-            for end, weight in zip(ends, self.weights)
-        ]
-        autograd.mark_variables(self.weights, self.gradients)
-
-    def sum_over(self, ranks):
-        self.flat.wait_to_read()  # the backward pass has come by here, and goes on meanwhile
-        ranks.Allreduce(mpi_ranks.mpi().IN_PLACE, self.buffer)
+        self.decays = [decay * tensors.is_decayed(name) for name in named]
 
     def update(self, rate, momentum, share):
         mx.nd.multi_sgd_mom_update(
@@ -178,12 +152,11 @@ class Bucket:
 # Main
 
 
-class Training(CommonTraining):
-    """The verbs of the loop; see `common/training.py`. A step waits for its end: there is no clock."""
+class Training(framework.Training):
+    """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
-        self.opt = opt
-        self.ranks = set_up(opt)
+        super().__init__(opt)
         self.model = build_model(opt)
         self.trained = [p for p in self.model.collect_params().values() if p.grad_req != "null"]
         self.update = Step(opt, self.model, self.ranks)
@@ -209,15 +182,6 @@ class Training(CommonTraining):
         correct = mx.nd.broadcast_equal(best, labels.reshape((-1, 1)))
         return mx.nd.concat(correct[:, 0].sum(), correct.sum(), dim=0).asnumpy
 
-    def total(self, numbers):
-        added = np.array(numbers, np.float64)
-        if self.ranks is not None:
-            self.ranks.Allreduce(mpi_ranks.mpi().IN_PLACE, added)
-        return added.tolist()
-
-    def read(self, loss):
-        return loss.asscalar
-
     def parameters(self):
         return sum(parameter.data().size for parameter in self.trained)
 
@@ -242,40 +206,11 @@ class Training(CommonTraining):
     def rest(self):
         return {"last_rate": self.update.last_rate}
 
-    def peak_flops(self):
-        side = 1024
-        kind = BFLOAT16 if self.opt.precision == "bf16" else np.float32
-        a, b = (mx.nd.amp_cast(mx.nd.random.normal(shape=(side, side)), dtype=kind) for _ in range(2))
-        # `dot` would go to OpenBLAS, which is several times slower than what the model runs on.
-        product = functools.partial(mx.nd.FullyConnected, a, b, num_hidden=side, no_bias=True)
-        return peaks.peak_flops(lambda: product().wait_to_read(), side)
-
-    def close(self):
-        if self.ranks is not None:
-            mpi_ranks.leave(self.ranks)
-
-
-def set_up(opt):
-    """Set the precision, and return the joined ranks: None where there is but one."""
-    if opt.precision == "bf16":
-        amp.init(target_dtype="bfloat16")  # for all graphs to come; the weights stay float32
-    return mpi_ranks.join(opt) if opt.world_size > 1 else None
-
 
 def check(opt):
     """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    mpi_fault = mpi_ranks.fault() if opt.world_size > 1 else None
-    refusals.check("mxnet", opt, avx512_bf16=has_avx512_bf16(), mpi_fault=mpi_fault)
-
-
-def has_avx512_bf16():
-    cpu = pathlib.Path("/proc/cpuinfo")
-    return mx.runtime.Features().is_enabled("MKLDNN") and cpu.exists() and "avx512_bf16" in cpu.read_text()
-
-
-def facts():
-    return {"framework_version": mx.__version__, "cuda_devices": mx.context.num_gpus()}
+    refusals.check("mxnet", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":
-    program.main("mxnet", Training, check, facts)
+    program.main("mxnet", Training, check, framework.facts)

@@ -1,19 +1,9 @@
 """Training ResNet-50 v1.5 in TensorFlow: the model, the data, the step, main."""
 
 import itertools
-import json
-import os
-import signal
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # read by the import; below it, pages of start-up notes
-os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kernels does not wait for others
-
-import tensorflow as tf
-
-from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
-from trainmark.workloads.common.training import Training as CommonTraining
+from trainmark.workloads.common.frameworks import tensorflow as framework
+from trainmark.workloads.common.optimizer import lars, mixup
 from trainmark.workloads.images import augment
 from trainmark.workloads.resnet50.models.tensorflow import (
     Layout,
@@ -21,14 +11,10 @@ from trainmark.workloads.resnet50.models.tensorflow import (
     canonical,
     dialect,
     named_variables,
-    own,
 )
 from trainmark.workloads.resnet50.shared import program, recipe, refusals, synthetic, tensors
 
-details = tf.config.experimental.get_device_details
-
-HALF = {"amp": tf.float16, "bf16": tf.bfloat16}
-BYTES_PER_PACK = 32 * 2**20  # gradients travel in packs, the first while the last are still computed
+tf = framework.tf  # which sets first what TensorFlow's import reads
 
 # The model
 
@@ -47,11 +33,7 @@ def batches(opt):
         return itertools.repeat(place(opt, *synthetic.batches(opt, 1)[0]))
     with tf.device("CPU:0"):
         pool = [place(opt, *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
-        if opt.device == "cpu":
-            return itertools.cycle(pool)
-        images, labels = (tf.stack(part) for part in zip(*pool))
-        dataset = tf.data.Dataset.from_tensor_slices((images, labels)).repeat()
-    return prefetched(dataset)
+    return framework.cycled(pool, opt.device)
 
 
 def place(opt, images, labels):
@@ -63,24 +45,9 @@ def place(opt, images, labels):
 
 def normalise(opt, loaded):
     """Copy a loader's batches to the device; there, and not before, pixels become float32."""
-    for pixels, labels in prefetch(opt, loaded) if opt.device == "cuda" else loaded:
+    for pixels, labels in framework.prefetch(loaded) if opt.device == "cuda" else loaded:
         images = (tf.cast(pixels, tf.float32) - augment.MEAN) / augment.DEVIATION
         yield images if opt.layout == "NHWC" else tf.transpose(images, (0, 3, 1, 2)), tf.identity(labels)
-
-
-def prefetch(opt, loaded):
-    """Copy batches to the device, each while those before are in use."""
-    side = opt.image_size
-    kinds = tf.TensorSpec((opt.batch, side, side, 3), tf.uint8), tf.TensorSpec((opt.batch,), tf.int64)
-    # Copied: TensorFlow would share the memory that the loader soon writes anew.
-    dataset = tf.data.Dataset.from_generator(
-        lambda: (tuple(part.copy() for part in batch) for batch in loaded), output_signature=kinds
-    )
-    return prefetched(dataset)
-
-
-def prefetched(dataset):
-    return iter(dataset.apply(tf.data.experimental.prefetch_to_device("GPU:0", buffer_size=2)))
 
 
 # The step
@@ -90,13 +57,13 @@ class Step:
     """Forward, backward and update of one batch on one rank."""
 
     def __init__(self, opt, model):
-        self.world_size, self.model, self.recipe = opt.world_size, model, opt.recipe
+        self.opt, self.model, self.recipe = opt, model, opt.recipe
         self.is_lars = opt.recipe.optimizer == "lars"
-        self.dtype = HALF.get(opt.precision, tf.float32)
+        self.dtype = framework.HALF.get(opt.precision, tf.float32)
         named = named_variables(model)
         self.trained = {name: named[name] for name in named if not tensors.is_statistic(name)}
         self.momenta = {name: tf.Variable(tf.zeros_like(value)) for name, value in self.trained.items()}
-        self.scale = LossScale(opt) if opt.precision == "amp" else None
+        self.scale = framework.LossScale(opt) if opt.precision == "amp" else None
         if opt.compile:  # both sides of the exchange between the ranks, which XLA leaves to TensorFlow
             self.differentiate = tf.function(self.differentiate, jit_compile=True)
             self.apply_gradients = tf.function(self.apply_gradients, jit_compile=True)
@@ -104,9 +71,7 @@ class Step:
 
     def __call__(self, images, labels, rate, lam):
         loss, gradients = self.differentiate(images, labels, lam)
-        if self.world_size > 1:
-            replica = tf.distribute.get_replica_context()
-            gradients = replica.all_reduce(tf.distribute.ReduceOp.MEAN, gradients)
+        gradients = framework.mean_over_ranks(self.opt, gradients)
         self.apply_gradients(gradients, rate)
         return loss
 
@@ -168,33 +133,6 @@ class Step:
         return tf.stack([tf.math.count_nonzero(correct[:, 0]), tf.math.count_nonzero(correct)])
 
 
-class LossScale:
-    """Static, or halved after a step that overflows and doubled after so many that do not."""
-
-    def __init__(self, opt):
-        self.dynamic = opt.loss_scale == "dynamic"
-        self.first = loss_scale.initial(opt)
-        self.value, self.good_steps = own(self.first), own(0)
-
-    def remove(self, gradients):
-        """The gradients of the loss itself, and whether all are finite."""
-        finite = tf.math.is_finite(tf.linalg.global_norm(gradients))
-        unscaled = [gradient / self.value for gradient in gradients]
-        if self.dynamic:
-            good_steps = self.good_steps + 1
-            due = good_steps == loss_scale.GROWTH_STEPS
-            self.value.assign(self.value * tf.where(finite, tf.where(due, 2.0, 1.0), 0.5))
-            self.good_steps.assign(tf.where(finite & ~due, good_steps, 0))
-        return unscaled, finite
-
-    def load(self, rest):
-        self.value.assign(rest.get("scale", self.first))
-        self.good_steps.assign(int(rest.get("good_steps", 0)))
-
-    def rest(self):
-        return {"scale": float(self.value.numpy()), "good_steps": int(self.good_steps.numpy())}
-
-
 def smoothed_cross_entropy(logits, labels, smoothing):
     """Mean over the batch; the target is the label, mixed with the uniform distribution over all classes."""
     rest = smoothing / recipe.CLASSES
@@ -205,18 +143,15 @@ def smoothed_cross_entropy(logits, labels, smoothing):
 # Main
 
 
-class Training(CommonTraining):
+class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
-        self.opt = opt
-        self.strategy = set_up(opt)
+        super().__init__(opt)
         with self.strategy.scope():
             self.update = Step(opt, build_model(opt))
-        self.run_step = tf.function(lambda *batch: self.strategy.run(self.update, batch))
-        self.count = tf.function(lambda *batch: self.strategy.run(self.update.count, batch))
-        # TensorFlow has no events, and reads of losses do not queue: each has a thread.
-        self.losses = probe.LossClock(lambda loss: float(loss.numpy()), probe.MOST_PENDING + 2)
+        self.run_step = self.replicated(self.update)
+        self.count = self.replicated(self.update.count)
 
     def batches(self):
         return batches(self.opt)
@@ -228,21 +163,10 @@ class Training(CommonTraining):
         return normalise(self.opt, loaded)
 
     def step(self, images, labels, rate, lam=1.0):
-        with tf.device("CPU:0"):  # put on a GPU at once, they would wait for all that the GPU has to do
-            rate, lam = tf.constant(rate, tf.float32), tf.constant(lam, tf.float32)
-        return self.run_step(images, labels, rate, lam)
+        return self.run_step(images, labels, framework.scalar(rate), framework.scalar(lam))
 
     def evaluate(self, images, labels):
         return self.count(images, labels).numpy
-
-    def total(self, numbers):
-        added = tf.constant(numbers, tf.float64)
-        if self.opt.world_size > 1:
-            added = self.strategy.reduce(tf.distribute.ReduceOp.SUM, added, axis=None)
-        return added.numpy().tolist()
-
-    def read(self, loss):
-        return self.losses.read(loss) if self.opt.device == "cuda" else loss.numpy
 
     def parameters(self):
         return sum(variable.shape.num_elements() for variable in self.update.model.trainable_variables)
@@ -264,71 +188,15 @@ class Training(CommonTraining):
     def rest(self):
         return {} if self.update.scale is None else self.update.scale.rest()
 
-    def clock(self):
-        return self.losses if self.opt.device == "cuda" else None
-
-    def device_memory(self):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-
-    def gpu_name(self):
-        return details(tf.config.get_visible_devices("GPU")[0])["device_name"]
-
-    def peak_flops(self):
-        side = 16384 if self.opt.device == "cuda" else 1024  # large: the host waits for each product
-        kind = HALF.get(self.opt.precision, tf.float32)
-        a, b = (tf.cast(tf.random.normal((side, side)), kind) for _ in range(2))
-        # One element that comes back is the wait for all.
-        return peaks.peak_flops(lambda: tf.matmul(a, b)[0, 0].numpy(), side)
-
-    def close(self):
-        if self.opt.world_size > 1:
-            # Whoever left early would be taken for dead by the others.
-            self.strategy.reduce(tf.distribute.ReduceOp.SUM, tf.zeros(()), axis=None).numpy()
-
 
 def on_host(named):
     return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
 
-def set_up(opt):
-    """Return the strategy that spreads the step over the ranks, with device, precision and threads set."""
-    gpus = tf.config.list_physical_devices("GPU")
-    tf.config.set_visible_devices(gpus[opt.local_rank] if opt.device == "cuda" else [], "GPU")
-    tf.config.experimental.enable_tensor_float_32_execution(opt.precision != "fp32")
-    tf.config.optimizer.set_experimental_options({"layout_optimizer": False})  # the layout asked for stays
-    threads = int(os.environ.get("OMP_NUM_THREADS", "0"))  # which it does not heed; zero: as it likes
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(threads)
-    if opt.world_size == 1:
-        return tf.distribute.get_strategy()
-    workers = os.environ["TRAINMARK_PEERS"].split(",")
-    task = {"type": "worker", "index": opt.rank}
-    os.environ["TF_CONFIG"] = json.dumps({"cluster": {"worker": workers}, "task": task})
-    by = tf.distribute.experimental.CommunicationImplementation
-    strategy = tf.distribute.MultiWorkerMirroredStrategy(
-        communication_options=tf.distribute.experimental.CommunicationOptions(
-            implementation=by.NCCL if opt.device == "cuda" else by.RING, bytes_per_pack=BYTES_PER_PACK
-        )
-    )
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the strategy takes it for a mere notice, and goes on
-    return strategy
-
-
 def check(opt):
     """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
-    gpus = tf.config.list_physical_devices("GPU") if opt.device == "cuda" else []
-    refusals.check("tensorflow", opt, details(gpus[0])["compute_capability"] if gpus else None)
-
-
-def facts():
-    build = tf.sysconfig.get_build_info()
-    return {
-        "framework_version": tf.__version__,
-        "cuda": build.get("cuda_version"),
-        "cudnn": build.get("cudnn_version"),
-        "cuda_devices": len(tf.config.list_physical_devices("GPU")),
-    }
+    refusals.check("tensorflow", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":
-    program.main("tensorflow", Training, check, facts)
+    program.main("tensorflow", Training, check, framework.facts)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from trainmark.workloads.common.frameworks.tensorflow import own
 from trainmark.workloads.resnet50.shared import recipe, tensors
 
 
@@ -112,16 +113,6 @@ class Linear(tf.Module):
 
 def normal(shape, variance):
     return tf.Variable(tf.random.normal(shape, stddev=variance**0.5))
-
-
-def own(value):
-    """A variable that each rank keeps to itself: left to itself, a strategy would average them."""
-    return tf.Variable(
-        value,
-        trainable=False,
-        synchronization=tf.VariableSynchronization.ON_READ,
-        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
-    )
 
 
 class Layout(NamedTuple):
