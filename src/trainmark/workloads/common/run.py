@@ -26,9 +26,9 @@ def take_step(run, opt, training, stream, step, epoch_samples):
     batch = next(stream)
     waited = time.monotonic() - asked
     rate = opt.recipe.learning_rate(step, opt.global_batch, epoch_samples)
-    mixing = [mixup.coefficient(opt.recipe.mixup, opt.seed, step)] if opt.recipe.mixup else []
+    mixing = {"lam": mixup.coefficient(opt.recipe.mixup, opt.seed, step)} if opt.recipe.mixup else {}
     training.gradient_clock.begin()
-    loss = training.step(*batch, rate, *mixing)
+    loss = training.step(*batch, rate=rate, **mixing)
     run.step(
         opt.step_samples,
         loss=training.read(loss),

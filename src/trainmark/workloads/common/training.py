@@ -11,7 +11,7 @@ class Training:
     .batches()                     an endless stream of synthetic batches that `step` takes
     .place(*arrays)                such a batch from host arrays
     .feed(batches)                 such batches from those of the host loader
-    .step(*batch, rate, lam=1.0)   forward, backward and update; returns the rank's own loss, waits for
+    .step(*batch, rate=, lam=1.0)  forward, backward and update; returns the rank's own loss, waits for
                                    nothing. `lam` is the mixing coefficient, given where the recipe has mixup
     .read(loss)                    a function that returns the loss as a number, once the device has passed it
     .evaluate(*batch)              a function that returns what this batch adds to the evaluation's counts, by

@@ -1,16 +1,25 @@
-"""The declaration of a family of decoders: axes, costs and proof from its shapes. Harness side."""
+"""The declaration of a family of transformers: axes, costs and proof from its spec. Harness side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from trainmark.metric import declared_metrics
 from trainmark.workloads.common.optimizer.recipe import Recipe, Recipes
-from trainmark.workloads.declaration import Axes, Axis, AxisValue, Layer, RecipeSummary, Workload
-from trainmark.workloads.transformers import conventions, flops, options
+from trainmark.workloads.declaration import (
+    Axes,
+    Axis,
+    AxisValue,
+    Conformance,
+    Layer,
+    RecipeSummary,
+    Workload,
+)
+from trainmark.workloads.transformers import options
 from trainmark.workloads.transformers.conformance.declared import conformance
-from trainmark.workloads.transformers.spec import METRICS
+from trainmark.workloads.transformers.spec import DecoderSpec, TransformerSpec
 
 
 def axes(sizes: Mapping[str, Any], length: int) -> tuple[Axis, ...]:
@@ -34,41 +43,39 @@ def decoder(
     names_elsewhere: Mapping[str, str] | None = None,
 ) -> Workload:
     """Return the declaration of a decoder whose `model` has SIZES and `shapes`."""
+    spec = DecoderSpec(name, title, model, recipes, length)
+    return transformer(spec, axes(model.SIZES, length), conformance(name), "tok", names_elsewhere)
 
-    def shape(axes: Axes) -> Any:
-        return model.SIZES[axes["size"]]
 
-    def count(axes: Axes) -> float:
-        return float(flops.decoder_flops(shape(axes), int(axes["length"])))
+def transformer(
+    spec: TransformerSpec,
+    axes: tuple[Axis, ...],
+    conformance: Conformance,
+    short_unit: str,
+    names_elsewhere: Mapping[str, str] | None = None,
+) -> Workload:
+    """Return the declaration of a family; its costs are those that its programs report."""
 
-    def hardware(axes: Axes) -> float:
-        return float(flops.decoder_hardware_flops(shape(axes), int(axes["length"]), axes["recompute"]))
-
-    def by_convention(axes: Axes) -> Mapping[str, float]:
-        chosen = shape(axes)
-        return conventions.decoder_conventions(chosen, int(axes["length"]), model.shapes(chosen))
-
-    def layers(axes: Axes) -> Iterator[Layer]:
-        chosen = shape(axes)
-        return (Layer(*pair) for pair in flops.layers(chosen, int(axes["length"]), model.shapes(chosen)))
+    def chosen(axes: Axes) -> SimpleNamespace:
+        return SimpleNamespace(**axes, shape=spec.model.SIZES[axes["size"]])
 
     return Workload(
-        name=name,
-        title=title,
-        unit="tokens",
-        short_unit="tok",
+        name=spec.name,
+        title=spec.title,
+        unit=spec.unit,
+        short_unit=short_unit,
         batch_unit="sequences",
-        axes=axes(model.SIZES, length),
-        metrics=declared_metrics({"metrics": METRICS}),
-        flops=count,
-        hardware_flops=hardware,
-        conventions=by_convention,
-        samples_per_item=lambda axes: int(axes["length"]) * int(axes["accumulate"]),
-        layers=layers,
-        recipes=lambda: [summary(recipes.read(recipe)) for recipe in recipes.names()],
-        standard_recipe=recipes.default,
-        conformance=conformance(name),
-        datasets=("tokens",),
+        axes=axes,
+        metrics=declared_metrics({"metrics": spec.metrics}),
+        flops=lambda axes: float(spec.flops_per_sample(chosen(axes))),
+        hardware_flops=lambda axes: float(spec.hardware_flops_per_sample(chosen(axes))),
+        conventions=lambda axes: spec.flops_by_convention(chosen(axes)),
+        samples_per_item=lambda axes: spec.samples_per_sequence(chosen(axes)) * int(axes["accumulate"]),
+        layers=lambda axes: (Layer(*pair) for pair in spec.layers(chosen(axes))),
+        recipes=lambda: [summary(spec.recipes.read(recipe)) for recipe in spec.recipes.names()],
+        standard_recipe=spec.recipes.default,
+        conformance=conformance,
+        datasets=spec.datasets,
         engines=tuple(options.ENGINES),
         names_elsewhere=names_elsewhere or {},
     )

@@ -34,10 +34,11 @@ def finish_line(metrics):
     return parse
 
 
-def settle(opt, world_size, recipes, shape):
-    """Set what follows from the number of ranks and from the size."""
+def settle(opt, world_size, recipes, shape, datasets):
+    """Set what follows from the number of ranks, from the size and from the kind of data."""
     options.settle(opt, world_size, recipes)
     opt.shape = shape
+    opt.stored, opt.dataset_kind = opt.data in datasets, datasets[0]
     opt.step_sequences = opt.batch * opt.accumulate
     if opt.recipe is not None:
         tokens = opt.recipe.epoch_tokens or opt.recipe.rate_batch * opt.length
@@ -58,7 +59,7 @@ def check(opt):
                 opt.size, opt.shape.positions, opt.length
             )
         )
-    if opt.data == "tokens":
+    if opt.stored:
         from trainmark.workloads.tokens import feed
 
         feed.check(opt)

@@ -12,7 +12,7 @@ from typing import Any, Dict, Generic, List, Tuple, Type, TypeVar
 LARGEST_LINEAR_BATCH = 8192  # Goyal et al. 2017: beyond it, a rate in proportion costs accuracy
 LARGEST_BYTES = 1 << 20
 UNSCALED = ("adamw", "lamb")  # their steps do not grow with the batch by a known rule
-POWERS = {"polynomial": 2, "linear": 1}  # of what is left of the course
+POWERS = {"polynomial": 2, "linear": 1, "square-root": 0.5}  # of what is left of the course
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Recipe:
     name: str
     optimizer: str  # sgd or lars; adamw or lamb
     weight_decay: float
-    schedule: str  # cosine, polynomial (squared) or linear
+    schedule: str  # cosine, polynomial (squared), linear or square-root
     rate: float  # at the global batch `rate_batch`; sgd scales it in proportion
     rate_batch: int
     warmup_epochs: float

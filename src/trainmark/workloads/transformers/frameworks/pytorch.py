@@ -85,10 +85,14 @@ def make_head_loss(opt):
     return torch.compile(head_loss, mode=opt.compile) if opt.compile else head_loss
 
 
-def head_loss(hidden, head, labels):
+def head_loss(hidden, head, labels, bias=None):
     """Return the sum of the cross entropies of all labels that are not -1, in float32."""
-    logits = functional.linear(hidden, head).float().flatten(0, -2)
-    return functional.cross_entropy(logits, labels.flatten().long(), ignore_index=-1, reduction="sum")
+    return loss_sum(functional.linear(hidden, head, bias).float(), labels)
+
+
+def loss_sum(logits, labels):
+    labels = labels.flatten().long()
+    return functional.cross_entropy(logits.flatten(0, -2), labels, ignore_index=-1, reduction="sum")
 
 
 def has_half_weights(opt):
@@ -199,22 +203,23 @@ class LossScale:
 
 
 class Training(framework.Training):
-    """The verbs of the loop; see `common/training.py`. `build(opt)` makes the family's model."""
+    """The verbs of the loop; see `common/training.py`.
 
-    def __init__(self, opt, build):
+    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    """
+
+    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
         super().__init__(opt)
+        self.synthetic = synthetic
         self.model, run = build_model(opt, self.device, build)
         self.update = Step(opt, self.model, run, self.device)
         self.gradient_clock = self.update.gradient_clock
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(1)[0]))
-        pool = [place("cpu", *batch) for batch in self.synthetic(synthetic.BATCHES)]
+            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
+        pool = [place("cpu", *batch) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
         return framework.cycled(pool, self.device)
-
-    def synthetic(self, count):
-        return synthetic.decoder_batches(self.opt, count)
 
     def place(self, *arrays):
         return place(self.device, *arrays)

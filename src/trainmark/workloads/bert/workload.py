@@ -1,0 +1,40 @@
+"""BERT's pre-training on sequences with masked tokens, declared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainmark.workloads.bert.shared import model, program
+from trainmark.workloads.declaration import Axis, Variant, Workload
+from trainmark.workloads.transformers import declare
+from trainmark.workloads.transformers.conformance import declared
+
+LENGTH = 128
+AXES = (
+    *declare.axes(model.SIZES, LENGTH),
+    Axis("optimizer", "recipe", "optimizer", choices=program.OPTIMIZERS, label="optimizer {}"),
+    Axis("predictions", "masked", "predictions", choices=program.PREDICTIONS, label="predictions {}"),
+)
+ADAMW = declared.optimizer_variant("bert", "adamw")
+
+
+def by_adamw(variant: Variant) -> Variant:
+    """Return a variant for what has no LAMB of its own."""
+    arguments = (*ADAMW.arguments, *variant.arguments)
+    return replace(variant, label=f"adamw, {variant.label}", arguments=arguments, compare=ADAMW.compare)
+
+
+# The head over all tokens has no other loss: those without a label count for nothing.
+ALL = Variant("predictions all", ("--predictions", "all"), ranks=(1,))
+VARIANTS = (
+    declared.STOCK,
+    ADAMW,
+    ALL,
+    declared.ACCUMULATE,
+    declared.RECOMPUTE,
+    *map(by_adamw, (declared.PLAIN, declared.FSDP, declared.FSDP_ACCUMULATE)),
+)
+
+WORKLOAD: Workload = declare.transformer(
+    program.SPEC, AXES, declared.conformance("bert", "lamb", VARIANTS), "seq", {"mlperf": "bert"}
+)
