@@ -42,6 +42,8 @@ def has_fused_attention(opt):
 
 def fused_attention(query, key, value, causal, mask=None):
     """Return softmax(QKᵀ/√d)V of (batch, length, heads, head width)."""
+    if mask is not None:
+        mask = mask.expand([-1, -1, query.shape[1], -1])  # the kernel has no broadcast over queries
     return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, is_causal=causal)
 
 
@@ -76,7 +78,8 @@ class Decoder(nn.Layer):
         return self.loss_sum(tokens, targets) / labels
 
     def loss_sum(self, tokens, targets):
-        return head_loss(self.network(tokens), self.network.head, targets)
+        logits = paddle.matmul(self.network(tokens), self.network.head, transpose_y=True)
+        return loss_sum(logits.astype("float32"), targets)
 
     @staticmethod
     def normalizers(tokens, targets):
@@ -88,9 +91,8 @@ class Decoder(nn.Layer):
         return paddle.stack([self.loss_sum(tokens, targets).astype("float64"), counted])
 
 
-def head_loss(hidden, head, labels):
-    """Return the sum of the cross entropies of all labels that are not -1, in float32."""
-    logits = paddle.matmul(hidden, head, transpose_y=True).astype("float32")
+def loss_sum(logits, labels):
+    """Return the sum of the cross entropies of all labels that are not -1."""
     logits, labels = logits.reshape([-1, logits.shape[-1]]), labels.reshape([-1]).astype("int64")
     return functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
 
@@ -202,20 +204,21 @@ def make_optimizer(recipe, parameters):
 
 
 class Training(framework.Training):
-    """The verbs of the loop; see `common/training.py`. `build(opt)` makes the family's model."""
+    """The verbs of the loop; see `common/training.py`.
 
-    def __init__(self, opt, build):
+    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    """
+
+    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
         super().__init__(opt)
+        self.synthetic = synthetic
         self.model, run = build_model(opt, build)
         self.update = Step(opt, self.model, run)
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(1)[0]))
-        return framework.cycled(self.synthetic(synthetic.BATCHES), self.opt)
-
-    def synthetic(self, count):
-        return synthetic.decoder_batches(self.opt, count)
+            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
+        return framework.cycled(self.synthetic(self.opt, synthetic.BATCHES), self.opt)
 
     def place(self, *arrays):
         return framework.placed(arrays)
