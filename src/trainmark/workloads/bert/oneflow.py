@@ -91,8 +91,8 @@ class Pretraining(nn.Module):
         if self.all_tokens:
             positions, labels = None, labels_of_all(tokens, positions, labels)
         hidden, sentence = self.network(tokens, segments, lengths, positions)
-        loss = transformer.loss_sum(self.network.logits(hidden), labels) / masked
-        return loss + transformer.loss_sum(sentence, next_sentence) / sequences
+        loss = transformer.entropy_sum(self.network.logits(hidden), labels) / masked
+        return loss + transformer.entropy_sum(sentence, next_sentence) / sequences
 
     @staticmethod
     def normalizers(tokens, segments, lengths, positions, labels, next_sentence):
@@ -104,7 +104,7 @@ class Pretraining(nn.Module):
         hidden, sentence = self.network(tokens, segments, lengths, positions)
         logits = self.network.logits(hidden)
         return transformer.counts(
-            transformer.loss_sum(logits, labels),
+            transformer.entropy_sum(logits, labels),
             (labels >= 0).sum(),
             (flow.argmax(logits, dim=-1) == labels.to(flow.int64)).sum(),
             (flow.argmax(sentence, dim=-1) == next_sentence.to(flow.int64)).sum(),

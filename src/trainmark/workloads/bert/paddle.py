@@ -96,8 +96,8 @@ class Pretraining(nn.Layer):
         if self.all_tokens:
             positions, labels = None, labels_of_all(tokens, positions, labels)
         hidden, sentence = self.network(tokens, segments, lengths, positions)
-        loss = transformer.loss_sum(self.network.logits(hidden), labels) / masked
-        return loss + transformer.loss_sum(sentence.astype("float32"), next_sentence) / sequences
+        loss = transformer.entropy_sum(self.network.logits(hidden), labels) / masked
+        return loss + transformer.entropy_sum(sentence.astype("float32"), next_sentence) / sequences
 
     @staticmethod
     def normalizers(tokens, segments, lengths, positions, labels, next_sentence):
@@ -109,7 +109,7 @@ class Pretraining(nn.Layer):
         hidden, sentence = self.network(tokens, segments, lengths, positions)
         logits = self.network.logits(hidden)
         numbers = (
-            transformer.loss_sum(logits, labels),
+            transformer.entropy_sum(logits, labels),
             (labels >= 0).sum(),
             (logits.argmax(-1, dtype="int32") == labels).sum(),
             (sentence.argmax(-1, dtype="int32") == next_sentence).sum(),

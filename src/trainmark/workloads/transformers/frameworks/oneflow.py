@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         return self.loss_sum(tokens, targets) / labels
 
     def loss_sum(self, tokens, targets):
-        return loss_sum(flow.matmul(self.network(tokens), self.network.head().transpose(0, 1)), targets)
+        return entropy_sum(flow.matmul(self.network(tokens), self.network.head().transpose(0, 1)), targets)
 
     @staticmethod
     def normalizers(tokens, targets):
@@ -85,7 +85,7 @@ class Decoder(nn.Module):
         return counts(self.loss_sum(tokens, targets), (targets >= 0).sum())
 
 
-def loss_sum(logits, labels):
+def entropy_sum(logits, labels):
     """Return the sum of the cross entropies of all labels that are not -1."""
     criterion = nn.CrossEntropyLoss(ignore_index=-1, reduction="sum")
     return criterion(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1).to(flow.int64))

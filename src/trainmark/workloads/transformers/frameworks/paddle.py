@@ -79,7 +79,7 @@ class Decoder(nn.Layer):
 
     def loss_sum(self, tokens, targets):
         logits = paddle.matmul(self.network(tokens), self.network.head, transpose_y=True)
-        return loss_sum(logits.astype("float32"), targets)
+        return entropy_sum(logits.astype("float32"), targets)
 
     @staticmethod
     def normalizers(tokens, targets):
@@ -91,7 +91,7 @@ class Decoder(nn.Layer):
         return paddle.stack([self.loss_sum(tokens, targets).astype("float64"), counted])
 
 
-def loss_sum(logits, labels):
+def entropy_sum(logits, labels):
     """Return the sum of the cross entropies of all labels that are not -1."""
     logits, labels = logits.reshape([-1, logits.shape[-1]]), labels.reshape([-1]).astype("int64")
     return functional.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
