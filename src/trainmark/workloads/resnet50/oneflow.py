@@ -3,24 +3,16 @@
 import itertools
 import os
 
-from trainmark.workloads.common.ranks.own_address import AddressGuard
+from trainmark.workloads.common.frameworks import oneflow as framework  # joins the ranks, before all else
 
-RANK = os.environ.get("RANK", "0")
+# isort: split
+import oneflow as flow
+from oneflow import nn
 
-with AddressGuard():  # the import joins the ranks
-    import oneflow as flow  # where nothing launched it, it sets RANK to -1
-from oneflow import nn, sysconfig  # noqa: E402
-from oneflow.framework import session_context  # noqa: E402
-
-from trainmark import probe  # noqa: E402
-from trainmark.workloads.common import peaks  # noqa: E402
-from trainmark.workloads.common.optimizer import lars, mixup  # noqa: E402
-from trainmark.workloads.common.training import Training as CommonTraining  # noqa: E402
-from trainmark.workloads.images import augment  # noqa: E402
-from trainmark.workloads.resnet50.models.oneflow import ResNet50, named_tensors  # noqa: E402
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors  # noqa: E402
-
-os.environ["RANK"] = RANK
+from trainmark.workloads.common.optimizer import lars, mixup
+from trainmark.workloads.images import augment
+from trainmark.workloads.resnet50.models.oneflow import ResNet50, named_tensors
+from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
 
 # The model
 
@@ -29,11 +21,7 @@ def build_model(opt):
     """The same weights on every rank, each with batch-norm statistics of its own."""
     os.environ["ONEFLOW_ENABLE_NHWC"] = "1" if opt.layout == "NHWC" else "0"  # read by every layer when built
     flow.manual_seed(opt.seed)
-    return ResNet50(opt.layout).to_global(**everywhere(opt))
-
-
-def everywhere(opt):
-    return {"placement": flow.placement.all(opt.device), "sbp": flow.sbp.broadcast}
+    return ResNet50(opt.layout).to_global(**framework.everywhere(opt))
 
 
 # The data
@@ -174,7 +162,7 @@ class Step:
     def __init__(self, opt, model):
         self.opt = opt
         self.model = model
-        self.rate, self.lam = (flow.zeros(1, **everywhere(opt)) for _ in range(2))
+        self.rate, self.lam = (flow.zeros(1, **framework.everywhere(opt)) for _ in range(2))
         self.graph = StepGraph(opt, model)
 
     def __call__(self, images, labels):
@@ -219,15 +207,13 @@ class EvaluationGraph(nn.Graph):
 # Main
 
 
-class Training(CommonTraining):
+class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`."""
 
     def __init__(self, opt):
-        self.opt = opt
-        set_up(opt)
+        super().__init__(opt)
         model = build_model(opt)
         self.update, self.evaluation = Step(opt, model), EvaluationGraph(opt, model)
-        self.losses = probe.LossClock(lambda loss: loss.item())  # OneFlow runs on by itself, without events
 
     def batches(self):
         return batches(self.opt)
@@ -251,14 +237,6 @@ class Training(CommonTraining):
         correct = self.evaluation(images, labels).to_local().to(flow.int64)
         self.update.model.train()
         return flow.stack([correct[:, 0].sum(), correct.sum()]).tolist
-
-    def total(self, numbers):
-        added = flow.tensor(numbers, dtype=flow.float64).to(self.opt.device)
-        added = added.to_global(flow.placement.all(self.opt.device), flow.sbp.partial_sum)
-        return added.to_global(sbp=flow.sbp.broadcast).to_local().tolist()
-
-    def read(self, loss):
-        return self.losses.read(loss)
 
     def parameters(self):
         return sum(parameter.numel() for parameter in self.update.model.parameters())
@@ -295,26 +273,6 @@ class Training(CommonTraining):
         """The loss scale and the like, which are variables of the graph."""
         return [(name, state) for name, state in self.update.state().items() if state.numel() == 1]
 
-    def clock(self):
-        return self.losses
-
-    def device_memory(self):
-        return None  # OneFlow knows what the whole GPU holds, not what it took itself
-
-    def gpu_name(self):
-        return flow.cuda.get_device_name()
-
-    def peak_flops(self):
-        flow.comm.barrier()  # the last loss is there, its backward pass may not be over
-        side = 8192 if self.opt.device == "cuda" else 1024
-        kind = flow.float16 if self.opt.precision == "amp" else flow.float32
-        a, b = (flow.randn(side, side).to(self.opt.device, kind) for _ in range(2))
-        return peaks.peak_flops(lambda: flow.matmul(a, b)[0, 0].item(), side)
-
-    def close(self):
-        self.losses.close()
-        flow.comm.barrier()
-
 
 def to_layout(opt, value):
     """A canonical tensor in the layout of the model."""
@@ -328,35 +286,10 @@ def on_host(opt, named):
     return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
 
 
-def set_up(opt):
-    """Set threads and precision, before the first graph asks for them; the import has joined the ranks."""
-    if opt.device == "cpu" and "OMP_NUM_THREADS" in os.environ:
-        # No operator uses several threads; they are dealt out to as many threads as there are CPUs.
-        session = session_context.GetDefaultSession()
-        session.TryInit()
-        resource = session.resource
-        resource.cpu_device_num = int(os.environ["OMP_NUM_THREADS"])
-        session.update_resource_eagerly(resource)
-    os.environ["ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION"] = "0" if opt.precision == "fp32" else "1"
-    os.environ.pop("NVIDIA_TF32_OVERRIDE", None)
-    if opt.precision == "fp32":
-        os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # OneFlow's own switch leaves out the convolutions
-
-
 def check(opt):
     """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    has_gpu = opt.device == "cuda" and flow.cuda.is_available()
-    refusals.check("oneflow", opt, flow.cuda.get_device_capability() if has_gpu else None)
-
-
-def facts():
-    major, minor = divmod(sysconfig.get_cuda_version(), 1000)
-    return {
-        "framework_version": flow.__version__,
-        "cuda": "{}.{}".format(major, minor // 10),
-        "cuda_devices": flow.cuda.device_count(),
-    }
+    refusals.check("oneflow", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":
-    program.main("oneflow", Training, check, facts)
+    program.main("oneflow", Training, check, framework.facts)
