@@ -27,10 +27,16 @@ def axes(sizes: Mapping[str, Any], length: int) -> tuple[Axis, ...]:
     names: tuple[AxisValue, ...] = tuple(sizes)
     return (
         Axis("size", names[0], "size", choices=names),
-        Axis("length", length, "length", slug="l{}", label="length {}"),
-        Axis("accumulate", 1, "micro-batches", slug="a{}", label="{} micro-batches"),
-        Axis("sharding", "none", "sharding", choices=tuple(options.SHARDING), label="sharding {}"),
-        Axis("recompute", "none", "recompute", choices=tuple(options.RECOMPUTE), label="recompute {}"),
+        Axis("length", length, "length", slug="l{}", label="length {}", fit_step=128),
+        Axis("accumulate", 1, "micro-batches", slug="a{}", label="{} micro-batches", quiet=True),
+        Axis("sharding", "none", "sharding", label="{}", choices=tuple(options.SHARDING), quiet=True),
+        Axis(
+            *("recompute", "none", "recompute"),
+            slug="recompute-{}",
+            label="recompute {}",
+            choices=tuple(options.RECOMPUTE),
+            quiet=True,
+        ),
     )
 
 

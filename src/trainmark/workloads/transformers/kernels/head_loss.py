@@ -21,26 +21,31 @@ def _softmax_gradient(
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(labels + row)
     start = logits + row * row_stride
-    highest = -float("inf")
-    total = 0.0
-    for offset in range(0, vocabulary, block):
-        columns = offset + tl.arange(0, block)
-        part = tl.load(start + columns, mask=columns < vocabulary, other=-float("inf")).to(tl.float32)
-        before = highest
-        highest = tl.maximum(highest, tl.max(part, 0))
-        total = total * tl.exp(before - highest) + tl.sum(tl.exp(part - highest), 0)
-    log_total = highest + tl.log(total)
-    counted = label >= 0
-    own = tl.load(start + tl.maximum(label, 0)).to(tl.float32)
-    tl.store(losses + row, tl.where(counted, log_total - own, 0.0))
-    if write:
+    if label < 0:  # no loss, and zeros in place of logits that need not be read
+        tl.store(losses + row, 0.0)
+        if write:
+            for offset in range(0, vocabulary, block):
+                columns = offset + tl.arange(0, block)
+                zeros = tl.zeros((block,), logits.dtype.element_ty)
+                tl.store(start + columns, zeros, mask=columns < vocabulary)
+    else:
+        highest = -float("inf")
+        total = 0.0
         for offset in range(0, vocabulary, block):
             columns = offset + tl.arange(0, block)
-            inside = columns < vocabulary
-            part = tl.load(start + columns, mask=inside, other=-float("inf")).to(tl.float32)
-            gradient = tl.exp(part - log_total) - tl.where(columns == label, 1.0, 0.0)
-            gradient = tl.where(counted, gradient, 0.0)
-            tl.store(start + columns, gradient.to(logits.dtype.element_ty), mask=inside)
+            part = tl.load(start + columns, mask=columns < vocabulary, other=-float("inf")).to(tl.float32)
+            before = highest
+            highest = tl.maximum(highest, tl.max(part, 0))
+            total = total * tl.exp(before - highest) + tl.sum(tl.exp(part - highest), 0)
+        log_total = highest + tl.log(total)
+        tl.store(losses + row, log_total - tl.load(start + label).to(tl.float32))
+        if write:
+            for offset in range(0, vocabulary, block):
+                columns = offset + tl.arange(0, block)
+                inside = columns < vocabulary
+                part = tl.load(start + columns, mask=inside, other=-float("inf")).to(tl.float32)
+                gradient = tl.exp(part - log_total) - tl.where(columns == label, 1.0, 0.0)
+                tl.store(start + columns, gradient.to(logits.dtype.element_ty), mask=inside)
 
 
 def softmax_gradient_(logits, labels, write=True):
