@@ -16,7 +16,8 @@ ROWS, WIDTH, VOCABULARY = 96, 64, 10_007  # no multiple of the kernel's blocks
 def losses_and_gradients(head_loss, with_bias, kind):
     torch.manual_seed(0)
     sizes = (ROWS, WIDTH), (VOCABULARY, WIDTH), (VOCABULARY,)
-    drawn = (torch.randn(size, device="cuda").to(torch.bfloat16) for size in sizes)
+    # Logits of size 1, as in training: bfloat16 rounds large ones so that soft-max no longer means much.
+    drawn = (torch.randn(size, device="cuda").mul(0.35).to(torch.bfloat16) for size in sizes)
     hidden, head, bias = (tensor.to(kind).requires_grad_() for tensor in drawn)
     labels = torch.randint(0, VOCABULARY, (ROWS,), device="cuda", dtype=torch.int32)
     labels[::5] = -1
