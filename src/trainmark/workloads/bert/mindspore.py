@@ -73,7 +73,7 @@ class Bert(nn.Cell):
         return x
 
     def sentence_logits(self, x):
-        return self.next_sentence(ops.tanh(self.pooler(x[:, 0]))).astype(ms.float32)
+        return self.next_sentence(tanh(self.pooler(x[:, 0]))).astype(ms.float32)
 
     def logits(self, x):
         """Return those of the MLM head in float32, a row for each token."""
@@ -113,6 +113,11 @@ class Pretraining(nn.Cell):
             (sentence.argmax(-1).astype(ms.int32) == next_sentence).sum(),
             (next_sentence >= 0).sum(),
         )
+
+
+def tanh(x):
+    """Return the hyperbolic tangent by the sigmoid: MindSpore's own is off by up to 1e-4 on CPUs."""
+    return 2.0 * ops.sigmoid(2.0 * x) - 1.0
 
 
 def at_positions(x, positions):
