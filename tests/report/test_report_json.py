@@ -5,9 +5,11 @@ from math import inf, nan
 from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
 from trainmark.report.render import json_report
+from trainmark.workloads import registry
 
 RESULT_NAMES = {
-    "workload", "framework", "framework_version", "variant", "image_size", "precision", "loss_scale",
+    "workload", "framework", "framework_version", "variant", "precision", "loss_scale",
+    *registry.axes(),
     "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "threads",
     "throughput", "speedup", "efficiency", "memory_bytes", "host_memory_bytes", "step_source",
     "sample_source", "step_seconds",

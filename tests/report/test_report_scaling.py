@@ -12,6 +12,7 @@ from sample_documents import HOSTILE, cluster, h200, single, six
 from trainmark.report.format.words import words
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.sections.scaling import MOST_NODES, case_times, scaling_tables
+from trainmark.workloads import registry
 
 EN = words("en")
 
@@ -110,7 +111,7 @@ def test_the_json_holds_the_losses_and_the_stragglers():
 def test_the_names_of_a_series_and_its_points_are_those_of_the_contract():
     series = json.loads(json_report.render(cluster()))["scaling"][0]
     key = cluster().results[0].key.values().keys() - {"nodes", "devices_per_node"}
-    assert set(series) == {*key, "kind", "global_batch", "baseline", "points"}
+    assert set(series) == {*key, *registry.axes(), "kind", "global_batch", "baseline", "points"}
     names = {"topology", "devices", "batch_per_device", "throughput", "speedup", "efficiency", "loss"}
     assert set(series["points"][0]) == names
 

@@ -13,6 +13,7 @@ from trainmark.store.files import StoreError
 from trainmark.store.index import COLUMNS, INDEX, build, damaged, query
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import find_run
+from trainmark.workloads import registry
 
 pytest.importorskip("duckdb")
 COUNT = "SELECT count(*) FROM trials"
@@ -41,8 +42,10 @@ def test_the_columns_are_those_of_a_trials_row_with_their_values(runs):
     run = find_run("a", runs)
     (row,) = trial_rows(run, run.records()[:1])
     names, rows = query(runs, "SELECT * FROM trials WHERE run = 'a' AND devices_per_node = 1 AND repeat = 1")
-    assert set(names) == {*COLUMNS, "image_size", "best_top1", "best_top5"}  # axes and metrics of workloads
-    assert dict(zip(names, rows[0], strict=True)) == {**row, "image_size": None}
+    best = {f"best_{metric}" for metric in registry.metrics()}
+    assert set(names) == {*COLUMNS, *registry.axes(), *best}
+    empty = dict.fromkeys({*registry.axes(), *best})
+    assert dict(zip(names, rows[0], strict=True)) == {**empty, **row}
 
 
 def test_it_is_made_when_it_is_first_asked(runs):
