@@ -238,3 +238,10 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
     assert output.strip() == sentence
+
+
+def test_declarations_import_neither_numpy_nor_a_framework():
+    program = "import sys; from trainmark.workloads import registry; registry.built_in(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "trainmark.workloads.gpt2.workload" in done.stdout.split()
+    assert not {"numpy", "torch"} & set(done.stdout.split())

@@ -180,9 +180,7 @@ def test_a_huge_file_is_refused_unread(tmp_path):
 def test_a_suite_that_is_nowhere_is_answered_with_the_nearest_or_with_all(tmp_path):
     with pytest.raises(SuiteError, match=r"there is no suite 'quik'; did you mean 'quick'\?"):
         load("quik")
-    with pytest.raises(
-        SuiteError, match=r"no suite file .*gone.yaml; built in are bert-dlperf, gpt2,"
-    ):
+    with pytest.raises(SuiteError, match=r"no suite file .*gone.yaml; built in are bert-dlperf, gpt2,"):
         load(str(tmp_path / "gone.yaml"))
     with pytest.raises(SuiteError, match=r"no suite file .*; built in are bert-dlperf, gpt2,"):
         load(f"{tmp_path}/")

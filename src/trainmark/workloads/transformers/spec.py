@@ -6,7 +6,7 @@ from trainmark.workloads.common.spec import TrainingSpec
 from trainmark.workloads.transformers import conventions, flops, options
 
 METRICS = {
-    "loss": {"better": "lower", "title": "loss"},  # nats per token
+    "loss": {"better": "lower", "title": "validation loss"},  # nats per token
     "perplexity": {"better": "lower", "title": "perplexity"},
 }
 AXES = ("size", "length", "accumulate", "sharding", "recompute")
@@ -34,6 +34,12 @@ class TransformerSpec(TrainingSpec):
         return options.parser(
             program, self.title, self.recipes, self.model.SIZES, self.metrics, self.length, self.datasets
         )
+
+    def main(self, framework, training, check, facts):
+        """Run the program of one framework; see `common/loop.py`."""
+        from trainmark.workloads.common import loop  # imports numpy, which a declaration does without
+
+        loop.main(self, framework, training, check, facts)
 
     def parse(self, arguments, program):
         from trainmark.workloads.common.options import parse

@@ -1,17 +1,15 @@
 """BERT's pre-training as the common loop sees it, whatever the framework."""
 
 import dataclasses
-import functools
 import os
 
 from trainmark.workloads.bert.shared import model
-from trainmark.workloads.common import loop
 from trainmark.workloads.common.optimizer.recipe import Recipes
 from trainmark.workloads.transformers import conventions, flops, spec
 from trainmark.workloads.transformers.recipe import TransformerRecipe
 
 METRICS = {
-    "loss": {"better": "lower", "title": "loss"},  # of the masked tokens, in nats
+    "loss": {"better": "lower", "title": "validation loss"},  # of the masked tokens, in nats
     "masked_accuracy": {"better": "higher", "title": "masked accuracy", "share": True},
     "sentence_accuracy": {"better": "higher", "title": "next-sentence accuracy", "share": True},
 }
@@ -91,4 +89,4 @@ def predicted(opt):
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
 RECIPES = Recipes(FOLDER, TransformerRecipe, default="nvidia-lamb")
 SPEC = BertSpec("bert", "BERT", model, RECIPES, length=128)
-main = functools.partial(loop.main, SPEC)
+main = SPEC.main

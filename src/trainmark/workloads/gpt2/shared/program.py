@@ -1,9 +1,7 @@
 """GPT-2 as the common loop sees it, whatever the framework."""
 
-import functools
 import os
 
-from trainmark.workloads.common import loop
 from trainmark.workloads.common.optimizer.recipe import Recipes
 from trainmark.workloads.gpt2.shared import model
 from trainmark.workloads.transformers.recipe import TransformerRecipe
@@ -12,4 +10,4 @@ from trainmark.workloads.transformers.spec import DecoderSpec
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
 RECIPES = Recipes(FOLDER, TransformerRecipe, default="nanogpt")
 SPEC = DecoderSpec("gpt2", "GPT-2", model, RECIPES, length=1024)
-main = functools.partial(loop.main, SPEC)
+main = SPEC.main

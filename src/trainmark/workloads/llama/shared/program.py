@@ -1,9 +1,7 @@
 """A Llama as the common loop sees it, whatever the framework."""
 
-import functools
 import os
 
-from trainmark.workloads.common import loop
 from trainmark.workloads.common.optimizer.recipe import Recipes
 from trainmark.workloads.llama.shared import model
 from trainmark.workloads.transformers.recipe import TransformerRecipe
@@ -12,4 +10,4 @@ from trainmark.workloads.transformers.spec import DecoderSpec
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
 RECIPES = Recipes(FOLDER, TransformerRecipe, default="llama3")
 SPEC = DecoderSpec("llama", "a Llama 3", model, RECIPES, length=4096)
-main = functools.partial(loop.main, SPEC)
+main = SPEC.main
