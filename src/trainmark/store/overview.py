@@ -87,7 +87,10 @@ def _commit(run: RunFolder, record: TrialRecord) -> str | None:
 def _conventions(figure: TrialFigure | None) -> str | None:
     """`nanoGPT=0.583 llm.c=0.548`: the MFU by other codes' conventions."""
     conventions = figure.conventions if figure else ()
-    return " ".join(f"{each.name}={each.utilisation.value:.4g}" for each in conventions) or None
+    return (
+        " ".join(f"{convention.name}={convention.utilisation.value:.4g}" for convention in conventions)
+        or None
+    )
 
 
 def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:

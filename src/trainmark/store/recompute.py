@@ -26,7 +26,7 @@ def figure_of_folder(
     """Measure a trial; TraceError or StreamError where its events cannot carry a figure.
 
     `lasted` is how long the trial took by our own clock, where that is known. `to_the_end` asks that every
-    rank said that it ended by its own will. `declared` has the FLOP counts of the case's workload.
+    rank reported an end of its own. `declared` has the FLOP counts of the case's workload.
     """
     trace = trace_of(stream.read_ranks(folder / EVENTS))
     if lasted is not None:

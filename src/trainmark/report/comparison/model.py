@@ -27,7 +27,7 @@ def peak_shares(result: Result) -> PeakShares:
     return PeakShares(
         model.value if model else None,
         hardware.value if hardware else None,
-        tuple((each.name, each.utilisation.value) for each in result.conventions),
+        tuple((convention.name, convention.utilisation.value) for convention in result.conventions),
     )
 
 

@@ -109,7 +109,9 @@ def _flat(tree: dict[str, Any], key: Iterable[str]) -> dict[str, Any]:
     for part in NESTED["speedup"]:
         row[f"finish_speedup_{part}"] = by_time[part] if by_time else None
     row["conformance_differs"] = "; ".join(tree["conformance"]["differs"])
-    row["conventions"] = " ".join(f"{each['name']}={each['value']!r}" for each in tree["conventions"])
+    row["conventions"] = " ".join(
+        f"{convention['name']}={convention['value']!r}" for convention in tree["conventions"]
+    )
     row["trials"] = " ".join(repr(figure) for figure in tree["trials"])
     row["doubts"] = " ".join(doubt["code"] for doubt in tree["doubts"])
     return row

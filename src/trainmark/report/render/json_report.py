@@ -110,7 +110,9 @@ def _result(result: Result) -> dict[str, Any]:
         "joules_per_sample": result.joules_per_sample,
         "mfu": asdict(result.utilisation) if result.utilisation else None,
         "hfu": asdict(result.hardware_utilisation) if result.hardware_utilisation else None,
-        "conventions": [{"name": each.name, **asdict(each.utilisation)} for each in result.conventions],
+        "conventions": [
+            {"name": convention.name, **asdict(convention.utilisation)} for convention in result.conventions
+        ],
         "memory_share": result.memory_share,
         "peak_bandwidth": result.peak_bandwidth,
         "time_shares": asdict(result.breakdown.shares) if result.breakdown else None,

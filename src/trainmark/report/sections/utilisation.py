@@ -54,7 +54,7 @@ def conventions_table(rows: Sequence[tuple[str, Result]], t: dict[str, str]) -> 
 
     Ours comes first. Results that share their counts share the row of GFLOP.
     """
-    names = list(dict.fromkeys(each.name for _, result in rows for each in result.conventions))
+    names = list(dict.fromkeys(convention.name for _, result in rows for convention in result.conventions))
     counted: dict[tuple[str, ...], list[tuple[str, Result]]] = {}
     for case, result in rows:
         counted.setdefault(tuple(_gigaflops(result, names)), []).append((case, result))
@@ -81,14 +81,14 @@ def _telling_axes(groups: Sequence[Sequence[Key]]) -> list[str]:
 
 
 def _gigaflops(result: Result, names: Sequence[str]) -> list[str]:
-    by_name = {each.name: each.utilisation.flops_per_sample for each in result.conventions}
+    by_name = {convention.name: convention.utilisation.flops_per_sample for convention in result.conventions}
     own = result.utilisation.flops_per_sample if result.utilisation else None
     counts = (own, *(by_name.get(name) for name in names))
     return [number.significant(None if flops is None else flops / GIGA) for flops in counts]
 
 
 def _shares(result: Result, names: Sequence[str]) -> list[str]:
-    by_name = {each.name: each.utilisation.value for each in result.conventions}
+    by_name = {convention.name: convention.utilisation.value for convention in result.conventions}
     own = result.utilisation.value if result.utilisation else None
     return [number.percent(share) for share in (own, *(by_name.get(name) for name in names))]
 

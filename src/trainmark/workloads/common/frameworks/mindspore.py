@@ -42,7 +42,8 @@ class Training(CommonTraining):
     def __init__(self, opt):
         self.opt = opt
         set_up(opt)
-        self.scheduler = join_ranks(opt) if opt.world_size > 1 else None  # held: its input closes with us
+        # An attribute, for its input closes with us.
+        self.scheduler = join_ranks(opt) if opt.world_size > 1 else None
 
     def total(self, numbers):
         digits = np.floor(np.array(numbers)[:, None] / PLACES) % 4096

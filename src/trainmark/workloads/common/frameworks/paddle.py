@@ -72,7 +72,7 @@ def set_up(opt):
     """Choose the device, with its precision and its ranks."""
     paddle.set_device("gpu:{}".format(opt.local_rank) if opt.device == "cuda" else "cpu")
     if opt.device == "cuda":
-        core.set_cublas_switch(opt.precision != "fp32")  # both allow TF32 unless told otherwise
+        core.set_cublas_switch(opt.precision != "fp32")  # both allow TF32 by default
         core.set_cudnn_switch(opt.precision != "fp32")
         paddle.set_flags(CUDNN)
     if opt.world_size > 1:

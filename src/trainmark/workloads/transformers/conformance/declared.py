@@ -21,7 +21,7 @@ VARIANTS = (STOCK, PLAIN, ACCUMULATE, RECOMPUTE, FSDP, FSDP_ACCUMULATE)
 def conformance(
     family: str, optimizer: str = "adamw", variants: tuple[Variant, ...] = VARIANTS
 ) -> Conformance:
-    """Declare the conformance of a family whose programs train by this optimizer unless told otherwise."""
+    """Declare the conformance of a family whose programs train by this optimizer unless another is given."""
     return Conformance(_arguments, comparison(family, optimizer), variants)
 
 
