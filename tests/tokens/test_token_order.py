@@ -78,5 +78,5 @@ def test_the_last_target_needs_one_token_more():
 def test_an_epoch_has_the_tokens_that_the_recipe_says_else_the_corpus():
     assert order.steps_per_epoch(1000, 64, 32) == 31
     assert order.steps_per_epoch(1000, 64, 32, epoch_tokens=64 * 320) == 10
-    assert order.steps_per_epoch(1000, 64, 32, epoch_tokens=64 * 32000) == 1000
+    assert order.steps_per_epoch(1000, 64, 32, epoch_tokens=64 * 32000) == 31
     assert order.steps_per_epoch(1000, 64, 32, epoch_tokens=1) == 1

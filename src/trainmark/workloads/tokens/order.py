@@ -71,8 +71,8 @@ class Order:
 
 
 def steps_per_epoch(size, length, global_batch, epoch_tokens=None):
-    """How many steps an epoch has: so many tokens, or as many full batches as the corpus has."""
-    windows_of_epoch = size if epoch_tokens is None else epoch_tokens // length
+    """How many steps an epoch has: so many tokens, or as many full batches as a smaller corpus has."""
+    windows_of_epoch = size if epoch_tokens is None else min(size, epoch_tokens // length)
     return max(1, windows_of_epoch // global_batch)
 
 

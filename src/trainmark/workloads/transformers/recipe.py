@@ -12,7 +12,7 @@ class TransformerRecipe(recipe.Recipe):
     """Weight decay is on matrices only. Gradients are clipped to the global norm `clip`.
 
     An epoch, after which there is an evaluation, is a pass over `epoch_tokens` of the corpus; over all of it
-    where none are given.
+    where it has fewer, or none are given.
     """
 
     beta1: float = 0.9
