@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from sample_documents import h200
@@ -13,6 +14,7 @@ from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.render import terminal as text
+from trainmark.workloads import registry
 
 
 def training_plot(document):
@@ -49,6 +51,23 @@ def test_the_target_is_a_line_and_each_crossing_a_ring_on_its_evaluation():
     rings = [mark for mark in marks if isinstance(mark, Dots) and mark.shape == "ring"]
     crossings = [curve.crossing for curve in document.curves[:5]]
     assert [ring.x[0] for ring in rings] == [float(crossing.step) for crossing in crossings]
+
+
+def test_a_loss_is_drawn_alone_above_the_lowest_possible():
+    document = trained()
+    metrics = registry.find("gpt2").workload.metrics
+    evaluations = tuple(
+        replace(evaluation, scores=(("loss", 4.0 - 0.01 * evaluation.epoch), ("perplexity", 50.0)))
+        for evaluation in document.curves[0].evaluations
+    )
+    curve = replace(
+        document.curves[0], metrics=metrics, evaluations=evaluations, crossing=None, target=None, floor=3.5
+    )
+    panel = training_plot(replace(document, curves=(curve,))).figures[0].views["Steps"].panels[0]
+    (rule,) = (mark for mark in panel.marks if isinstance(mark, Rule))
+    assert (rule.y, rule.name) == (3.5, "lowest possible 3.5000")
+    assert max(value for mark in panel.marks if isinstance(mark, Dots) for value in mark.y) == 4.0
+    assert 3.4 < panel.y.low < 3.5
 
 
 def test_a_target_that_was_missed_has_its_line_and_no_ring():

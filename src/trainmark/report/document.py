@@ -62,6 +62,8 @@ class Curve:
     evaluations: tuple[Evaluation, ...]
     crossing: Evaluation | None
     metrics: tuple[Metric, ...] = ()
+    floor: float | None = None
+    """The loss below which no model comes, where the data have a known entropy."""
 
 
 @dataclass(frozen=True)

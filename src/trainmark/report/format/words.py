@@ -216,6 +216,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis_time_h": ("hours since the run started", "开始后的小时数"),
     "axis_loss": ("loss", "损失"),
     "target_line": ("target {target}", "目标 {target}"),
+    "floor_line": ("lowest possible {floor}", "理论下限 {floor}"),
     "seed": ("seed", "种子"),
     "crossed": ("reached after {time}, epoch {epoch}", "{time} 后达标，第 {epoch} 个 epoch"),
     "method_finish": (

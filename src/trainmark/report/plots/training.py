@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from trainmark.measure.figure import Evaluation
 from trainmark.metric import Metric, score
-from trainmark.report.chart.axis import linear
+from trainmark.report.chart.axis import AIR, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Rule
 from trainmark.report.document import Curve
 from trainmark.report.format import number
@@ -75,15 +75,26 @@ def _chart(
         )
         for curve, x in zip(curves, places, strict=True)
     ]
+    floor = next((curve.floor for curve in curves if curve.floor is not None), None)
+    if floor is not None:
+        rules.append(Rule("muted", y=floor, name=t["floor_line"].format(floor=f"{floor:.4f}")))
     scores = [mark for curve in curves for mark in _scores(curve, place, t)]
     crossings = [mark for curve in curves for mark in _crossing(curve, place, t)]
     values = [value for mark in scores for value in mark.y] + [rule.y for rule in rules]
     ends = [value for mark in (*losses, *scores) for value in mark.x]
     # Rings above all lines, whoever's.
     marks: list[Mark] = [*rules, *scores, *crossings]
-    panels = [Panel(linear(values, _axis_title(metric)), marks, SCORES)] if scores else []
+    axis = linear(values, _axis_title(metric), bounds=None if floor is None else _above(floor, values))
+    panels = [Panel(axis, marks, SCORES)] if scores else []
     losses_axis = linear((value for line in losses for value in line.y), t["axis_loss"])
     return Chart(linear(ends, title, most=11), [*panels, Panel(losses_axis, losses, LOSS)])
+
+
+def _above(floor: float, values: Sequence[float | None]) -> tuple[float, float]:
+    """Return the ends of an axis for values above a floor that is far from zero: the distance counts."""
+    highest = max([floor, *(value for value in values if value is not None)])
+    air = AIR * (highest - floor) or AIR
+    return floor - 2 * air, highest + air
 
 
 def _seed(curve: Curve, t: dict[str, str]) -> str:
@@ -120,7 +131,10 @@ def _crossing(curve: Curve, place: Place, t: dict[str, str]) -> list[Dots]:
 
 
 def _drawn(curve: Curve) -> list[Metric]:
-    return [m for m in curve.metrics if m.share == curve.metrics[0].share and _reported(curve, m)]
+    """Return the metrics that share an axis: all shares of one, or the first alone."""
+    shares = [metric for metric in curve.metrics if metric.share]
+    alike = shares if curve.metrics[:1] == tuple(shares[:1]) else curve.metrics[:1]
+    return [metric for metric in alike if _reported(curve, metric)]
 
 
 def _scale(metric: Metric) -> float:

@@ -54,4 +54,12 @@ def curve_of(case: str, repeat: int, trace: Trace, finish: Finish) -> Curve:
         evaluations=finish.evaluations,
         crossing=finish.crossing,
         metrics=finish.metrics,
+        floor=_floor(trace, finish),
     )
+
+
+def _floor(trace: Trace, finish: Finish) -> float | None:
+    """Return the lowest possible loss that the program reported, where the loss is what is evaluated."""
+    lowest = trace.facts.get("best_loss")
+    is_loss = finish.metric is not None and finish.metric.name == "loss"
+    return float(lowest) if is_loss and isinstance(lowest, (int, float)) else None
