@@ -7,57 +7,78 @@ import sys
 import numpy as np
 
 from trainmark.workloads.gpt2.shared import program
+from trainmark.workloads.transformers.synthetic import decoder_batches
 
 RATE = 1e-3
 OPTIONS = ["--size", "mini", "--length", "16", "--batch", "2"]
 TOO_LARGE = 2.0**120  # a loss scale at which float16 overflows
+PADDING = -1
 
 gpt2 = importlib.import_module("trainmark.workloads.gpt2." + sys.argv[1])
+transformer = importlib.import_module("trainmark.workloads.transformers.frameworks." + sys.argv[1])
 
 
 def training(*options):
-    opt = program.SPEC.parse([*OPTIONS, *options], "gpt2")
-    return gpt2.transformer.Training(opt, build=gpt2.build)
+    return transformer.Training(program.SPEC.parse(OPTIONS + list(options), "gpt2"), build=gpt2.build)
 
 
 def losses(trained, batch, steps):
     return [float(trained.read(trained.step(*batch, rate=RATE))()) for _ in range(steps)]
 
 
-def resumed():
-    """Return the losses before a checkpoint, after it, and of a training that goes on from it."""
-    trained = training()
-    batch = next(trained.batches())
+def resumed(trained):
+    """Return the losses before a checkpoint, after it, and after going back to it."""
+    batch = trained.place(*decoder_batches(trained.opt, 1)[0])
     before = losses(trained, batch, 2)
     checkpoint = trained.tensors(), trained.momenta(), trained.rest()
     straight = losses(trained, batch, 2)
-    other = training("--seed", "1")
-    other.load(*checkpoint)
-    return before, straight, losses(other, batch, 2), padded(trained)
+    trained.load(*checkpoint)
+    return {"before": before, "straight": straight, "resumed": losses(trained, batch, 2)}
 
 
-def padded(trained):
-    """Return the evaluation of a batch whose second sequence is padding, and of its first sequence alone."""
-    tokens, targets = trained.synthetic(trained.opt, 1)[0]
-    targets[1] = -1
-    both = trained.evaluate(*trained.place(tokens, targets))()
-    return both.tolist(), trained.evaluate(*trained.place(tokens[:1], targets[:1]))().tolist()
+def evaluated(trained):
+    """Return the evaluations of two sequences, and of either where the other is padding."""
+    tokens, targets = decoder_batches(trained.opt, 1)[0]
+    padded = [targets, targets.copy(), targets.copy()]
+    padded[1][1], padded[2][0] = PADDING, PADDING
+    return [np.asarray(trained.evaluate(*trained.place(tokens, part))()).tolist() for part in padded]
 
 
-def overflow():
+def scanned():
+    """Return the first losses where XLA loops over the layers."""
+    layers, transformer.SCANNED_LAYERS = transformer.SCANNED_LAYERS, 1
+    trained = training()
+    shown = losses(trained, trained.place(*decoder_batches(trained.opt, 1)[0]), 2)
+    transformer.SCANNED_LAYERS = layers
+    return shown
+
+
+def overflow(*options):
     """Return the rest of the state, and whether weights moved, after a step that overflows, and one more."""
-    trained = training("--precision", "amp")
-    batch = next(trained.batches())
+    trained = training("--precision", "amp", *options)
+    batch = trained.place(*decoder_batches(trained.opt, 1)[0])
     start = trained.tensors()
     trained.load(start, rest={"scale": TOO_LARGE})
     losses(trained, batch, 1)
-    rest, same = trained.rest(), all(np.array_equal(trained.tensors()[name], start[name]) for name in start)
+    rest, last = trained.rest(), trained.tensors()
     trained.load(start)
     losses(trained, batch, 1)
-    return rest, same, trained.rest()
+    moved = [name for name in start if not np.array_equal(last[name], start[name])]
+    return {"rest": rest, "moved": moved, "rest_of_good_step": trained.rest()}
 
 
-shown = {"resumed": resumed()}
-if "amp" in sys.argv:
-    shown["overflow"] = overflow()
-print(json.dumps(shown))
+def main(framework):
+    trained = training()
+    shown = {"losses": resumed(trained), "evaluations": evaluated(trained)}
+    shown["features"] = trained.start_facts()["features"]
+    if framework == "jax":
+        shown["scanned"] = scanned()
+    if framework in ("jax", "pytorch"):
+        shown["overflow"] = overflow()
+    if framework == "tensorflow":
+        shown["overflow"] = overflow("--engine", "plain")  # eager: nothing more to compile
+    trained.close()
+    return shown
+
+
+print(json.dumps(main(sys.argv[1])))

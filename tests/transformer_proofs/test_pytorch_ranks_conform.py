@@ -1,0 +1,51 @@
+"""The programs of the three transformers in PyTorch, sharded over ranks: the same training as without."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from trainmark.runner.conform import conforming
+from trainmark.workloads import registry
+from trainmark.workloads.declaration import Comparison, Variant
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
+
+
+def check_on(ranks, workload, variant):
+    family = registry.find(workload)
+    command = conforming.program(family, "pytorch", sys.executable, variant, "cpu")
+    return conforming.checked(family, command, ranks, variant, stop_asked=lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("workload", "label"),
+    [
+        ("gpt2", "fsdp, accumulate 2"),
+        ("llama", "fsdp, accumulate 2"),
+        ("bert", "adamw, fsdp, accumulate 2"),
+    ],
+)
+def test_two_sharded_ranks_in_micro_batches_train_the_same_transformer(workload, label):
+    check = check_on(2, workload, conforming.variant_of(registry.find(workload), label))
+    assert check.passed, check
+
+
+def losses_of_four_ranks(*options):
+    """Return the losses of five steps of GPT-2, rank by rank."""
+    losses = []
+
+    def collect(shown):
+        losses.extend(rank["losses"] for rank in shown)
+        return Comparison((), 0.0)
+
+    check = check_on(4, "gpt2", Variant("four ranks", options, compare=collect))
+    assert check.passed, check
+    return losses
+
+
+def test_four_sharded_ranks_have_the_losses_of_four_with_whole_weights():
+    whole, sharded = losses_of_four_ranks(), losses_of_four_ranks("--sharding", "fsdp")
+    assert len({tuple(rank) for rank in whole}) == 4
+    assert sharded == [pytest.approx(rank, rel=1e-6) for rank in whole]
