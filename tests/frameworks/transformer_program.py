@@ -44,13 +44,10 @@ def evaluated(trained):
     return [np.asarray(trained.evaluate(*trained.place(tokens, part))()).tolist() for part in padded]
 
 
-def scanned():
-    """Return the first losses where XLA loops over the layers."""
-    layers, transformer.SCANNED_LAYERS = transformer.SCANNED_LAYERS, 1
+def first_losses():
+    """Return the losses of a new training."""
     trained = training()
-    shown = losses(trained, trained.place(*decoder_batches(trained.opt, 1)[0]), 2)
-    transformer.SCANNED_LAYERS = layers
-    return shown
+    return losses(trained, trained.place(*decoder_batches(trained.opt, 1)[0]), 2)
 
 
 def overflow(*options):
@@ -72,7 +69,8 @@ def main(framework):
     shown = {"losses": resumed(trained), "evaluations": evaluated(trained)}
     shown["features"] = trained.start_facts()["features"]
     if framework == "jax":
-        shown["scanned"] = scanned()
+        transformer.SCANNED_LAYERS = 1  # XLA loops over the layers from here on
+        shown["scanned"] = first_losses()
     if framework in ("jax", "pytorch"):
         shown["overflow"] = overflow()
     if framework == "tensorflow":

@@ -1,4 +1,4 @@
-"""The programs of the three transformers in PyTorch, sharded over ranks: the same training as without."""
+"""PyTorch's programs of the three transformers, sharded over two ranks and four, against the reference."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from trainmark.runner.conform import conforming
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Comparison, Variant
+from trainmark.workloads.transformers.conformance import reference
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 
@@ -32,20 +33,14 @@ def test_two_sharded_ranks_in_micro_batches_train_the_same_transformer(workload,
     assert check.passed, check
 
 
-def losses_of_four_ranks(*options):
-    """Return the losses of five steps of GPT-2, rank by rank."""
+def test_four_sharded_ranks_have_the_losses_of_four_in_float64():
     losses = []
 
     def collect(shown):
         losses.extend(rank["losses"] for rank in shown)
         return Comparison((), 0.0)
 
-    check = check_on(4, "gpt2", Variant("four ranks", options, compare=collect))
+    check = check_on(4, "gpt2", Variant("four ranks", ("--sharding", "fsdp"), compare=collect))
     assert check.passed, check
-    return losses
-
-
-def test_four_sharded_ranks_have_the_losses_of_four_with_whole_weights():
-    whole, sharded = losses_of_four_ranks(), losses_of_four_ranks("--sharding", "fsdp")
-    assert len({tuple(rank) for rank in whole}) == 4
-    assert sharded == [pytest.approx(rank, rel=1e-6) for rank in whole]
+    expected = reference.recorded(reference.observe(reference.network("gpt2"), "adamw", 4))["losses"]
+    assert losses == [pytest.approx(rank, rel=1e-6) for rank in expected]
