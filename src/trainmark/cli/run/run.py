@@ -174,7 +174,7 @@ def run_command(
         prepared.close()
     if not prepared.plan.cases:
         reasons = sorted({skip.reason for skip in prepared.plan.skipped})
-        why = "; ".join(reasons) or "all its cases are for another kind of machine"
+        why = "; ".join(reason.rstrip(".") for reason in reasons) or "all its cases are for another kind of machine"
         raise click.UsageError(f"nothing in this suite can run here: {why.rstrip('.')}.")
     if dry_run:
         return DONE
