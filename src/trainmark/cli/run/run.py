@@ -173,9 +173,9 @@ def run_command(
         show_plan(prepared, runs, as_json)
         prepared.close()
     if not prepared.plan.cases:
-        reasons = sorted({skip.reason for skip in prepared.plan.skipped})
-        why = "; ".join(reason.rstrip(".") for reason in reasons) or "all its cases are for another kind of machine"
-        raise click.UsageError(f"nothing in this suite can run here: {why.rstrip('.')}.")
+        reasons = sorted({skip.reason.rstrip(".") for skip in prepared.plan.skipped})
+        why = "; ".join(reasons) or "all its cases are for another kind of machine"
+        raise click.UsageError(f"nothing in this suite can run here: {why}.")
     if dry_run:
         return DONE
     command = shlex.join(["trainmark", *sys.argv[1:]])
