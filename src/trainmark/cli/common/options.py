@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 
 from trainmark.errors import UserError, nearest
 from trainmark.workloads import registry
+from trainmark.workloads.declaration import Workload
 from trainmark.workloads.registry import Family
 
 if TYPE_CHECKING:
@@ -52,15 +53,24 @@ def _price(text: str | None) -> Price | None:
 
 def axis_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each axis of the built-in workloads, and `--axis` for all others."""
-    built_in = {axis.name: axis for each in registry.built_in().values() for axis in each.workload.axes}
+    workloads = [family.workload for family in registry.built_in().values()]
+    built_in = {axis.name: axis for workload in workloads for axis in workload.axes}
     for axis in reversed(built_in.values()):
         kind = click.IntRange(min=1) if isinstance(axis.default, int) else click.STRING
-        help_text = f"The {axis.title}; {axis.default} if not given."
+        help_text = f"The {axis.title}; {_default(axis.name, workloads)} if not given."
         command = click.option(axis.option, axis.name, type=kind, help=help_text)(command)
     named = click.option(
         "--axis", "axes", multiple=True, metavar="NAME=VALUE", help="An axis of the workload."
     )
     return named(command)
+
+
+def _default(name: str, workloads: Sequence[Workload]) -> str:
+    """Return the default of an axis, by workload where they differ."""
+    defaults = {workload.name: workload.defaults[name] for workload in workloads if name in workload.defaults}
+    if len(set(defaults.values())) == 1:
+        return str(next(iter(defaults.values())))
+    return ", ".join(f"{value} ({workload})" for workload, value in defaults.items())
 
 
 def axes_of(family: Family, named: dict[str, Any], pairs: tuple[str, ...]) -> tuple[tuple[str, Any], ...]:
