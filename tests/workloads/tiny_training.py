@@ -20,7 +20,7 @@ SHAPES = {"stem.norm.mean": (3,), "classifier.weight": (40, 60), "classifier.bia
 
 
 class TinySpec(program.ResNet50Spec):
-    shapes = staticmethod(lambda: SHAPES)
+    shapes = staticmethod(lambda options: SHAPES)
 
 
 class Meeting:

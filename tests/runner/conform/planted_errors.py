@@ -91,8 +91,8 @@ PLANTED = {
         OPTIONS,
         (
             (
-                "options.global_batch = options.batch * world_size",
-                "options.global_batch = options.batch",
+                'options.batch * getattr(options, "accumulate", 1) * world_size',
+                'options.batch * getattr(options, "accumulate", 1)',
             ),
         ),
         2,
@@ -102,7 +102,7 @@ PLANTED = {
         (
             (
                 "self.scaler.scale(loss).backward()",
-                "self.scaler.scale(loss * dist.get_world_size()).backward()",
+                "self.scaler.scale(loss * torch.distributed.get_world_size()).backward()",
             ),
         ),
         2,
