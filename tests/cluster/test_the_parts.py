@@ -92,6 +92,10 @@ def test_a_killed_sshd_takes_its_connections_with_it_and_can_be_started_again(ho
     argv = ["ssh", "-F", str(hosts.ssh_config), "node1", "echo up; exec sleep 300"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as connection:
         assert connection.stdout.readline() == b"up\n"
+        # The shell prints before it becomes `sleep`.
+        give_up = time.monotonic() + 10
+        while hosts.processes("node1")[0].command != "sleep 300" and time.monotonic() < give_up:
+            time.sleep(0.05)
         (left,) = hosts.processes("node1")
         assert left.command == "sleep 300" and hosts.connections("node1")
         hosts.kill_sshd("node1")
