@@ -93,11 +93,8 @@ def test_a_killed_sshd_takes_its_connections_with_it_and_can_be_started_again(ho
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as connection:
         assert connection.stdout.readline() == b"up\n"
         # The shell prints before it becomes `sleep`.
-        give_up = time.monotonic() + 10
-        while hosts.processes("node1")[0].command != "sleep 300" and time.monotonic() < give_up:
-            time.sleep(0.05)
-        (left,) = hosts.processes("node1")
-        assert left.command == "sleep 300" and hosts.connections("node1")
+        assert wait_until(lambda: [left.command for left in hosts.processes("node1")] == ["sleep 300"], 10)
+        assert hosts.connections("node1")
         hosts.kill_sshd("node1")
         assert connection.wait(10) == 255
     hosts.kill("node1", left.pid)
