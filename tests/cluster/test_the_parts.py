@@ -93,7 +93,8 @@ def test_a_killed_sshd_takes_its_connections_with_it_and_can_be_started_again(ho
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as connection:
         assert connection.stdout.readline() == b"up\n"
         # The shell prints before it becomes `sleep`.
-        assert wait_until(lambda: [left.command for left in hosts.processes("node1")] == ["sleep 300"], 10)
+        assert wait_until(lambda: [run.command for run in hosts.processes("node1")] == ["sleep 300"], 10)
+        (left,) = hosts.processes("node1")
         assert hosts.connections("node1")
         hosts.kill_sshd("node1")
         assert connection.wait(10) == 255
