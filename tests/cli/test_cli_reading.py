@@ -238,7 +238,7 @@ def test_numbers_and_times_are_printed_to_be_read_and_given_raw_as_json(trainmar
 def test_suites_lists_and_shows_what_is_built_in(trainmark):
     result = trainmark("suites")
     assert result.code == 0
-    assert result.out.startswith("quick  ")
+    assert "\nquick  " in result.out
     assert {row["name"]: row["cases"] for row in json.loads(trainmark("suites", "--json").out)}["quick"] == 4
     assert trainmark("suites", "show", "quick").out.startswith("name: quick\n")
 

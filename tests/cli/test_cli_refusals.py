@@ -83,7 +83,7 @@ def test_the_version_is_told(trainmark):
         (["suites", "show", "quik"], "there is no suite 'quik'; did you mean 'quick'?"),
         (["suites", "shwo"], "shwo"),
         (["run", "quik"], "there is no suite 'quik'; did you mean 'quick'?"),
-        (["run", "gone.yaml"], "there is no suite file gone.yaml; built in are quick,"),
+        (["run", "gone.yaml"], "there is no suite file gone.yaml; built in are bert-dlperf, gpt2,"),
         (["run", "x" * 5000], "File name too long"),
         (["run", "quick", "--precision", "fp33"], "--precision fp33: 'precision' takes fp32,"),
         (["run", "quick", "--set", "nonsense"], "'nonsense' is not an override; write KEY=VALUE"),

@@ -69,7 +69,9 @@ def test_the_line_finds_the_fixed_cost_and_the_cost_of_an_image(fixed, per_image
     line = memory_line(tries)
     assert line.per_image == pytest.approx(per_image, rel=1e-5)
     assert line.fixed == pytest.approx(fixed, rel=1e-4)
-    assert line.residual <= 2
+    # Rounding to bytes is half a byte off here and in the fixed cost, and turns the line a little.
+    turned = abs(line.per_image - per_image) * max(batches)
+    assert line.residual <= 1.01 + 2 * turned
 
 
 def test_one_batch_with_a_large_workspace_does_not_move_the_line():
