@@ -108,7 +108,7 @@ def test_bert_at_128_is_compared_and_at_512_only_with_rows_that_compute_their_pa
 
 
 def test_a_sequence_at_512_that_skips_padding_would_be_too_many_tokens():
-    """Why such rows are kept apart: as tokens they would be faster than the same model at length 128."""
+    """Why such rows stand apart: as tokens they would be faster than the same model at length 128."""
     rows = find(load(), source="nvidia-dle-bert-pytorch", topology="1n1g", precision="amp", device="a100")
     tokens = {entry.row.sequence_length: entry.row.throughput * entry.row.sequence_length for entry in rows}
     assert tokens[512] > 1.4 * tokens[128]

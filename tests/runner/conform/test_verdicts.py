@@ -192,6 +192,7 @@ def test_a_verdict_survives_its_own_json():
         (["--python", "python3"], "name the framework that --python has"),
         (["resnet50", "--python", "python3"], "name the framework that --python has"),
         (["resnet50", "pytorhc"], "there is no framework 'pytorhc'; did you mean 'pytorch'?"),
+        (["gpt2", "--workload", "resnet50"], "gpt2 and --workload resnet50 are two workloads; name one."),
         (["resnet50", "--workload", "./own"], "resnet50 and --workload ./own are two workloads; name one."),
     ],
 )

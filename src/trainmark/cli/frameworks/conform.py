@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from trainmark.cli.common.complete import complete_workload_or_framework
 from trainmark.cli.common.options import json_option, workload_option
@@ -82,7 +83,8 @@ def _split(names: tuple[str, ...], workload: str) -> tuple[str, tuple[str, ...]]
 
     if not names or not (registry.is_path(names[0]) or names[0] in registry.families()):
         return workload, names
-    if workload not in (registry.DEFAULT, names[0]):
+    asked = click.get_current_context().get_parameter_source("workload") is not ParameterSource.DEFAULT
+    if asked and workload != names[0]:
         raise UserError(f"{names[0]} and --workload {workload} are two workloads; name one.")
     return names[0], names[1:]
 

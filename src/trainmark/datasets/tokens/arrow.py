@@ -29,7 +29,8 @@ FEATURES = {COLUMN: {"feature": VALUE, "_type": "Sequence"}}
 Array = npt.NDArray[Any]
 
 
-def library() -> Any:
+def import_pyarrow() -> Any:
+    """Return the package; UserError where it is not installed."""
     try:
         import pyarrow
         import pyarrow.ipc
@@ -72,7 +73,7 @@ def read(files: list[Path]) -> Iterator[Array]:
 
 def _columns(path: Path) -> Iterator[Array]:
     """Yield the ids of each batch of one file, rows one behind the other."""
-    pa = library()
+    pa = import_pyarrow()
     try:
         with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
             if COLUMN not in stream.schema.names:
@@ -93,7 +94,7 @@ def _columns(path: Path) -> Iterator[Array]:
 
 def write(root: Path, shard: Shard) -> None:
     """Write one file of a split."""
-    pa = library()
+    pa = import_pyarrow()
     schema = pa.schema(
         [(COLUMN, pa.list_(pa.int32()))],
         metadata={"huggingface": json.dumps({"info": {"features": FEATURES}})},

@@ -61,7 +61,7 @@ def convert_tokens(request: TokenRequest, progress: Progress) -> Converted:
     if request.target.resolve() == request.source.resolve():
         raise UserError(f"{request.target} is the source itself; choose another folder.")
     if request.to == arrow.NAME:
-        arrow.library()
+        arrow.import_pyarrow()
     if source.records != (request.to in (mlm.NAME, bert_records.NAME)) and request.to != mlm.NAME:
         raise UserError(_unlike(source, request.to))
     vocabulary = request.vocabulary or source.vocabulary()

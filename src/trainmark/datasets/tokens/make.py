@@ -65,7 +65,7 @@ def make_corpus(plan: CorpusPlan, root: Path, progress: Callable[[int, int], Non
     for split, count in splits.items():
         check_shards(plan.format, shards[split], {split: count})
     if plan.format == arrow.NAME:
-        arrow.library()
+        arrow.import_pyarrow()
     target = Target(root, {"made_by": "trainmark data make", "recipe": RECIPE, **asdict(plan)})
     if not target.begin():
         return Corpus(False, splits, plateaus[-1], plateaus, _bytes(root))

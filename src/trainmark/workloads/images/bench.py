@@ -6,14 +6,14 @@ import itertools
 import json
 import os
 import sys
-import time
 
 import numpy as np
 
+from trainmark.workloads.common import loader_rate
 from trainmark.workloads.images import augment, cpu_time, dataset, host, jpeg
 
 UNFIT = 3  # exit code: this loader cannot be had here; standard output says why
-WARM_BATCHES, WARM_SECONDS = 4, 1.0  # threads start, compilers compile, caches fill
+WARM_SECONDS = 1.0  # threads start, compilers compile, caches fill
 
 
 def main():
@@ -90,17 +90,8 @@ class Host:
 def measure(loader, options):
     """Batches for `--seconds` after a warm-up, over as many epochs as that takes."""
     batches = (batch for epoch in itertools.count() for batch in checked(loader.training(epoch), options))
-    began = time.perf_counter()
-    for count, _ in enumerate(batches, 1):
-        if count >= WARM_BATCHES and time.perf_counter() - began >= WARM_SECONDS:
-            break
-    cpu, wall, images = cpu_time.of_tree(), time.perf_counter(), 0
-    for _ in batches:
-        images += options.batch
-        seconds = time.perf_counter() - wall
-        if seconds >= options.seconds:
-            break
-    return {"images": images, "seconds": seconds, "cpu_seconds": cpu_time.of_tree() - cpu}
+    count, seconds, cpu = loader_rate.timed(batches, options.seconds, WARM_SECONDS, cpu_time.of_tree)
+    return {"images": count * options.batch, "seconds": seconds, "cpu_seconds": cpu}
 
 
 def finish(images):

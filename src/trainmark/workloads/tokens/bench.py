@@ -3,14 +3,14 @@
 import argparse
 import json
 import sys
-import time
 
+from trainmark.workloads.common import loader_rate
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.loader import Loader, sequences_in
 from trainmark.workloads.tokens.unfit import Unfit
 
 UNFIT = 3  # exit code: these files cannot be read so; standard output says why
-WARM_BATCHES, WARM_SECONDS = 4, 0.2
+WARM_SECONDS = 0.2
 
 
 def main():
@@ -40,21 +40,11 @@ def measure(options):
             )
         )
     loader = Loader(split, length, options.batch, options.batch, vocabulary=1 << 31)
-    batches = loader.training(0)
-    began = time.perf_counter()
-    for count, _ in enumerate(batches, 1):
-        if count >= WARM_BATCHES and time.perf_counter() - began >= WARM_SECONDS:
-            break
-    cpu, wall, sequences = time.process_time(), time.perf_counter(), 0
-    for _ in batches:
-        sequences += options.batch
-        seconds = time.perf_counter() - wall
-        if seconds >= options.seconds:
-            break
-    result = {"sequences": sequences, "tokens": sequences * length, "length": length, "format": split.format}
-    result.update(seconds=seconds, cpu_seconds=time.process_time() - cpu)
+    count, seconds, cpu = loader_rate.timed(loader.training(0), options.seconds, WARM_SECONDS)
     loader.close()
-    return result
+    sequences = count * options.batch
+    counts = {"sequences": sequences, "tokens": sequences * length, "length": length}
+    return dict(counts, format=split.format, seconds=seconds, cpu_seconds=cpu)
 
 
 if __name__ == "__main__":
