@@ -74,7 +74,7 @@ def test_what_no_training_can_do_is_refused_in_a_sentence_each_and_nothing_is_ma
             "dataset": "damaged",
             "batch_per_device": 1,  # a name of its own among the cases
         },
-        "other has a vocabulary of 1000, and the model's has 512.": {"dataset": "other"},
+        "other has a vocabulary of 1000, and the model's has 512": {"dataset": "other"},
         "mini has 1,024 positions, too few for sequences of 1,025 tokens": {"length": 1025},
         "corpus has 124 training sequences of 16 tokens and a step takes 126": {"batch_per_device": 126},
         "sharding needs several ranks": {"sharding": "fsdp"},
