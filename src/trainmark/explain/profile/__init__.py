@@ -1,0 +1,1 @@
+"""What a profiler recorded of one rank: device and host spans, and the steps they belong to."""
