@@ -23,11 +23,11 @@ CUT = re.compile(
 )
 
 
-class BrokenJson(ValueError):
+class JsonError(ValueError):
     """Text that is no JSON; the message says where."""
 
 
-class CutShort(BrokenJson):
+class TruncatedError(JsonError):
     """JSON that ends before it is complete."""
 
 
@@ -40,7 +40,8 @@ class JsonStream:
         self._at = 0
         self._before = 0  # characters dropped in front of the text
         # Raw control characters in a name are no reason to refuse a trace: some profilers write them.
-        self._scan = JSONDecoder(parse_float=Decimal, strict=False).scan_once
+        decoder: Any = JSONDecoder(parse_float=Decimal, strict=False)
+        self._scan = decoder.scan_once  # `raw_decode` without its function call
 
     @property
     def place(self) -> int:
@@ -102,7 +103,7 @@ class JsonStream:
     def value(self) -> Any:
         """Return the next value, reading on until it is complete."""
         if not self.peek():
-            raise CutShort(self._where("it ends"))
+            raise TruncatedError(self._where("it ends"))
         while True:
             try:
                 value, end = self._scan(self._text, self._at)
@@ -112,9 +113,9 @@ class JsonStream:
                 at = len(self._text) if error.msg.startswith("Unterminated") else error.pos
                 self._continue(at, error.msg[0].lower() + error.msg[1:])
             except RecursionError:
-                raise BrokenJson(self._where("nested too deeply")) from None
+                raise JsonError(self._where("nested too deeply")) from None
             except (ValueError, ArithmeticError):
-                raise BrokenJson(self._where("a number that cannot be read")) from None
+                raise JsonError(self._where("a number that cannot be read")) from None
             else:
                 # A number may go on in the next chunk.
                 if end < len(self._text) or not self._more():
@@ -133,7 +134,7 @@ class JsonStream:
             more = True
         if not more:
             if CUT.fullmatch(behind):
-                raise CutShort(self._where("it ends", failed))
+                raise TruncatedError(self._where("it ends", failed))
             self._refuse(reason, failed)
         if len(self._text) - self._at > MOST_CHARACTERS:
             self._refuse(f"one value is longer than {MOST_CHARACTERS:,} characters")
@@ -148,14 +149,14 @@ class JsonStream:
     def _expect(self, characters: str) -> str:
         character = self.peek()
         if not character:
-            raise CutShort(self._where("it ends"))
+            raise TruncatedError(self._where("it ends"))
         if character not in characters:
             self._refuse("expected " + " or ".join(f"'{expected}'" for expected in characters))
         self._at += 1
         return character
 
     def _refuse(self, reason: str, at: int | None = None) -> None:
-        raise BrokenJson(self._where(reason, at))
+        raise JsonError(self._where(reason, at))
 
     def _where(self, reason: str, at: int | None = None) -> str:
         return f"{reason} at character {self._before + (self._at if at is None else at):,}"

@@ -119,7 +119,7 @@ class OperandsByRow(Mapping[int, Operands]):
     def __getitem__(self, row: int) -> Operands:
         if not 0 <= row < len(self._number) or self._number[row] < 0:
             raise KeyError(row)
-        return self._table[self._number[row]]
+        return self._table[int(self._number[row])]
 
     def __iter__(self) -> Iterator[int]:
         return iter(np.flatnonzero(self._number >= 0).tolist())

@@ -26,7 +26,7 @@ def text_chunks(path: Path, limit: int = MOST_BYTES) -> Iterator[str]:
             size += len(data)
             if size > limit:
                 raise UserError(
-                    f"{path} is too large: it holds more than {limit / 1e9:g} GB of text; profile fewer steps."
+                    f"{path} is too large: more than {limit / 1e9:g} GB of text; profile fewer steps."
                 )
             if text := decoder.decode(data):
                 yield text
