@@ -2,7 +2,7 @@
 
 Whoever owns the loop, or hears that a step has ended, drives it:
 
-    capture = Capture(backend, clock, rank, world_size)
+    capture = Capture(make_backend, clock, rank, world_size)
     capture.begin()
     while capture.running:
         with capture.data():
@@ -10,7 +10,7 @@ Whoever owns the loop, or hears that a step has ended, drives it:
         train(batch)
         capture.step_ended()
 
-A backend is a framework's profiler:
+`make_backend()` returns a framework's profiler, or None where it has none:
 
     .passes()            names of its passes, in order: "timing" at least overhead, "detail" with operators
     .prepare(name)       optional; begin to warm up, two steps before `start`
@@ -74,9 +74,9 @@ class Capture:
     number of steps stays the same, since other ranks take them too.
     """
 
-    def __init__(self, backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
+    def __init__(self, make_backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
         self.samples_per_step = None
-        self._backend, self._clock = backend, clock or probe.HostClock()
+        self._clock = clock or probe.HostClock()
         self._rank, self._world_size = rank, world_size
         self._folder = os.environ[PROFILE]
         requested = os.environ.get(PROFILE_STEPS, "")
@@ -88,6 +88,8 @@ class Capture:
         self._error = None  # of the phase
         self._recording, self._annotation = False, None
         self._passes, self._unprofiled = [], []
+        self._backend = self._attempt(make_backend)
+        self._no_backend = self._error or "this framework has no profiler here"
         self._closed = False
 
     @property
@@ -239,7 +241,7 @@ class Capture:
             facts=dict(facts, clock=clock),
         )
         if self._backend is None:
-            manifest["error"] = "this framework has no profiler here"
+            manifest["error"] = self._no_backend
         with open(self._manifest() + ".part", "w") as file:
             json.dump(manifest, file, default=str)
         os.replace(self._manifest() + ".part", self._manifest())
