@@ -41,6 +41,7 @@ CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "sy
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "events",
+    "profiler",
     "hooks",
     "measure",
     "callbacks",
