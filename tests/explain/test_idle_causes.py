@@ -105,7 +105,7 @@ def test_gaps_between_the_nodes_of_a_graph_are_dependencies():
             machine.graph(["gemm", "relu", "gemm"], 300 * MICROSECOND, MICROSECOND)
     (dependency,) = explained(machine)
     assert (dependency.cause, dependency.gaps) == ("dependency", 2 * STEPS)
-    assert dependency.evidence[0].startswith("between nodes of a graph")
+    assert dependency.evidence[1].startswith("between nodes of a graph")
 
 
 def test_a_blocking_copy_of_the_batch_is_a_synchronisation_not_the_loader():
@@ -125,7 +125,7 @@ def test_a_blocking_copy_of_the_batch_is_a_synchronisation_not_the_loader():
 def test_a_loader_that_only_a_synchronisation_exposes_says_so():
     loader = explained(train(Machine(), MILLISECOND, fetch=8 * MILLISECOND, item=True))[0]
     assert loader.cause == "loader"
-    assert loader.evidence[0].endswith("would be hidden without the synchronisation before it")
+    assert loader.evidence[-1].endswith("would be hidden without the synchronisation before it")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from trainmark.explain.idle.delays import (
 from trainmark.explain.idle.evidence import Tally, Witness, milliseconds
 from trainmark.explain.idle.gap import Gap
 from trainmark.explain.idle.ledger import LAUNCH, Charge, Ledger
-from trainmark.explain.profile.model import HostKind, Profile
+from trainmark.explain.profile.model import HostKind, Nanoseconds, Profile
 
 DEPENDENCY = "dependency"
 COMMUNICATION = "communication"
@@ -65,15 +65,15 @@ def causes(profile: Profile, gaps: Sequence[Gap], detail: Profile | None = None)
     """
     ordered = sorted(gap for gap in gaps if gap.end > gap.start)
     if profile.device == "cpu":
-        accounts, summaries = _on_cpu(profile, ordered)
+        accounts, summaries, notes = _on_cpu(profile, ordered), {}, {}
     else:
-        accounts, summaries = _on_gpu(profile, ordered, detail)
+        accounts, summaries, notes = _on_gpu(profile, ordered, detail)
     rows = (
         IdleTime(
             cause,
             account.nanoseconds,
             len(account.gaps),
-            (*summaries.get(cause, ()), *account.tally.sentences()),
+            (*summaries.get(cause, ()), *account.tally.sentences(), *notes.get(cause, ())),
         )
         for cause, account in accounts.items()
     )
@@ -84,7 +84,9 @@ Accounts = dict[str, _Account]
 Summaries = dict[str, tuple[str, ...]]
 
 
-def _on_gpu(profile: Profile, gaps: list[Gap], detail: Profile | None) -> tuple[Accounts, Summaries]:
+def _on_gpu(
+    profile: Profile, gaps: list[Gap], detail: Profile | None
+) -> tuple[Accounts, Summaries, Summaries]:
     host, spans = profile.host, profile.spans
     launches, feeding = launch_rows(host), feeding_threads(profile)
     witness = Witness(profile, detail)
@@ -94,15 +96,16 @@ def _on_gpu(profile: Profile, gaps: list[Gap], detail: Profile | None) -> tuple[
         loader = witness.match.loader()
     ledger = Ledger([*delays, *loader], _step_length(profile))
     latency = _latency(profile, launches)
+    bounds = _launch_bounds(profile, launches)
     accounts: Accounts = defaultdict(_Account)
     for index, gap in enumerate(gaps):
         span = int(np.searchsorted(spans.start, gap.end))
         row = launches.get(int(spans.launch[span])) if span < len(spans) else None
         if row is None:
-            place = (
-                f"{witness.span_name(span)}: no launch recorded" if span < len(spans) else "after the last"
-            )
-            accounts[OTHER].add(index, gap.end - gap.start, place, index)
+            queued = span < len(spans) and bounds[span] + latency <= gap.start
+            name = witness.span_name(span) if span < len(spans) else "the end of the step"
+            place = f"queued in time: {name}" if queued else f"no launch recorded: {name}"
+            accounts[DEPENDENCY if queued else OTHER].add(index, gap.end - gap.start, place, index)
             continue
         ready = int(host.start[row]) + latency
         late_end = _late_end(gap, ready, int(host.end[row]))
@@ -113,7 +116,7 @@ def _on_gpu(profile: Profile, gaps: list[Gap], detail: Profile | None) -> tuple[
             in_graph = bool(spans.in_graph[span])
             place = "between nodes of a graph" if in_graph else f"queued in time: {witness.span_name(span)}"
             accounts[DEPENDENCY].add(index, gap.end - late_end, place, index)
-    return accounts, _summaries(accounts, ledger, profile, launches)
+    return accounts, *_summaries(accounts, ledger, len(np.unique(spans.launch)))
 
 
 def _late_end(gap: Gap, ready: int, returned: int) -> int:
@@ -144,21 +147,23 @@ def _place_of(delay: Delay, witness: Witness) -> str:
     return delay.place
 
 
-def _summaries(accounts: Accounts, ledger: Ledger, profile: Profile, launches: dict[int, int]) -> Summaries:
+def _summaries(accounts: Accounts, ledger: Ledger, launches: int) -> tuple[Summaries, Summaries]:
     summaries: Summaries = {}
+    notes: Summaries = {}
     if (late := accounts.get(LAUNCH)) is not None:
         mean = late.nanoseconds / len(late.gaps) / 1e3
-        counted = (
-            f"{len(late.gaps):,} of {len(launches):,} launches came late, {mean:,.1f} µs idle before each"
-        )
+        counted = f"{len(late.gaps):,} of {launches:,} launches came late, {mean:,.1f} µs idle before each"
         summaries[LAUNCH] = (counted,)
+    if (queued := accounts.get(DEPENDENCY)) is not None:
+        mean = queued.nanoseconds / len(queued.gaps) / 1e3
+        summaries[DEPENDENCY] = (f"{len(queued.gaps):,} starts of kernels in the queue, {mean:,.1f} µs each",)
     if LOADER in accounts and (hidden := ledger.hidden_without_synchronisation):
         would = f"{milliseconds(hidden)} of it would be hidden without the synchronisation before it"
-        summaries[LOADER] = (would,)
-    return summaries
+        notes[LOADER] = (would,)
+    return summaries, notes
 
 
-def _on_cpu(profile: Profile, gaps: list[Gap]) -> tuple[Accounts, Summaries]:
+def _on_cpu(profile: Profile, gaps: list[Gap]) -> Accounts:
     witness = Witness(profile, None)
     host = profile.host
     threads = feeding_threads(profile) or frozenset(np.unique(host.thread).tolist())
@@ -191,7 +196,7 @@ def _on_cpu(profile: Profile, gaps: list[Gap]) -> tuple[Accounts, Summaries]:
             else:
                 place = _place_of(charge.delay, witness)
                 accounts[LOADER].add(index, charge.nanoseconds, place, charge.delay.start)
-    return accounts, {}
+    return accounts
 
 
 def _latency(profile: Profile, launches: dict[int, int]) -> int:
@@ -202,6 +207,18 @@ def _latency(profile: Profile, launches: dict[int, int]) -> int:
         return 0
     waits = profile.spans.start[alone] - profile.host.start[rows[alone]]
     return int(np.clip(np.quantile(waits, LATENCY_QUANTILE), 0, MOST_LATENCY))
+
+
+def _launch_bounds(profile: Profile, launches: dict[int, int]) -> Nanoseconds:
+    """Return a moment by which each span was launched: what follows on its stream was launched later."""
+    spans, never = profile.spans, np.iinfo(np.int64).max // 2
+    rows = np.array([launches.get(launch, -1) for launch in spans.launch.tolist()], np.int64)
+    bounds = np.full(len(spans), never, np.int64)
+    bounds[rows >= 0] = profile.host.start[rows[rows >= 0]]
+    for stream in np.unique(spans.stream):
+        own = np.flatnonzero(spans.stream == stream)
+        bounds[own] = np.minimum.accumulate(bounds[own][::-1])[::-1]
+    return bounds
 
 
 def _step_length(profile: Profile) -> int:

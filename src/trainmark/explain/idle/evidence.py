@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -12,6 +13,8 @@ from trainmark.explain.profile.model import Profile
 
 # As many places are named for a cause; the rest is small.
 MOST_PLACES = 3
+LONGEST_NAME = 60
+TEMPLATE = re.compile(r"<[^<>]*>|\(anonymous namespace\)::")
 
 
 class Witness:
@@ -64,7 +67,7 @@ class Witness:
 
     def span_name(self, span: int) -> str:
         spans = self.profile.spans
-        return spans.names[int(spans.name[span])]
+        return short_name(spans.names[int(spans.name[span])])
 
 
 class Tally:
@@ -83,6 +86,16 @@ class Tally:
         ordered = sorted(self._nanoseconds.items(), key=lambda item: (-item[1], item[0]))
         for place, nanoseconds in ordered[:MOST_PLACES]:
             yield f"{place} · {len(self._events[place]):,}× · {milliseconds(nanoseconds)}"
+
+
+def short_name(kernel: str) -> str:
+    """Return a kernel's name without its template arguments and parameters, cut where it is long."""
+    bare = kernel.removeprefix("void ")
+    if not bare.startswith(("Memcpy", "Memset")):
+        while (shorter := TEMPLATE.sub("", bare)) != bare:
+            bare = shorter
+        bare = bare.split("(", 1)[0].split("<", 1)[0] if bare[:1] not in "(<" else bare
+    return bare if len(bare) <= LONGEST_NAME else bare[: LONGEST_NAME - 1] + "…"
 
 
 def milliseconds(nanoseconds: int) -> str:
