@@ -64,8 +64,10 @@ def causes(profile: Profile, gaps: Sequence[Gap], detail: Profile | None = None)
     gives evidence where `profile` has neither.
     """
     ordered = sorted(gap for gap in gaps if gap.end > gap.start)
+    summaries: Summaries = {}
+    notes: Summaries = {}
     if profile.device == "cpu":
-        accounts, summaries, notes = _on_cpu(profile, ordered), {}, {}
+        accounts = _on_cpu(profile, ordered)
     else:
         accounts, summaries, notes = _on_gpu(profile, ordered, detail)
     rows = (
@@ -210,11 +212,18 @@ def _latency(profile: Profile, launches: dict[int, int]) -> int:
 
 
 def _launch_bounds(profile: Profile, launches: dict[int, int]) -> Nanoseconds:
-    """Return a moment by which each span was launched: what follows on its stream was launched later."""
+    """Return a moment by which each span was launched, also where its call was not recorded.
+
+    What follows on its stream was launched later; ids count up, so that one below all recorded ids was
+    launched before the recording began.
+    """
     spans, never = profile.spans, np.iinfo(np.int64).max // 2
     rows = np.array([launches.get(launch, -1) for launch in spans.launch.tolist()], np.int64)
     bounds = np.full(len(spans), never, np.int64)
     bounds[rows >= 0] = profile.host.start[rows[rows >= 0]]
+    if launches:
+        earlier = (spans.launch >= 0) & (spans.launch < min(launches))
+        bounds[earlier] = profile.host.start[list(launches.values())].min()
     for stream in np.unique(spans.stream):
         own = np.flatnonzero(spans.stream == stream)
         bounds[own] = np.minimum.accumulate(bounds[own][::-1])[::-1]
