@@ -14,7 +14,7 @@ import numpy as np
 
 from trainmark.errors import UserError
 from trainmark.explain.profile.events import EventError, EventReader, TooLargeError
-from trainmark.explain.profile.json_stream import JsonError, TruncatedError, JsonStream
+from trainmark.explain.profile.json_stream import JsonError, JsonStream, TruncatedError
 from trainmark.explain.profile.metadata import Metadata
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans, Profile, Step
 from trainmark.explain.profile.nesting import operators_of, self_times
@@ -97,7 +97,7 @@ def _profile(events: EventReader, metadata: Metadata) -> Profile:
         device, number = "cpu", 0
         spans = self_times(host)
     steps: tuple[Step, ...] = tuple(
-        Step(step, start + metadata.base, end + metadata.base) for step, start, end in sorted(events.steps)
+        Step(step, start + metadata.base, end + metadata.base) for start, end, step in sorted(events.steps)
     )
     if not steps:
         steps, note = steps_of(device, spans, host)

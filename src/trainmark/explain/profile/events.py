@@ -109,7 +109,7 @@ class EventReader:
             self._overhead[0] += 1
             self._overhead[1] += end - start
         elif len(self.steps) < MOST_STEPS:
-            self.steps.append((_number(arguments, "number", 0), start, end))
+            self.steps.append((start, end, _number(arguments, "number", 0)))
 
     def _host(
         self, kind: HostKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
@@ -192,7 +192,8 @@ def _nanoseconds(event: dict[str, Any], field: str) -> int:
     value: Any = event.get(field)
     kind = type(value)
     if kind is Decimal and 0 <= value < LATEST:
-        return round(value * 1000)
+        nanoseconds: int = round(value * 1000)
+        return nanoseconds
     if kind is int and 0 <= value < LATEST:
         return int(value) * 1000
     raise EventError(f"({short(event.get('name'))}) has {_shown(value)} as its {field}")
