@@ -1,0 +1,1 @@
+"""Profiled trials of a case, and what-ifs that are really made."""
