@@ -1,4 +1,4 @@
-"""The step that follows when some of its parts take another time: what was hidden comes out, and the reverse."""
+"""The step when some of its parts take another time: what they hid comes out, or goes under."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rebuilt(
 
 
 def launch_gaps(situation: Situation, busy: float, launches: float) -> float:
-    """Return the seconds for which the device waits for the host, with this busy time and share of launches."""
+    """Return how long the device waits for the host, with this busy time and share of the launches."""
     gaps = situation.idle_for(LAUNCH)
     if situation.device != "cuda":
         return gaps * launches  # the host is the device: nothing is issued ahead
@@ -60,7 +60,7 @@ def launch_gaps(situation: Situation, busy: float, launches: float) -> float:
 
 
 def issue_seconds(situation: Situation) -> float:
-    """Return the seconds in which the host issues a step, never more than the step takes now without waiting."""
+    """Return how long the host takes to issue a step: at most what the step now takes without waiting."""
     estimate = situation.launches * ISSUE_SECONDS.get(situation.settings.framework or "", 0.0)
     issue = situation.host if situation.host is not None else estimate
     return min(issue, situation.compute + situation.exposed + situation.idle_for(LAUNCH))

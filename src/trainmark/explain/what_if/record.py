@@ -1,4 +1,4 @@
-"""The record of what-ifs that were made: predictions beside what was measured, and the intervals that follow."""
+"""The record of what-ifs that were made, predictions beside the truth, and the intervals that follow."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def interval(change: str, kind: str, entries: Sequence[Entry]) -> Bounds:
     pools = (
         (
             [entry for entry in here if entry.change == change],
-            f"verified predictions of '{change}' on {kind}",
+            f"verified predictions of it on {kind}",
         ),
         (here, f"verified predictions of all changes on {kind}"),
         (list(entries), "verified predictions of all changes on any device"),
@@ -110,7 +110,7 @@ def t_quantile(probability: float, freedom: int) -> float:
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return sum(term / freedom**power for power, term in enumerate(terms))
+    return float(sum(term / freedom**power for power, term in enumerate(terms)))
 
 
 class Summary(NamedTuple):

@@ -1,4 +1,4 @@
-"""What predictions are made from: one step by its parts, how the program trains, and what the device can do."""
+"""What predictions are made from: one step by its parts, how it trains, and what the device can do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from trainmark.explain.explanation import ClassTime, Explanation, Peaks
 
 NANOSECONDS = 1e9
+NO_PEAKS = Peaks()
 COMMUNICATION, OPTIMISER = "communication", "optimiser"
 # What reads and writes tensors without reusing what it read: its time follows its bytes.
 MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
@@ -78,7 +79,7 @@ class Situation:
     idle: Mapping[str, float] = field(default_factory=dict)
     gaps: Mapping[str, float] = field(default_factory=dict)
     settings: Settings = Settings()
-    peaks: Peaks = Peaks()
+    peaks: Peaks = NO_PEAKS
     product_peaks: Mapping[str, float] = field(default_factory=dict)
     datasheet: DevicePeaks | None = None
     others: tuple[DevicePeaks, ...] = ()
@@ -197,7 +198,7 @@ PRECISION_WORDS = (
     ("bf16", ("bf16", "bfloat16", "nvjet_tst")),
     (
         "amp",
-        ("fp16", "f16f16", "h16816", "h884", "hgemm", "_half", "s16816", "h1688", "nvjet_hsh", "nvjet_hss"),
+        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "h1688", "nvjet_hsh", "nvjet_hss"),
     ),
     ("tf32", ("tf32", "s1688", "nvjet_sst")),
     ("fp32", ("sgemm", "ffma", "simt", "f32f32_f32f32_f32", "scudnn", "nvjet_sss")),

@@ -18,7 +18,7 @@ def known_record() -> tuple[Entry, ...]:
 
 
 def append(entries: Sequence[Entry]) -> None:
-    """Add what was verified to this machine's record, in place of an earlier one of the same case and version."""
+    """Add to this machine's record, in place of earlier entries of the same case, day and version."""
     new = {_identity(entry) for entry in entries}
     VERIFIED.replace(NAME, lambda entry: _identity(entry) in new, *entries)
 

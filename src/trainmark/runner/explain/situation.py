@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from trainmark.explain.explanation import Explanation
 from trainmark.explain.what_if.situation import DevicePeaks, Settings, Situation, situation_of
 from trainmark.suite.model import Case, Command
-from trainmark.system.available import datasheets, known_datasheet
+from trainmark.system.available import Datasheet, datasheets, known_datasheet
 
 # What a step is asked to run on instead, where the device at hand is another one.
 COMPARED = ("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200")
@@ -68,10 +68,14 @@ def case_situation(
         settings_of(case, command),
         "cuda" if case.device == "cuda" else "cpu",
         product_peaks=product_peaks,
-        datasheet=sheet and DevicePeaks(sheet.title, sheet.flops, sheet.bandwidth),
-        others=tuple(DevicePeaks(other.title, other.flops, other.bandwidth) for other in others),
+        datasheet=_peaks(sheet) if sheet else None,
+        others=tuple(map(_peaks, others)),
         parameters=parameters_of(case),
         device_memory=device_memory,
         host=host,
         clock=clock,
     )
+
+
+def _peaks(sheet: Datasheet) -> DevicePeaks:
+    return DevicePeaks(sheet.title, sheet.flops, sheet.bandwidth)

@@ -84,7 +84,7 @@ def _reasons(prepared: Prepared) -> str:
 def changed_cases(
     case: Case, situation: Situation, what_ifs: Sequence[WhatIf]
 ) -> tuple[dict[str, Case], dict[str, str]]:
-    """Return the case with each change that a suite can make, by the change's name, and why the others cannot."""
+    """Return the case with each change that a suite can make, by its name, and why others cannot be made."""
     changed: dict[str, Case] = {}
     unverified: dict[str, str] = {}
     for what_if in what_ifs:

@@ -66,8 +66,8 @@ def _times(situation: Situation, factor: int) -> Prediction | None:
     step = compute + exposed + idle + gaps + situation.idle_for(LOADER) * factor
     constant = fixed + situation.exposed + situation.idle_for(LAUNCH) + idle
     why = (
-        f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do not "
-        f"grow with the batch: {factor} times the samples share them; the time is that of as many as now."
+        f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do "
+        f"not grow with the batch: {factor} times the samples share them; the time is that of as many as now."
     )
     return Prediction(step / factor, why)
 

@@ -66,8 +66,8 @@ def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
     }
     return Prediction(
         rebuilt(situation, alone),
-        f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth by the "
-        "datasheets; the host and the link stay.",
+        f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth, by "
+        "their datasheets; the host and the link stay.",
     )
 
 
@@ -105,8 +105,6 @@ CHANGES = (
         "full clock",
         "the device at its highest clock",
         full_clock,
-        {
-            "": "nvidia-smi -q -d PERFORMANCE,POWER tells why it is throttled; raise the cap with nvidia-smi -pl"
-        },
+        {"": "nvidia-smi -q -d PERFORMANCE,POWER says why; nvidia-smi -pl raises a power cap"},
     ),
 )

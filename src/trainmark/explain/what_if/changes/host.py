@@ -50,7 +50,10 @@ def without_synchronisation(situation: Situation) -> Prediction | None:
     gaps = situation.idle_for(LAUNCH)
     runs_ahead = situation.device == "cuda" and situation.host is not None
     if gaps and runs_ahead and issue_seconds(situation) < situation.compute + situation.exposed:
-        why = f"The step without {milliseconds(waiting)} of synchronisation and the {milliseconds(gaps)} of launch gaps that follow it."
+        why = (
+            f"The step without {milliseconds(waiting)} of synchronisation, and {milliseconds(gaps)} of launch "
+            "gaps that follow it: the host issues a step in less time than the device takes."
+        )
         return Prediction(situation.step - waiting - gaps, why)
     why = f"The step without {milliseconds(waiting)} of waiting in synchronisation."
     return Prediction(situation.step - waiting, why)
@@ -107,7 +110,7 @@ CHANGES = (
         "a loader that costs nothing",
         free_loader,
         {
-            "pytorch": "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)",
+            "pytorch": "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True)",
             "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
             "": "prefetch batches in other processes",
         },

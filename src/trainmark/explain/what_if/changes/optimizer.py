@@ -16,14 +16,14 @@ LEAST_GAIN = 1.15  # a fused optimiser is not faster than itself
 
 def fused_optimiser(situation: Situation) -> Prediction | None:
     part = situation.part(OPTIMISER)
-    if part is None or part.launches <= FUSED_LAUNCHES or situation.settings.compiler and not part.launches:
+    if part is None or part.launches <= FUSED_LAUNCHES:
         return None
     fused = fused_seconds(situation)
     if fused is None or part.alone < LEAST_GAIN * fused:
         return None
     launches = situation.launches - part.launches + FUSED_LAUNCHES
     why = (
-        f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES}, that read and write weights, "
+        f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
         f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
     )
     return Prediction(rebuilt(situation, {OPTIMISER: fused}, launches), why)

@@ -25,7 +25,7 @@ def bf16(situation: Situation) -> Prediction | None:
         for part in situation.parts
         if part.name in PRODUCT_CLASSES
     }
-    # Half of the bytes is what activations have; where a framework keeps float32 (losses, statistics) they stay.
+    # Activations have half of the bytes; losses and statistics, which stay in float32, are few.
     alone |= {part.name: part.alone * HALF_BYTES for part in situation.parts if part.name in MEMORY_CLASSES}
     if situation.device == "cpu":
         # Vector units convert every bfloat16 to float32 and back: what is saved in bytes is spent there.
