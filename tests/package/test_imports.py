@@ -18,6 +18,7 @@ SHARED = {"errors", "home", "metric", "regular_file", "secret", "typed_json", "v
 OF_WORKLOADS = (
     "trainmark.errors",
     "trainmark.metric",
+    "trainmark.profiler",
     "trainmark.workloads.common",
     "trainmark.workloads.declaration",
     "trainmark.workloads.registry",
@@ -34,6 +35,7 @@ OF_WORKLOADS = (
     "trainmark.workloads.llama.shared",
     "trainmark.workloads.tokens",
 )
+OF_COMMON = ("trainmark.probe", "trainmark.profiler", "trainmark.workloads.common")
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
 LATE = ("crc32c", "duckdb", "pandas", "PIL", "torch")
@@ -41,6 +43,7 @@ CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "sy
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "events",
+    "profiler",
     "hooks",
     "measure",
     "callbacks",
@@ -53,6 +56,7 @@ ROOMS = (
     "doctor",
     "published",
     "store",
+    "explain",
     "runner",
     "forecast",
     "report",
@@ -194,7 +198,7 @@ def test_a_workload_knows_of_ours_only_the_probe_and_what_workloads_share():
 def test_what_all_families_share_knows_no_family():
     for file in (PACKAGE / "workloads" / "common").rglob("*.py"):
         ours = {name for name in imports(file) if name.startswith("trainmark")}
-        assert all(name == "trainmark.probe" or "workloads.common" in name for name in ours), file
+        assert all(name.startswith(OF_COMMON) for name in ours), file
 
 
 def test_the_probe_and_the_agent_need_only_the_standard_library():

@@ -12,7 +12,15 @@ import threading
 from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
-RECORDER = Recorder("jax")
+
+
+def _profiler():
+    from trainmark.profiler import jax
+
+    return jax.backend()
+
+
+RECORDER = Recorder("jax", _profiler)
 TRAINING = set()  # names of the functions that take gradients
 RUNNING = threading.local()
 

@@ -3,10 +3,19 @@
 import functools
 import sys
 import time
+from importlib import import_module
 
 from trainmark.hooks.recorder import Recorder, host_start
 
-RECORDER = Recorder("keras")
+PROFILERS = {"torch": "pytorch", "jax": "jax"}  # of Keras' backends
+
+
+def _profiler():
+    name = PROFILERS.get(sys.modules["keras"].config.backend())
+    return import_module("trainmark.profiler." + name).backend() if name else None
+
+
+RECORDER = Recorder("keras", _profiler)
 ITERATORS = []  # the newest EpochIterator; `fit` makes its own just before training begins
 
 

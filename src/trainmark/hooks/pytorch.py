@@ -10,7 +10,15 @@ import sys
 from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
-RECORDER = Recorder("pytorch")
+
+
+def _profiler():
+    from trainmark.profiler import pytorch
+
+    return pytorch.backend()
+
+
+RECORDER = Recorder("pytorch", _profiler)
 STEPPED = set()  # optimizers whose hook was called within the running GradScaler.step
 TRAINING_GRAPHS = set()
 CAPTURING = []

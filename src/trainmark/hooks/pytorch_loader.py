@@ -22,12 +22,14 @@ def watch_loaders(module):
     @functools.wraps(reset)
     def cleared_reset(self, *args, **kwargs):
         self.__dict__.pop("_trainmark_sizes", None)  # of an epoch that was left before its end
+        RECORDER.queue(self._num_workers * (getattr(self, "_prefetch_factor", None) or 0))
         return reset(self, *args, **kwargs)
 
     @functools.wraps(next_batch)
     def timed_next(self):
         asked = time.monotonic()
-        batch = next_batch(self)
+        with RECORDER.fetching():
+            batch = next_batch(self)
         sizes = self.__dict__.get("_trainmark_sizes")
         asked_for = sizes.popleft() if sizes else None
         RECORDER.load(id(self._dataset), _samples(self, module, batch, asked_for), asked, time.monotonic())

@@ -9,12 +9,15 @@ the whole stream.
 import atexit
 import contextlib
 import os
+import statistics
 import sys
 
 from trainmark import probe
 from trainmark.hooks.stopping import StopRule
+from trainmark.profiler import capture
 
 EVENTS_FOLDER = probe.EVENTS_FOLDER
+UNPROFILED = contextlib.nullcontext()
 
 
 class Recorder:
@@ -22,10 +25,14 @@ class Recorder:
 
     Several optimizers that take turns make one step together. It ends with the last of them before one of
     them comes round again, so a step is written down when the next one ends.
+
+    `profiler()` gives the framework's backend of `trainmark.profiler.capture`. Where a profile is requested,
+    its steps follow once the stream has ended, and the program ends after them.
     """
 
-    def __init__(self, source):
+    def __init__(self, source, profiler=None):
         self._source = source
+        self._profiler = profiler
         self._run = None
         self._clock = None
         self._closed = False
@@ -37,6 +44,9 @@ class Recorder:
         self._mark = None
         self._mark_loads = {}
         self._stop = StopRule()
+        self._capture = None
+        self._profiled_samples = []
+        self._queued_batches = 0
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
@@ -47,6 +57,14 @@ class Recorder:
         number = self._numbers.setdefault(loader, len(self._numbers))
         _add(self._loads, [number, 1, samples, came - asked, asked, came])
 
+    def fetching(self):
+        """Return a context for a loader's work on a batch, to be seen in a profile."""
+        return self._capture.data() if self._capture is not None else UNPROFILED
+
+    def queue(self, batches):
+        """Know how many batches a loader makes ahead."""
+        self._queued_batches = max(self._queued_batches, batches)
+
     def step(self, optimizer, start, ready=None):
         """Note that an optimizer has stepped, by any name that tells it from others.
 
@@ -55,12 +73,13 @@ class Recorder:
         """
         if self._stopped:
             self._stop.end_program()
-        if self._closed:
+        if self._closed and self._capture is None:
             return
         try:
-            self._note_step(optimizer, start, ready)
+            note = self._note_step if self._capture is None else self._note_profiled_step
+            note(optimizer, start, ready)
         except Exception as error:  # noqa: BLE001  whatever it is, the program goes on unwatched
-            self._closed = True
+            self._closed, self._stopped = True, self._capture is not None
             sys.stderr.write("trainmark: steps are no longer watched: {!r}\n".format(error))
         if self._stopped:
             self._stop.end_program()
@@ -71,14 +90,45 @@ class Recorder:
         if optimizer in self._turn:
             self._write()
             if self._stop.reached():
-                self._stopped, self._mark = True, None
-                self.close()
+                self._mark = None
+                self._end_record()
+                self._stopped = not (capture.is_requested() and self._begin_capture())
+                self._turn, self._loads = {optimizer}, {}
                 return
         self._turn.add(optimizer)
         self._mark = self._clock.mark(ready)
         for row in self._loads.values():
             _add(self._mark_loads, row)
         self._loads = {}
+
+    def _note_profiled_step(self, optimizer, start, ready):
+        """Count a step of the profile, which ends when the first of its optimizers comes round again."""
+        if optimizer in self._turn:
+            self._turn.clear()
+            rows, self._loads = list(self._loads.values()), {}
+            if len(rows) == 1 and rows[0][2] is not None:
+                self._profiled_samples.append(rows[0][2])
+                self._capture.samples_per_step = statistics.median(self._profiled_samples)
+            self._stopped = not self._capture.step_ended(ready)
+        self._turn.add(optimizer)
+
+    def _begin_capture(self):
+        """Take the steps that follow for a profile; returns whether there are any."""
+        self._capture = self._make_capture()
+        self._capture.begin()
+        return self._capture.running
+
+    def _make_capture(self):
+        settling = self._queued_batches + capture.SETTLING_STEPS
+        return capture.Capture(self._backend(), self._clock, self._rank, self._world_size, settling)
+
+    def _backend(self):
+        """Return the framework's profiler, None where there is none for this version."""
+        try:
+            return self._profiler() if self._profiler is not None else None
+        except Exception as error:  # noqa: BLE001  without a profile the program was measured all the same
+            sys.stderr.write("trainmark: the profiler does not start: {!r}\n".format(error))
+            return None
 
     def pause(self, state):
         """Mark the begin or the end of an evaluation."""
@@ -87,7 +137,15 @@ class Recorder:
             self._run.mark("eval", state=state)
 
     def close(self):
-        """End the stream; at the end of the process at the latest."""
+        """End the stream, and the profile; at the end of the process at the latest."""
+        self._end_record()
+        if self._run is not None and capture.is_requested():
+            with contextlib.suppress(Exception):
+                if self._capture is None:
+                    self._begin_capture()
+                self._capture.close()
+
+    def _end_record(self):
         if self._run is not None and not self._closed:
             self._closed = True
             with contextlib.suppress(Exception):
@@ -103,6 +161,7 @@ class Recorder:
 
     def _open(self, start):
         self._clock, rank, world_size, facts = start()
+        self._rank, self._world_size = rank, world_size
         name = "observed-{}-rank{}.jsonl".format(self._source, rank)
         try:
             file = open(os.path.join(os.environ[EVENTS_FOLDER], name), "xb", buffering=0)
@@ -124,6 +183,7 @@ class Recorder:
         Where the parent has not trained, the child may.
         """
         self._closed, self._stopped = self._closed or self._run is not None, False
+        self._run = self._capture = None
 
 
 def _add(rows, row):

@@ -10,7 +10,7 @@ from trainmark.workloads.registry import Family
 
 PACKAGE = Path(__file__).resolve().parents[2]
 # A measured program gets these on its path, and nothing else of ours.
-PARTS = ("__init__.py", "probe.py", "callbacks", "hooks", "workloads")
+PARTS = ("__init__.py", "probe.py", "callbacks", "hooks", "profiler", "workloads")
 
 
 def keep_code(folder: Path, families: Iterable[Family] = ()) -> None:

@@ -1,0 +1,265 @@
+"""The steps taken for a profile: unprofiled ones to compare with, the profiler's passes, and the manifest.
+
+Whoever owns the loop, or hears that a step has ended, drives it:
+
+    capture = Capture(backend, clock, rank, world_size)
+    capture.begin()
+    while capture.running:
+        with capture.data():
+            batch = next(batches)
+        train(batch)
+        capture.step_ended()
+
+A backend is a framework's profiler:
+
+    .passes()            names of its passes, in order: "timing" at least overhead, "detail" with operators
+    .prepare(name)       optional; begin to warm up, two steps before `start`
+    .start(name)         begin to record
+    .stop(name, path)    end it and write a Chrome trace, gzip-compressed, to `path`
+    .annotate(name)      a context that names what runs inside it in the trace
+    .facts()             `framework`, `framework_version`, `device` ("cuda" or "cpu"), `device_name`, others
+    .memory()            optional; what holds the peak memory, as JSON
+"""
+
+import contextlib
+import json
+import os
+import sys
+
+from trainmark import probe
+
+PROFILE = "TRAINMARK_PROFILE"
+PROFILE_STEPS = "TRAINMARK_PROFILE_STEPS"
+VERSION = 1
+STEP, DATA = "trainmark_step#{}", "trainmark_data"
+USUAL_STEPS = 5
+UNPROFILED_STEPS = 5
+WARMUP_STEPS = 2
+# Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue.
+SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
+
+
+def is_requested():
+    return bool(os.environ.get(PROFILE))
+
+
+class Phase:
+    """Steps that are alike: `lead` that nobody looks at, one whose end is the start, then `steps` that count.
+
+    `profiler_pass` is None where no profiler runs.
+    """
+
+    def __init__(self, profiler_pass, lead, steps):
+        self.profiler_pass, self.lead, self.steps = profiler_pass, lead, steps
+
+    @property
+    def total(self):
+        return self.lead + 1 + self.steps
+
+
+def plan(passes, steps, settling):
+    """Return the phases: unprofiled steps before, between and after the passes."""
+    unprofiled = Phase(None, settling - 1, UNPROFILED_STEPS)
+    phases = [unprofiled]
+    for name in passes:
+        phases += [Phase(name, max(WARMUP_STEPS, settling), steps), unprofiled]
+    return phases
+
+
+class Capture:
+    """The profiled steps of one rank.
+
+    What fails is an `error` in the manifest, or a line on standard error where that cannot be written; the
+    number of steps stays the same, since other ranks take them too.
+    """
+
+    def __init__(self, backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
+        self.samples_per_step = None
+        self._backend, self._clock = backend, clock or probe.HostClock()
+        self._rank, self._world_size = rank, world_size
+        self._folder = os.environ[PROFILE]
+        requested = os.environ.get(PROFILE_STEPS, "")
+        self._steps = int(requested) if requested.isdigit() and int(requested) else USUAL_STEPS
+        self._settling = max(SETTLING_STEPS, min(settling, MOST_SETTLING_STEPS))
+        self._phases, self._phase = [], None
+        self._ended = 0  # steps of the phase
+        self._marks = []
+        self._error = None  # of the phase
+        self._recording, self._annotation = False, None
+        self._passes, self._unprofiled = [], []
+        self._closed = False
+
+    @property
+    def running(self):
+        return self._phase is not None
+
+    def begin(self):
+        """Make the folder ready; the next step is the first of the first phase."""
+        if self._backend is not None:
+            self._phases = plan(self._backend.passes(), self._steps, self._settling)
+        try:
+            self._clear_folder()
+        except OSError as error:
+            self._give_up(error)
+            alone = self._world_size == 1
+            self._phases = [] if alone else [Phase(None, phase.lead, phase.steps) for phase in self._phases]
+        self._next_phase()
+
+    def step_ended(self, ready=None):
+        """Count a step; returns whether more are wanted. `ready` is what a clock of arrays waits for."""
+        phase = self._phase
+        if phase is None:
+            return False
+        self._ended += 1
+        self._close_annotation()
+        if self._ended > phase.lead:
+            self._marks.append(self._attempt(self._clock.mark, *([] if ready is None else [ready])))
+        if self._ended == phase.total:
+            self._end_phase()
+            self._next_phase()
+            return self.running
+        if self._ended == phase.lead and phase.profiler_pass is not None:
+            self._attempt(self._backend.start, phase.profiler_pass)
+            self._recording = self._error is None
+        if self._recording:
+            self._annotation = self._attempt(self._annotate, STEP.format(self._ended - phase.lead))
+        return True
+
+    def data(self):
+        """Return a context for fetching a batch."""
+        return self._backend.annotate(DATA) if self._recording else contextlib.nullcontext()
+
+    def close(self):
+        """Write the manifest; the program may have ended by itself before the last step."""
+        if not self._closed:
+            self._closed = True
+            if self._phase is not None:
+                self._end_early()
+            try:
+                self._write_manifest()
+            except Exception as error:  # noqa: BLE001  the program has trained all the same
+                self._give_up(error)
+
+    def _next_phase(self):
+        self._phase = self._phases.pop(0) if self._phases else None
+        self._ended, self._marks, self._error = 0, [], None
+        if self._phase is None:
+            self.close()
+        elif self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
+            self._attempt(self._backend.prepare, self._phase.profiler_pass)
+
+    def _end_phase(self):
+        name = self._phase.profiler_pass
+        if name is None:
+            self._unprofiled.append(self._attempt(self._seconds) or [])
+            return
+        self._stop()
+        seconds = self._attempt(self._seconds)
+        if self._error is None:
+            record = {"trace": self._trace(name), "steps": self._phase.steps, "step_seconds": seconds}
+        else:
+            record = {"error": self._error}
+        self._passes.append(dict(record, name=name))
+
+    def _end_early(self):
+        """Give up the phases that are left. The trace of part of a pass would be taken for all of it."""
+        self._close_annotation()
+        if self._recording:
+            self._stop()
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._folder, self._trace(self._phase.profiler_pass)))
+        reason = "the program ended after {} of {} steps of this pass".format(self._ended, self._phase.total)
+        for phase in [self._phase, *self._phases]:
+            if phase.profiler_pass is not None:
+                self._passes.append({"name": phase.profiler_pass, "error": reason})
+            reason = "the program ended before this pass"
+        self._phases, self._phase = [], None
+
+    def _stop(self):
+        """Have the trace written; a profiler that has started is stopped even after an error."""
+        if self._recording:
+            self._recording = False
+            name, earlier, self._error = self._phase.profiler_pass, self._error, None
+            self._attempt(self._backend.stop, name, os.path.join(self._folder, self._trace(name)))
+            self._error = earlier or self._error
+
+    def _annotate(self, name):
+        annotation = self._backend.annotate(name)
+        annotation.__enter__()
+        return annotation
+
+    def _close_annotation(self):
+        if self._annotation is not None:
+            annotation, self._annotation = self._annotation, None
+            self._attempt(annotation.__exit__, None, None, None)
+
+    def _seconds(self):
+        """Return how long each step took, from the end of the one before it to its own."""
+        ends = [self._clock.seconds(mark, wait=True) for mark in self._marks]
+        return [end - start for start, end in zip(ends, ends[1:])]
+
+    def _attempt(self, call, *arguments):
+        """Return what the call gives; after the first error of a phase nothing more is tried in it."""
+        if self._error is None:
+            try:
+                return call(*arguments)
+            except Exception as error:  # noqa: BLE001  whatever a profiler raises, the program goes on
+                self._error = _sentence(error)
+        return None
+
+    def _trace(self, name):
+        return "rank{}-{}.json.gz".format(self._rank, name)
+
+    def _clear_folder(self):
+        """Remove what an earlier try of this rank has left; fails where nothing can be written."""
+        os.makedirs(self._folder, exist_ok=True)
+        for name in os.listdir(self._folder):
+            if name.startswith(("rank{}-".format(self._rank), "rank{}.".format(self._rank))):
+                os.unlink(os.path.join(self._folder, name))
+        with open(self._manifest() + ".part", "w"):
+            pass
+
+    def _manifest(self):
+        return os.path.join(self._folder, "rank{}.json".format(self._rank))
+
+    def _write_manifest(self):
+        if self._folder is None:
+            return
+        facts = dict(self._backend.facts()) if self._backend is not None else {}
+        clock = getattr(self._clock, "name", "host")
+        manifest = {"version": VERSION, "rank": self._rank, "world_size": self._world_size}
+        manifest.update((name, facts.pop(name, None)) for name in IN_MANIFEST)
+        manifest.update(
+            passes=self._passes,
+            unprofiled_step_seconds=self._unprofiled,
+            samples_per_step=self.samples_per_step,
+            memory=self._memory(facts),
+            stream_clock="cuda" if clock == "cuda" else "host",
+            facts=dict(facts, clock=clock),
+        )
+        if self._backend is None:
+            manifest["error"] = "this framework has no profiler here"
+        with open(self._manifest() + ".part", "w") as file:
+            json.dump(manifest, file, default=str)
+        os.replace(self._manifest() + ".part", self._manifest())
+
+    def _memory(self, facts):
+        """Return what the backend knows of the memory; a failure is a fact."""
+        if not hasattr(self._backend, "memory"):
+            return None
+        try:
+            return self._backend.memory()
+        except Exception as error:  # noqa: BLE001  the passes are worth having without it
+            facts["memory_error"] = _sentence(error)
+        return None
+
+    def _give_up(self, error):
+        self._folder = None
+        sys.stderr.write("trainmark: no profile is written: {}\n".format(_sentence(error)))
+
+
+def _sentence(error):
+    """Return an exception as one line."""
+    text = " ".join(str(error).split())
+    return "{}: {}".format(type(error).__name__, text) if text else type(error).__name__

@@ -1,0 +1,101 @@
+"""PyTorch's profiler (Kineto) as a backend of `capture`, for versions 2.1 and later."""
+
+import contextlib
+import gzip
+import os
+import shutil
+import sys
+from importlib import import_module
+
+TIMING, DETAIL = "timing", "detail"
+COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
+
+
+def backend():
+    """Return the profiler of the PyTorch that this program has imported."""
+    return TorchProfiler()
+
+
+class TorchProfiler:
+    """A pass `timing` of kernels, runtime calls and annotations on a GPU, and `detail` with all operators."""
+
+    def __init__(self):
+        self._torch = sys.modules["torch"]
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
+        self._on_gpu = self._torch.cuda.is_available() and self._torch.cuda.is_initialized()
+        if self._on_gpu:
+            # CUPTI that is torn down and set up again does not survive CUDA graphs.
+            os.environ.setdefault("TEARDOWN_CUPTI", "0")
+            os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
+        self._profile = None
+
+    def passes(self):
+        return (TIMING, DETAIL) if self._on_gpu else (DETAIL,)
+
+    def prepare(self, name):
+        profiler = import_module("torch.profiler")
+        kinds = profiler.ProfilerActivity
+        detail = name == DETAIL
+        self._profile = profiler._KinetoProfile(
+            activities=[kinds.CPU, kinds.CUDA] if self._on_gpu else [kinds.CPU],
+            record_shapes=detail,
+            with_stack=detail,
+        )
+        self._profile.prepare_trace()
+
+    def start(self, name):
+        with _annotations_only() if name == TIMING else contextlib.nullcontext():
+            self._profile.start_trace()
+
+    def stop(self, name, path):
+        profile, self._profile = self._profile, None
+        profile.stop_trace()
+        plain = path[: -len(".gz")] + ".part"
+        try:
+            profile.export_chrome_trace(plain)
+            with open(plain, "rb") as source, gzip.open(path, "wb", COMPRESSION) as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(plain)
+
+    def annotate(self, name):
+        return self._torch.autograd.profiler.record_function(name)
+
+    def facts(self):
+        torch = self._torch
+        return {
+            "framework": "pytorch",
+            "framework_version": str(torch.__version__),
+            "device": "cuda" if self._on_gpu else "cpu",
+            "device_name": torch.cuda.get_device_name() if self._on_gpu else "cpu",
+            "cuda": torch.version.cuda,
+            "threads": torch.get_num_threads(),
+        }
+
+
+@contextlib.contextmanager
+def _annotations_only():
+    """Have a profiler that starts meanwhile record no operator on the host, only what `annotate` names.
+
+    CUPTI alone (activities=[CUDA]) would leave out the annotations too. A version that cannot tell them apart
+    records the operators, without their shapes.
+    """
+    profiler = import_module("torch.autograd.profiler")
+    enable = profiler._enable_profiler
+
+    def enable_annotations(config, activities):
+        try:
+            scopes = {import_module("torch._C._profiler").RecordScope.USER_SCOPE}
+            enable(config, activities, scopes)
+        except (ImportError, AttributeError, TypeError):
+            enable(config, activities)
+
+    profiler._enable_profiler = enable_annotations
+    try:
+        yield
+    finally:
+        profiler._enable_profiler = enable
+    # Inductor looks here before each launch, to make a record of its own.
+    if hasattr(profiler, "_is_profiler_enabled"):
+        profiler._is_profiler_enabled = False
