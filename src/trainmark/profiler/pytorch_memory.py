@@ -33,25 +33,26 @@ class MemoryWatch:
         self.optimizers, self.models = tuple(optimizers), tuple(models)
         self.torch = sys.modules["torch"]
         self.peak, self.at_peak = -1, None
-        self.gradients, self.gradients_known = 0, False
+        self.gradients, self.in_forward = 0, False
+        self.update_began = False
         self.error = None
 
     def start(self):
         try:
             self._start()
-        except Exception as error:  # whatever it is, the program goes on
+        except Exception as error:  # noqa: BLE001  whatever it is, the program goes on
             self._fail(error)
 
     def finish(self):
         """Return the manifest's `memory`."""
         try:
             if self.error is None:
-                self.changed("update")
                 self.saved.finish()
+                self.changed("update")
                 if self.saved.error:
                     raise RuntimeError(self.saved.error)
                 return self._result()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  likewise
             self._fail(error)
         return {"error": self.error}
 
@@ -66,11 +67,11 @@ class MemoryWatch:
             for parameter in group["params"]
         ]
         self.trained += [parameter for model in self.models for parameter in model.parameters()]
-        first = self.trained[0] if self.trained else None
-        on_gpu = self.torch.cuda.is_initialized() if first is None else first.is_cuda
-        self.device = None
-        if on_gpu:
-            self.device = self.torch.cuda.current_device() if first is None else first.device
+        on_gpu = [parameter.device for parameter in self.trained if parameter.is_cuda]
+        self.device = on_gpu[0] if on_gpu else None
+        if self.device is None and not self.trained and self.torch.cuda.is_initialized():
+            self.device = self.torch.device("cuda", self.torch.cuda.current_device())
+        if self.device is not None:
             self.torch.cuda.synchronize(self.device)
             self.torch.cuda.reset_peak_memory_stats(self.device)
         self.weights = self._storages(self.trained)
@@ -85,20 +86,38 @@ class MemoryWatch:
 
     def changed(self, phase):
         """See whether there is a new peak, and what is alive at it."""
-        if self.device is not None:
-            level = self.torch.cuda.max_memory_allocated(self.device)
-        elif self.saved.total + self.most_gradients <= self.peak:
+        if phase == "update" and not self.saved.closed:
+            self._backward_ended()
+        if self._most_level() <= self.peak:
             return
-        if phase != "forward" or not self.gradients_known:
-            # In the forward pass they are what the last backward pass left; after a step they may be freed.
-            fresh = self._gradients()
-            self.gradients = fresh if phase != "update" else max(fresh, self.gradients)
-            self.gradients_known = phase == "forward"
-        if self.device is None:
-            level = self.saved.total + self.gradients
+        if not self.saved.closed:  # a step that has ended may have freed them
+            self._know_gradients(phase)
+        level = self._most_level() if self.device is not None else self.saved.total + self.gradients
         if level > self.peak:
             self.peak = level
             self.at_peak = (phase, self.gradients, dict(self.saved.by_owner))
+
+    def _most_level(self):
+        """Return the allocator's peak, or on a CPU the most that the known tensors can take now."""
+        if self.device is not None:
+            return self.torch.cuda.max_memory_allocated(self.device)
+        return self.saved.total + self.most_gradients
+
+    def _know_gradients(self, phase):
+        """Add the gradients up; while a forward pass lasts they are what the backward pass before it left."""
+        if phase != "forward" or not self.in_forward:
+            self.gradients = self._gradients()
+        self.in_forward = phase == "forward"
+
+    def _backward_ended(self):
+        """Begin to look for the update's own peak, which may be the next one when activations shrink."""
+        self._know_gradients("update")
+        if self.device is not None:
+            level = self._most_level()
+            if level > self.peak:
+                self.peak, self.at_peak = level, ("backward", self.gradients, dict(self.saved.by_owner))
+            self.update_began = True
+            self.torch.cuda.reset_peak_memory_stats(self.device)
 
     def _gradients(self):
         parameters = self.trained or [part for root in self.saved.roots for part in root.parameters()]
@@ -127,7 +146,7 @@ class MemoryWatch:
         optimizer = {key: size for key, size in self._states().items() if key not in buffers}
         casts = owners.pop(None, 0)
         result = {
-            "device": "cpu" if self.device is None else str(self.torch.device("cuda", self._index())),
+            "device": str(self.device or "cpu"),
             "phase": phase,
             "parameters": sum(weights.values()),
             "buffers": sum(size for key, size in buffers.items() if key not in weights),
@@ -145,22 +164,20 @@ class MemoryWatch:
         }
         return dict(result, **(process_peak() if self.device is None else self._allocator()))
 
-    def _index(self):
-        return getattr(self.device, "index", self.device)
-
     def _allocator(self):
         stats = self.torch.cuda.memory_stats(self.device)
-        pools = graph_pools(self.torch.cuda.memory_snapshot(), self._index())
+        pools = graph_pools(self.torch.cuda.memory_snapshot(), self.device.index)
         # A graph's pool belongs to it between replays too, whatever the allocator counts as free in it.
         return {
-            "peak": stats["allocated_bytes.all.peak"] + pools,
+            "peak": self.peak + pools,
+            "update_peak": stats["allocated_bytes.all.peak"] + pools if self.update_began else None,
             "reserved": stats["reserved_bytes.all.peak"],
             "graph_pools": pools,
         }
 
 
 def graph_pools(segments, device):
-    """Return the bytes of CUDA graphs' pools that no tensor holds: what replays write their activations to."""
+    """Return the bytes of CUDA graphs' pools that no tensor holds: replays have their activations there."""
     return sum(
         segment["total_size"] - segment["allocated_size"]
         for segment in segments
@@ -169,7 +186,7 @@ def graph_pools(segments, device):
 
 
 def bucket_bytes(model):
-    """Return the bytes of DDP's own copies of the gradients; as views of the buckets they are counted once."""
+    """Return the bytes of DDP's own copies of the gradients, none where those are views of its buckets."""
     if type(model).__name__ != "DistributedDataParallel" or getattr(model, "gradient_as_bucket_view", True):
         return 0
     return sum(part.numel() * part.element_size() for part in model.parameters() if part.requires_grad)

@@ -20,7 +20,10 @@ def local(tensor):
 
 def storage_of(tensor):
     """Return a key of the memory that a tensor lies in, and its bytes: views of one memory share the key."""
-    storage = local(tensor).untyped_storage()
+    tensor = local(tensor)
+    if tensor.layout != sys.modules["torch"].strided:
+        tensor = tensor._values()  # of a sparse gradient, nearly all of it
+    storage = tensor.untyped_storage()
     return storage._cdata, storage.nbytes()
 
 
@@ -32,7 +35,7 @@ def module_path(name):
 class Packed:
     """A saved tensor in the graph's hands; the graph lets go of it when backward has used it."""
 
-    __slots__ = ("tensor", "key", "saved")
+    __slots__ = ("key", "saved", "tensor")
 
     def __init__(self, tensor, key, saved):
         self.tensor, self.key, self.saved = tensor, key, saved
@@ -117,7 +120,7 @@ class SavedTensors:
             return tensor
         try:
             return self._saved(tensor)
-        except Exception as error:  # the program's step must not fail for being looked at
+        except Exception as error:  # noqa: BLE001  the program's step must not fail for being looked at
             self.error = "{}: {}".format(type(error).__name__, error)
             return tensor
 
