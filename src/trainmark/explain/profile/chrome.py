@@ -14,7 +14,7 @@ import numpy as np
 
 from trainmark.errors import UserError
 from trainmark.explain.profile.events import EventError, EventReader, TooLargeError
-from trainmark.explain.profile.json_stream import JsonError, TruncatedError, JsonStream
+from trainmark.explain.profile.json_stream import JsonError, JsonStream, TruncatedError
 from trainmark.explain.profile.metadata import Metadata
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans, Profile, Step
 from trainmark.explain.profile.nesting import operators_of, self_times
