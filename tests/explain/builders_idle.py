@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainmark.explain.idle.gap import Gap
 from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Profile, Step
+from trainmark.explain.step.breakdown import Gap
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000

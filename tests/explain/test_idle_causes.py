@@ -7,8 +7,8 @@ from builders_idle import MICROSECOND, MILLISECOND, Machine, gaps
 
 from trainmark.explain.explanation import IdleTime
 from trainmark.explain.idle.causes import causes
-from trainmark.explain.idle.gap import Gap
 from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Profile, Step
+from trainmark.explain.step.breakdown import Gap
 
 STEPS = 5
 

@@ -28,9 +28,9 @@ from trainmark.explain.idle.delays import (
     synchronisations,
 )
 from trainmark.explain.idle.evidence import Tally, Witness, milliseconds
-from trainmark.explain.idle.gap import Gap
 from trainmark.explain.idle.ledger import LAUNCH, Charge, Ledger
 from trainmark.explain.profile.model import HostKind, Nanoseconds, Profile
+from trainmark.explain.step.breakdown import Gap
 
 DEPENDENCY = "dependency"
 COMMUNICATION = "communication"

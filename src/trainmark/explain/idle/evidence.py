@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -14,7 +13,6 @@ from trainmark.explain.profile.model import Profile
 # As many places are named for a cause; the rest is small.
 MOST_PLACES = 3
 LONGEST_NAME = 60
-TEMPLATE = re.compile(r"<[^<>]*>|\(anonymous namespace\)::")
 
 
 class Witness:
@@ -89,12 +87,10 @@ class Tally:
 
 
 def short_name(kernel: str) -> str:
-    """Return a kernel's name without its template arguments and parameters, cut where it is long."""
-    bare = kernel.removeprefix("void ")
+    """Return a kernel's name without template arguments and parameters, cut where it is long."""
+    bare = kernel.removeprefix("void ").replace("(anonymous namespace)::", "")
     if not bare.startswith(("Memcpy", "Memset")):
-        while (shorter := TEMPLATE.sub("", bare)) != bare:
-            bare = shorter
-        bare = bare.split("(", 1)[0].split("<", 1)[0] if bare[:1] not in "(<" else bare
+        bare = bare.split("<", 1)[0].split("(", 1)[0] or bare
     return bare if len(bare) <= LONGEST_NAME else bare[: LONGEST_NAME - 1] + "…"
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from reprlib import repr as short
 from typing import Any
 
+from trainmark.explain.profile.collective import MESSAGE, collective_operands
 from trainmark.explain.profile.model import Collector, DeviceKind, HostKind
 from trainmark.explain.profile.operands import OperandsReader
 
@@ -118,9 +119,15 @@ class EventReader:
         operands = None
         if kind is HostKind.OPERATOR:
             sequence = _number(arguments, "Sequence number", -1)
-            if "Input Dims" in arguments:
+            if MESSAGE in arguments:
+                operands = collective_operands(arguments)
+            elif "Input Dims" in arguments:
                 operands, size = self._operands.read(arguments)
                 self._store(size)
+        elif kind is HostKind.ANNOTATION and "Input Dims" in arguments:
+            # gloo:all_reduce and its like, which run in threads of their own.
+            operands, size = self._operands.read(arguments)
+            self._store(size)
         elif kind is HostKind.RUNTIME:
             # CUPTI counts from 1; 0 is "none".
             launch = _number(arguments, "correlation", -1) or -1
