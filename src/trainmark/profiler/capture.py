@@ -19,6 +19,7 @@ Whoever owns the loop, or hears that a step has ended, drives it:
     .annotate(name)      a context that names what runs inside it in the trace
     .facts()             `framework`, `framework_version`, `device` ("cuda" or "cpu"), `device_name`, others
     .memory()            optional; what holds the peak memory, as JSON
+    .peaks()             optional; FLOP/s of a large product by precision, and bytes/s of a copy
 """
 
 import contextlib
@@ -236,9 +237,9 @@ class Capture:
             passes=self._passes,
             unprofiled_step_seconds=self._unprofiled,
             samples_per_step=self.samples_per_step,
-            memory=self._memory(facts),
+            memory=self._optional("memory", facts),
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock),
+            facts=dict(facts, clock=clock, peaks=self._optional("peaks", facts)),
         )
         if self._backend is None:
             manifest["error"] = self._no_backend
@@ -246,14 +247,14 @@ class Capture:
             json.dump(manifest, file, default=str)
         os.replace(self._manifest() + ".part", self._manifest())
 
-    def _memory(self, facts):
-        """Return what the backend knows of the memory; a failure is a fact."""
-        if not hasattr(self._backend, "memory"):
+    def _optional(self, name, facts):
+        """Return what the backend knows of this; a failure is a fact."""
+        if not hasattr(self._backend, name):
             return None
         try:
-            return self._backend.memory()
+            return getattr(self._backend, name)()
         except Exception as error:  # noqa: BLE001  the passes are worth having without it
-            facts["memory_error"] = _sentence(error)
+            facts[name + "_error"] = _sentence(error)
         return None
 
     def _give_up(self, error):

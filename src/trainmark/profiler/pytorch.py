@@ -62,6 +62,11 @@ class TorchProfiler:
     def annotate(self, name):
         return self._torch.autograd.profiler.record_function(name)
 
+    def peaks(self):
+        from trainmark.profiler import pytorch_peaks
+
+        return pytorch_peaks.measure("cuda" if self._on_gpu else "cpu")
+
     def facts(self):
         torch = self._torch
         return {

@@ -136,9 +136,7 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
     return {str(name): float(value) for name, value in peaks.items() if isinstance(value, int | float)}
 
 
-def _peaks(
-    run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]
-) -> Peaks:
+def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:
     """Prefer what was measured right after the profile; else what the trial's end measured."""
     utilisation = figure.utilisation if figure else None
     per_device = utilisation.peak_flops / case.topology.devices if utilisation else None
