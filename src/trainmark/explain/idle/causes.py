@@ -11,7 +11,6 @@ collective of another thread ("communication"), or to the Python between operato
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -29,13 +28,13 @@ from trainmark.explain.idle.delays import (
 )
 from trainmark.explain.idle.evidence import Tally, Witness, milliseconds
 from trainmark.explain.idle.ledger import LAUNCH, Charge, Ledger
-from trainmark.explain.profile.model import HostKind, Nanoseconds, Profile
+from trainmark.explain.profile.collective import collective_rows
+from trainmark.explain.profile.model import Nanoseconds, Profile
 from trainmark.explain.step.breakdown import Gap
 
 DEPENDENCY = "dependency"
 COMMUNICATION = "communication"
 OTHER = "other"
-COLLECTIVE_ROW = re.compile(r"(gloo|mpi|ucc):\w+")
 # A kernel starts no sooner after its launch call begins; measured per profile, and never taken for more.
 MOST_LATENCY = 10_000
 LATENCY_QUANTILE = 0.05
@@ -169,18 +168,16 @@ def _on_cpu(profile: Profile, gaps: list[Gap]) -> Accounts:
     witness = Witness(profile, None)
     host = profile.host
     threads = feeding_threads(profile) or frozenset(np.unique(host.thread).tolist())
-    names = [index for index, name in enumerate(host.names) if COLLECTIVE_ROW.fullmatch(name)]
-    collective = np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.ANNOTATION))
     others = [
         Delay(
-            int(host.start[r]),
-            int(host.end[r]),
+            int(host.start[row]),
+            int(host.end[row]),
             COMMUNICATION,
-            int(host.thread[r]),
-            int(r),
-            host.names[host.name[r]],
+            int(host.thread[row]),
+            row,
+            host.names[host.name[row]],
         )
-        for r in collective
+        for row in collective_rows(host)
     ]
     delays = [*loader_delays(profile, threads), *others]
     ledger = Ledger(delays, 0)
