@@ -40,6 +40,8 @@ MOST_LATENCY = 10_000
 LATENCY_QUANTILE = 0.05
 # Once the launch call has returned, the start of an idle device takes no longer than this under a profiler.
 START_TOLERANCE = 20_000
+# The share of the loader's time from which it is worth saying that a synchronisation exposes it.
+WORTH_A_NOTE = 0.1
 
 
 class _Account:
@@ -158,7 +160,8 @@ def _summaries(accounts: Accounts, ledger: Ledger, launches: int) -> tuple[Summa
     if (queued := accounts.get(DEPENDENCY)) is not None:
         mean = queued.nanoseconds / len(queued.gaps) / 1e3
         summaries[DEPENDENCY] = (f"{len(queued.gaps):,} starts of kernels in the queue, {mean:,.1f} µs each",)
-    if LOADER in accounts and (hidden := ledger.hidden_without_synchronisation):
+    hidden = ledger.hidden_without_synchronisation
+    if LOADER in accounts and hidden > WORTH_A_NOTE * accounts[LOADER].nanoseconds:
         would = f"{milliseconds(hidden)} of it would be hidden without the synchronisation before it"
         notes[LOADER] = (would,)
     return summaries, notes
