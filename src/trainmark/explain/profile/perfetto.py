@@ -203,9 +203,9 @@ def _quoted(known: dict[int, str], names: Sequence[str], index: int) -> str:
 def _span(
     name: str, category: str, process: int, lane: int, start: int, end: int, arguments: dict[str, Any]
 ) -> str:
+    what = f'"ph": "X", "cat": "{category}", "name": {name}, "pid": {process}, "tid": {lane}'
     times = f'"ts": {_microseconds(start)}, "dur": {_microseconds(end - start)}'
-    place = f'"pid": {process}, "tid": {lane}'
-    return f'{{"ph": "X", "cat": "{category}", "name": {name}, {place}, {times}, "args": {json.dumps(arguments)}}}'
+    return f'{{{what}, {times}, "args": {json.dumps(arguments)}}}'
 
 
 def _microseconds(nanoseconds: int) -> str:
