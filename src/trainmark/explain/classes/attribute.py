@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from trainmark.explain.classes.names import class_of, is_optimiser
 from trainmark.explain.classes import COPY, OTHER
+from trainmark.explain.classes.names import class_of, is_optimiser
 from trainmark.explain.profile.autograd import ENGINE, forward_rows
-from trainmark.explain.profile.model import DeviceKind, HostKind, Profile
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
+from trainmark.explain.profile.model import DeviceKind, HostKind, Profile
 
 
 def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 import numpy as np
+import numpy.typing as npt
 
 from trainmark.explain.explanation import Agreement
-from trainmark.explain.profile.model import Profile
-from trainmark.explain.step.breakdown import unions
+from trainmark.explain.profile.model import Nanoseconds, Profile
+from trainmark.explain.step.breakdown import Breakdown, unions
 
 MOST_DIFFERENCE = 0.03  # of the step timed without the profiler
 NEARLY_ALL = 0.9  # of the launches, replayed by CUDA graphs
@@ -23,8 +25,8 @@ def agreement(
     `busy_ns` is how long the device was busy in all steps. Without unprofiled steps, as in a trace from
     elsewhere, there is nothing to compare with, and nothing is refused but lost records.
 
-    Kernels keep their duration when a CUDA graph is traced, since the hardware takes their times, but the gaps
-    between a graph's nodes grow. Where that explains the whole difference, the step is the measured one.
+    Kernels keep their duration when a CUDA graph is traced, since the hardware takes their times, but the
+    gaps between a graph's nodes grow. Where that explains the whole difference, the step is the measured one.
     """
     count = steps or len(profile.steps)
     if not profile.steps or not count:
@@ -33,15 +35,16 @@ def agreement(
     profiled = total / count / 1e9
     measured = median(unprofiled_seconds) if unprofiled_seconds else None
     if profile.lost:
-        records = "record" if profile.lost == 1 else f"{profile.lost:,} records"
-        lost = "a record" if profile.lost == 1 else records
+        lost = "1 record" if profile.lost == 1 else f"{profile.lost:,} records"
         return Agreement(profiled, measured, f"The profiler lost {lost}: profile fewer steps.")
     if not len(profile.spans):
         return Agreement(profiled, measured, "The profile has no records of the device.")
     if not measured or abs(profiled / measured - 1) <= MOST_DIFFERENCE:
         return Agreement(profiled, measured)
     excess = total - round(measured * count * 1e9)
-    if _graph_share(profile) >= NEARLY_ALL and busy_ns <= total - excess and 0 < excess <= graph_gaps(profile):
+    slack = MOST_DIFFERENCE * (total - excess)
+    replayed = _graph_share(profile) >= NEARLY_ALL
+    if replayed and busy_ns <= total - excess + slack and 0 < excess <= sum(graph_gaps(profile)) + slack:
         return Agreement(profiled, measured, corrected=True)
     return Agreement(profiled, measured, _refusal(profiled, measured))
 
@@ -60,22 +63,56 @@ def _graph_share(profile: Profile) -> float:
     return float(np.mean(profile.spans.in_graph)) if len(profile.spans) else 0.0
 
 
-def graph_gaps(profile: Profile) -> int:
-    """Return the time in which the device was idle between two nodes of one graph launch, in all steps."""
+def graph_gaps(profile: Profile) -> tuple[int, ...]:
+    """Return the gaps between two nodes of one graph launch, in which the device was idle, of all steps."""
+    start, stop = _gaps(profile)
+    within = in_graph_launch(profile, start, stop)
+    return tuple((stop - start)[within].tolist())
+
+
+def _gaps(profile: Profile) -> tuple[Nanoseconds, Nanoseconds]:
     begin, end = profile.steps[0].start, profile.steps[-1].end
-    spans = profile.spans
-    start, stop = np.clip(spans.start, begin, end), np.clip(spans.end, begin, end)
-    graph_start, graph_stop = _launches(profile)
-    busy_start, busy_stop = unions(start, stop)
-    gap_start, gap_stop = busy_stop[:-1], busy_start[1:]
-    if not len(graph_start) or not len(gap_start):
-        return 0
-    launch = np.searchsorted(graph_start, gap_start, side="right") - 1
-    within = (launch >= 0) & (gap_stop <= graph_stop[launch])
-    return int((gap_stop - gap_start)[within].sum())
+    busy_start, busy_stop = unions(
+        np.clip(profile.spans.start, begin, end), np.clip(profile.spans.end, begin, end)
+    )
+    return busy_stop[:-1], busy_start[1:]
 
 
-def _launches(profile: Profile) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], ...]:
+def in_graph_launch(profile: Profile, start: Nanoseconds, stop: Nanoseconds) -> npt.NDArray[np.bool_]:
+    """Say which gaps lie between two nodes of one graph launch."""
+    launch_start, launch_stop = _launches(profile)
+    if not len(launch_start):
+        return np.zeros(len(start), bool)
+    launch = np.searchsorted(launch_start, start, side="right") - 1
+    return np.asarray((launch >= 0) & (stop <= launch_stop[launch]))
+
+
+def corrected_breakdown(parts: Breakdown, profile: Profile, measured: float) -> Breakdown:
+    """Return the breakdown of a step that takes `measured` seconds: gaps inside graph launches shrink.
+
+    They shrink in proportion, each from its end, until all adds up to the measured steps; where the kernels
+    alone take longer than that, the gaps vanish and the kernels are believed.
+    """
+    start = np.array([gap.start for gap in parts.gaps], np.int64)
+    stop = np.array([gap.end for gap in parts.gaps], np.int64)
+    within = in_graph_launch(profile, start, stop)
+    lasting = np.where(within, stop - start, 0)
+    whole = int(lasting.sum())
+    excess = min(parts.total - round(measured * len(profile.steps) * 1e9), whole)
+    if excess <= 0:
+        return parts
+    # Cumulative sums rounded down: the parts taken away add up to the excess exactly.
+    cumulated = [total * excess // whole for total in np.cumsum(lasting).tolist()]
+    taken = np.diff(np.array([0, *cumulated], np.int64))
+    gaps = tuple(
+        gap._replace(end=gap.end - less)
+        for gap, less in zip(parts.gaps, taken.tolist(), strict=True)
+        if gap.nanoseconds > less
+    )
+    return replace(parts, total=parts.total - excess, gaps=gaps)
+
+
+def _launches(profile: Profile) -> tuple[Nanoseconds, Nanoseconds]:
     """Return where each graph launch begins and ends on the device, by start."""
     spans = profile.spans
     rows = np.flatnonzero(spans.in_graph & (spans.launch >= 0))

@@ -7,7 +7,7 @@ them: its functions carry the sequence number of the forward operator that made 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -46,29 +46,27 @@ def modules(detail: Profile) -> tuple[ModuleTime, ...]:
             launch = int(spans.launch[span])
             launched.setdefault(path, set()).add(-1 - int(rows[span]) if launch < 0 else span)
     return _ordered(
-        ModuleTime(path, forward, backward, len(launched[path])) for path, (forward, backward) in times.items()
+        ModuleTime(path, forward, backward, len(launched[path]))
+        for path, (forward, backward) in times.items()
     )
 
 
 def by_type(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:
     """Return the times of all modules of a type together: "Linear"."""
-    sums: dict[str, list[int]] = {}
-    for time in times:
-        name = INSTANCE.sub("", time.name.rpartition(SEPARATOR)[2])
-        record = sums.setdefault(name, [0, 0, 0])
-        for index, value in enumerate((time.forward, time.backward, time.launches)):
-            record[index] += value
-    return _ordered(ModuleTime(name, *record) for name, record in sums.items())
+    return _summed(times, lambda name: INSTANCE.sub("", name.rpartition(SEPARATOR)[2]))
 
 
 def by_depth(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
     """Return the times of modules down to a depth, what lies deeper added to what contains it."""
+    return _summed(times, lambda name: SEPARATOR.join(name.split(SEPARATOR)[:depth]))
+
+
+def _summed(times: Iterable[ModuleTime], group: Callable[[str], str]) -> tuple[ModuleTime, ...]:
     sums: dict[str, list[int]] = {}
     for time in times:
-        name = SEPARATOR.join(time.name.split(SEPARATOR)[:depth])
-        record = sums.setdefault(name, [0, 0, 0])
-        for index, value in enumerate((time.forward, time.backward, time.launches)):
-            record[index] += value
+        record = sums.setdefault(group(time.name), [0, 0, 0])
+        for index, number in enumerate((time.forward, time.backward, time.launches)):
+            record[index] += number
     return _ordered(ModuleTime(name, *record) for name, record in sums.items())
 
 
@@ -82,7 +80,9 @@ class _Paths:
     def __init__(self, profile: Profile) -> None:
         host = profile.host
         self.frames = {
-            index: name.removeprefix(PREFIX) for index, name in enumerate(host.names) if name.startswith(PREFIX)
+            index: name.removeprefix(PREFIX)
+            for index, name in enumerate(host.names)
+            if name.startswith(PREFIX)
         }
         is_frame = np.isin(host.name, list(self.frames)) & (host.kind == HostKind.PYTHON)
         self.any = bool(is_frame.any())
@@ -97,11 +97,10 @@ class _Paths:
         if row not in self.paths:
             chain = list(ancestors(row, self.parent))
             backward = bool(self.backward[row])
-            if backward:
-                engine = next((outer for outer in chain if outer in self.forward), None)
-                # Backward that a module's own frame encloses (recomputation) has its path already.
-                if engine is not None:
-                    chain = list(ancestors(self.forward[engine], self.parent))
+            engine = next((outer for outer in chain if outer in self.forward), None) if backward else None
+            # What is recomputed in backward has the frames of its module around it already.
+            if engine is not None and not any(self.is_frame[outer] for outer in chain):
+                chain = list(ancestors(self.forward[engine], self.parent))
             frames = [outer for outer in reversed(chain) if self.is_frame[outer]]
             self.paths[row] = SEPARATOR.join(self.frames[int(self.host.name[at])] for at in frames), backward
         return self.paths[row]
