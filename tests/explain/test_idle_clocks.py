@@ -1,4 +1,4 @@
-"""Clocks that are held down are distinguished from clocks that only rest."""
+"""Throttled clocks are distinguished from those of a resting device."""
 
 from __future__ import annotations
 

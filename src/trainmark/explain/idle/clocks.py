@@ -1,4 +1,4 @@
-"""Time lost to clocks that were held down: power, temperature, a setting; from the samples of a run."""
+"""Time lost to throttled clocks: power, temperature, a setting; from the samples of a run."""
 
 from __future__ import annotations
 
