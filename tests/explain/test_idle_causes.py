@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from builders_idle import MICROSECOND, MILLISECOND, Machine, gaps
 
@@ -171,3 +173,30 @@ def test_on_a_cpu_gaps_are_the_loaders_the_collectives_or_pythons():
     ]
     assert rows[0].evidence[0].startswith("trainmark_data: data.py(5): fetch")
     assert rows[2].evidence[0].startswith("train.py(3): main")
+
+
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_causes_add_up_whatever_the_rows_look_like(device):
+    """Rows at random: calls without kernels, kernels without calls, rows that cross, several streams."""
+    choose = random.Random(7)
+    calls = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "trainmark_data", "aten::mm")
+    calls += ("train.py(3): main", "gloo:all_reduce", "trainmark_step#0")
+    for _ in range(50):
+        built = []
+        for _ in range(2):
+            collector = Collector()
+            for _ in range(choose.randrange(40)):
+                start, kind = choose.randrange(1000), choose.choice(list(HostKind))
+                row = choose.choice(calls), start, start + choose.randrange(300)
+                collector.host(*row, choose.randrange(3), kind, choose.randrange(-1, 20))
+            for _ in range(choose.randrange(30)):
+                start, kind = choose.randrange(1000), choose.choice(list(DeviceKind))
+                row = choose.choice("abc"), start, start + choose.randrange(60)
+                collector.device(*row, choose.randrange(3), kind, choose.randrange(-1, 20))
+            steps = (Step(0, 100, 500), Step(1, 500, 900))
+            built.append(Profile(device, collector.device_spans(), collector.host_spans(), steps))
+        profile, detail = built
+        idle = gaps(profile)
+        rows = causes(profile, idle, detail)
+        assert sum(row.nanoseconds for row in rows) == sum(gap.end - gap.start for gap in idle)
+        assert all(row.nanoseconds > 0 and 0 < row.gaps <= len(idle) for row in rows)

@@ -1,4 +1,4 @@
-"""Clocks that are held down are told from clocks that only rest."""
+"""Throttled clocks are distinguished from those of a resting device."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_the_low_clock_of_a_resting_device_is_no_slowdown():
     assert slowdown(samples(210.0, ("idle",), utilisation=0.0) + samples(1980.0)) is None
 
 
-def test_locked_clocks_without_a_reason_are_told():
+def test_locked_clocks_without_a_reason_are_reported():
     slow = slowdown(samples(1200.0))
     assert slow is not None
     assert slow.reasons == ()
     assert "clocks may be locked" in slow.sentence
 
 
-def test_of_several_devices_the_slowest_is_told_and_hosts_are_none():
+def test_of_several_devices_the_slowest_is_reported_and_hosts_are_none():
     rows = samples(1500.0) + samples(900.0, ("hw-thermal",), device="cuda:1") + samples(800.0, device="cpu")
     slow = slowdown(rows)
     assert slow is not None

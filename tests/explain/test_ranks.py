@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from trainmark.explain.explanation import RankTime
+from trainmark.explain.profile.chrome import read
 from trainmark.explain.profile.collective import collective_operands
 from trainmark.explain.profile.model import Collector, HostKind, Operands, Profile, Step
 from trainmark.explain.ranks.bandwidth import evidence, expected_seconds, link_bandwidth, waited_for
+from trainmark.explain.ranks.collectives import message_bytes
 from trainmark.explain.ranks.ranks import ranks
 from trainmark.measure.fabric import AllReduce, Fabric, Point
 
@@ -148,6 +152,20 @@ def test_what_kineto_notes_of_a_collective_becomes_operands():
     )
     assert collective_operands({"In msg nelems": 0, "Out msg nelems": 0}) is None
     assert collective_operands({"In msg nelems": "many"}) is None
+
+
+def test_the_reader_keeps_what_a_collective_moved(tmp_path):
+    place = {"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 10}
+    message = {"In msg nelems": 7, "Out msg nelems": 7, "dtype": "Float", "Collective name": "allreduce"}
+    gloo = {"Input Dims": [[5]], "Input type": ["float"]}
+    events = [
+        {**place, "cat": "cpu_op", "name": "record_param_comms", "args": {**message, "Group size": 2}},
+        {**place, "cat": "user_annotation", "name": "gloo:all_reduce", "tid": 2, "args": gloo},
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}), encoding="utf-8")
+    operands = read(path).host.operands.values()
+    assert sorted(message_bytes(entry) or 0 for entry in operands) == [20, 28]
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ collective of another thread ("communication"), or to the Python between operato
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -29,18 +28,20 @@ from trainmark.explain.idle.delays import (
 )
 from trainmark.explain.idle.evidence import Tally, Witness, milliseconds
 from trainmark.explain.idle.ledger import LAUNCH, Charge, Ledger
-from trainmark.explain.profile.model import HostKind, Nanoseconds, Profile
+from trainmark.explain.profile.collective import collective_rows
+from trainmark.explain.profile.model import Nanoseconds, Profile
 from trainmark.explain.step.breakdown import Gap
 
 DEPENDENCY = "dependency"
 COMMUNICATION = "communication"
 OTHER = "other"
-COLLECTIVE_ROW = re.compile(r"(gloo|mpi|ucc):\w+")
 # A kernel starts no sooner after its launch call begins; measured per profile, and never taken for more.
 MOST_LATENCY = 10_000
 LATENCY_QUANTILE = 0.05
 # Once the launch call has returned, the start of an idle device takes no longer than this under a profiler.
 START_TOLERANCE = 20_000
+# The share of the loader's time from which it is worth saying that a synchronisation exposes it.
+WORTH_A_NOTE = 0.1
 
 
 class _Account:
@@ -159,7 +160,8 @@ def _summaries(accounts: Accounts, ledger: Ledger, launches: int) -> tuple[Summa
     if (queued := accounts.get(DEPENDENCY)) is not None:
         mean = queued.nanoseconds / len(queued.gaps) / 1e3
         summaries[DEPENDENCY] = (f"{len(queued.gaps):,} starts of kernels in the queue, {mean:,.1f} µs each",)
-    if LOADER in accounts and (hidden := ledger.hidden_without_synchronisation):
+    hidden = ledger.hidden_without_synchronisation
+    if LOADER in accounts and hidden > WORTH_A_NOTE * accounts[LOADER].nanoseconds:
         would = f"{milliseconds(hidden)} of it would be hidden without the synchronisation before it"
         notes[LOADER] = (would,)
     return summaries, notes
@@ -169,18 +171,16 @@ def _on_cpu(profile: Profile, gaps: list[Gap]) -> Accounts:
     witness = Witness(profile, None)
     host = profile.host
     threads = feeding_threads(profile) or frozenset(np.unique(host.thread).tolist())
-    names = [index for index, name in enumerate(host.names) if COLLECTIVE_ROW.fullmatch(name)]
-    collective = np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.ANNOTATION))
     others = [
         Delay(
-            int(host.start[r]),
-            int(host.end[r]),
+            int(host.start[row]),
+            int(host.end[row]),
             COMMUNICATION,
-            int(host.thread[r]),
-            int(r),
-            host.names[host.name[r]],
+            int(host.thread[row]),
+            row,
+            host.names[host.name[row]],
         )
-        for r in collective
+        for row in collective_rows(host)
     ]
     delays = [*loader_delays(profile, threads), *others]
     ledger = Ledger(delays, 0)

@@ -1,4 +1,4 @@
-"""Time lost to clocks that were held down: power, temperature, a setting; from the samples of a run."""
+"""Time lost to throttled clocks: power, temperature, a setting; from the samples of a run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def slowdown(samples: Sequence[DeviceSample], arithmetic: int | None = None) -> 
     """
     devices = sorted({sample.device for sample in samples if not is_host(sample.device)})
     slowdowns = (_of_device([s for s in samples if s.device == device], arithmetic) for device in devices)
-    return min((each for each in slowdowns if each is not None), key=lambda s: s.clock_share, default=None)
+    return min(
+        (slow for slow in slowdowns if slow is not None), key=lambda slow: slow.clock_share, default=None
+    )
 
 
 def _of_device(samples: Sequence[DeviceSample], arithmetic: int | None) -> Slowdown | None:
@@ -75,7 +77,7 @@ def _sentence(
     if reasons:
         text += f", throttled in {throttled:.0%} of {len(working)} samples ({', '.join(reasons)})"
     else:
-        text += ", without a reason told by the driver: clocks may be locked (nvidia-smi -q -d CLOCK)"
+        text += ", without a reason from the driver: clocks may be locked (nvidia-smi -q -d CLOCK)"
     powers = [s.power_watts for s in working if s.power_watts is not None]
     temperatures = [s.temperature_c for s in working if s.temperature_c is not None]
     if powers:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_right
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +21,9 @@ LIBRARIES = frozenset(
     {"torch", "torchvision", "jax", "jaxlib", "numpy", "keras", "tensorflow", "paddle", "typing_extensions"}
 )
 OWN_FRAMES = ("trainmark/profiler/", "trainmark/hooks/", "trainmark/probe.py")
-# Where in a stretch of time the stack is looked at.
+# A stretch of time is looked at in its middle, a long one at several moments.
 LOOKS = 9
+LONG = 100_000
 
 
 class Stand(NamedTuple):
@@ -37,18 +40,18 @@ class Nesting:
     """The rows of one thread and kind, each with the row that encloses it."""
 
     def __init__(self, host: HostSpans, rows: Indices) -> None:
-        self.rows = rows
-        self.start = host.start[rows]
-        self._end = host.end[rows].tolist()
-        self._parent = _parents(self.start.tolist(), self._end)
+        self._rows = rows.tolist()
+        self._start: list[int] = host.start[rows].tolist()
+        self._end: list[int] = host.end[rows].tolist()
+        self._parent = _parents(self._start, self._end)
 
     def enclosing(self, moment: int) -> list[int]:
         """Return the rows that run at this moment, the innermost first."""
-        at = int(np.searchsorted(self.start, moment, side="right")) - 1
+        at = bisect_right(self._start, moment) - 1
         rows = []
         while at >= 0:
             if self._end[at] > moment:
-                rows.append(int(self.rows[at]))
+                rows.append(self._rows[at])
             at = self._parent[at]
         return rows
 
@@ -72,7 +75,9 @@ class Stacks:
 
     def stand(self, thread: int, start: int, end: int) -> Stand:
         """Return where the thread mostly was between two moments."""
-        moments = np.linspace(start, end, LOOKS + 2, dtype=np.int64)[1:-1].tolist()
+        if end - start < LONG:
+            return stand_of(self.names(HostKind.PYTHON, thread, (start + end) // 2))
+        moments = [start + (end - start) * look // (LOOKS + 1) for look in range(1, LOOKS + 1)]
         stands = Counter(stand_of(self.names(HostKind.PYTHON, thread, moment)) for moment in moments)
         return stands.most_common(1)[0][0]
 
@@ -91,6 +96,7 @@ def stand_of(names: list[str]) -> Stand:
     return Stand(next((name for name in names if is_users(name)), None), builtin)
 
 
+@lru_cache(10_000)
 def is_users(name: str) -> bool:
     match = FRAME.fullmatch(name)
     if match is None or name.startswith(("<", "nn.Module", *OWN_FRAMES)):

@@ -67,10 +67,8 @@ class Ledger:
         charged = end - start
         delay.credit -= charged
         if delay.cause == LOADER:
-            waits = (
-                each.credit for each in self._open if each.cause == SYNCHRONISATION and each.end <= start
-            )
-            self.hidden_without_synchronisation += min(charged, sum(waits))
+            waits = [wait for wait in self._open if wait.cause == SYNCHRONISATION and wait.end <= start]
+            self.hidden_without_synchronisation += min(charged, sum(wait.credit for wait in waits))
         return [Charge(delay.cause, start, charged, delay)] if charged else []
 
     def _draw(self, start: int, end: int, threads: frozenset[int]) -> list[Charge]:

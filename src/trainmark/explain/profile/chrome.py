@@ -61,7 +61,7 @@ def _walk(stream: JsonStream, events: EventReader, metadata: Metadata) -> None:
         for name in stream.members():
             if name != "traceEvents":
                 metadata.read(name, stream.value())
-            elif stream.peek() == "[":
+            elif stream.peek() in ("[", ""):
                 has_events = True
                 events.read(stream.elements())
             else:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from trainmark.explain.profile.model import Operands
+import numpy as np
+
+from trainmark.explain.profile.model import HostKind, HostSpans, Operands
 
 MESSAGE = "In msg nelems"
+# Rows of the threads in which a CPU backend carries a collective out; nothing else records it.
+HOST_ROW = re.compile(r"(gloo|mpi|ucc):\w+")
 
 
 def collective_operands(arguments: Mapping[str, Any]) -> Operands | None:
@@ -23,3 +28,10 @@ def collective_operands(arguments: Mapping[str, Any]) -> Operands | None:
     element = dtype if type(dtype) is str else ""
     ranks = str(size) if type(size) is int and size > 0 else ""
     return Operands(((taken,), (given,)), (element, element), (name if type(name) is str else "", ranks))
+
+
+def collective_rows(host: HostSpans) -> list[int]:
+    """Return the rows in which a thread of a CPU backend carries out a collective."""
+    names = [index for index, name in enumerate(host.names) if HOST_ROW.fullmatch(name)]
+    rows: list[int] = np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.ANNOTATION)).tolist()
+    return rows

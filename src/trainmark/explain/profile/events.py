@@ -65,7 +65,7 @@ class EventReader:
         self._spans: dict[int, int] = {}
         self._host_spans = 0
         self._stored = 0
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}
         self._operands = OperandsReader()
         self._threads: dict[tuple[Any, Any], int] = {}
         self._thread_numbers: set[int] = set()
@@ -168,10 +168,12 @@ class EventReader:
         name = event.get("name")
         if type(name) is not str:
             raise EventError(f"has a name that is no text but {short(name)}")
-        if name not in self._names:
-            self._names.add(name)
+        known = self._names.get(name)
+        if known is None:
+            # JSON can hold half a surrogate pair, which nothing could print.
+            known = self._names[name] = name.encode(errors="replace").decode()
             self._store(len(name))
-        return name
+        return known
 
     def _store(self, size: int) -> None:
         self._stored += size

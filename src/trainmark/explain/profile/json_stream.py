@@ -66,7 +66,7 @@ class JsonStream:
             self._at += 1
             return
         while True:
-            if self.peek() != '"':
+            if self.peek() not in ('"', ""):
                 self._refuse("expected a name in double quotes")
             name: str = self.value()
             self._expect(":")
@@ -129,6 +129,7 @@ class JsonStream:
         behind = self._text[failed:]
         # Twice as much each time, or a long value would be decoded from its start too often.
         wanted = 2 * (len(self._text) - self._at)
+        failed -= self._at  # reading on drops what is before the value
         more = False
         while len(self._text) - self._at <= wanted and self._more():
             more = True

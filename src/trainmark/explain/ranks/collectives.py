@@ -10,10 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainmark.explain.classes import COMMUNICATION
-from trainmark.explain.profile.model import HostKind, HostSpans, Operands, Profile
+from trainmark.explain.profile.collective import collective_rows
+from trainmark.explain.profile.model import HostKind, Operands, Profile
 
-# Rows of threads that carry a collective out on a CPU; nothing else records it.
-HOST_ROW = re.compile(r"(gloo|mpi|ucc):\w+")
 KINDS = {
     "all_reduce": re.compile(r"all_?reduce", re.IGNORECASE),
     "reduce_scatter": re.compile(r"reduce_?scatter", re.IGNORECASE),
@@ -54,7 +53,7 @@ def collectives(profile: Profile, classes: Sequence[str]) -> list[Collective]:
     host, spans = profile.host, profile.spans
     rows: list[tuple[int, int, str, Operands | None]] = [
         (int(host.start[row]), int(host.end[row]), host.names[host.name[row]], host.operands.get(row))
-        for row in host_rows(host)
+        for row in collective_rows(host)
     ]
     # On a CPU the operator only hands the collective to its thread.
     if not rows:
@@ -83,12 +82,6 @@ def collectives(profile: Profile, classes: Sequence[str]) -> list[Collective]:
         result.append(Collective(kind, step, seen[step, kind], start, end, size, ranks))
         seen[step, kind] += 1
     return result
-
-
-def host_rows(host: HostSpans) -> list[int]:
-    """Return the rows in which a thread of a CPU backend carries out a collective."""
-    names = [index for index, name in enumerate(host.names) if HOST_ROW.fullmatch(name)]
-    return np.flatnonzero(np.isin(host.name, names) & (host.kind == HostKind.ANNOTATION)).tolist()
 
 
 def kind_of(name: str) -> str:

@@ -17,9 +17,10 @@ from trainmark.explain.classes import COMMUNICATION
 from trainmark.explain.classes.attribute import own_classes
 from trainmark.explain.explanation import Bucket, RankTime
 from trainmark.explain.intervals import EMPTY, Intervals, clip, intersect, length, subtract, union
+from trainmark.explain.profile.collective import collective_rows
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import bus_bytes
-from trainmark.explain.ranks.collectives import Collective, collectives, host_rows
+from trainmark.explain.ranks.collectives import Collective, collectives
 
 Key = tuple[int, str, int]
 
@@ -54,7 +55,7 @@ def late_nanoseconds(calls: Sequence[Sequence[Collective]], exposed: Sequence[In
     Waiting that the other rank's own computing hides does not count, and two collectives that wait at the
     same time count once.
     """
-    tables = [{call.key: call for call in each} for each in calls]
+    tables = [{call.key: call for call in own} for own in calls]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     keys = sorted(common)
     if len(tables) < 2 or not keys:
@@ -86,7 +87,7 @@ def _busy(profile: Profile, classes: Sequence[str]) -> tuple[Intervals, Interval
         return EMPTY, EMPTY, EMPTY
     spans, host = profile.spans, profile.host
     communicates = np.array([name == COMMUNICATION for name in classes], bool)
-    rows = host_rows(host)
+    rows = collective_rows(host)
     low, high = profile.steps[0].start, profile.steps[-1].end
     compute = clip(union(spans.start[~communicates], spans.end[~communicates]), low, high)
     start = np.concatenate((spans.start[communicates], host.start[rows]))
