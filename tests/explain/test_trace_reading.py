@@ -135,13 +135,14 @@ def test_where_chunks_of_the_file_end_does_not_matter(tmp_path, monkeypatch, siz
         kernel('gemm \\ \u00e9 "x"', 1.25, 2),
         operator("aten::mm", 10.5, 3, **{"Input Dims": [[12, 345]]}),
     ]
-    path = write_trace(tmp_path / "t.json", events, baseTimeNanoseconds=1000, WARNING=[])
+    path = write_trace(tmp_path / "t.json", events, baseTimeNanoseconds=1000, version=-4.25e-7)
     whole = chrome.read(path)
     monkeypatch.setattr("trainmark.explain.profile.trace_file.CHUNK_BYTES", size)
     pieces = chrome.read(path)
     assert list(pieces.spans.start) == list(whole.spans.start) == [2250]
     assert names_of(pieces.spans) == names_of(whole.spans)
     assert dict(pieces.host.operands) == dict(whole.host.operands)
+    assert pieces.facts["version"] == -4.25e-7
 
 
 def test_kernels_of_a_graph_launch_are_in_a_graph(tmp_path):

@@ -19,7 +19,17 @@ EVENTS = [
         'aten::mm \u00e9 \\ "x"', 1.5, 2, **{"Input Dims": [[2, 3], []], "Input type": ["float", "Scalar"]}
     ),
     call(2, 5),
-    kernel("gemm", 12.125, 3, correlation=5, occupancy=-1.5e-3, ok=True, none=None),
+    kernel(
+        "gemm",
+        12.125,
+        3,
+        correlation=5,
+        occupancy=-1.5e-3,
+        ok=True,
+        none=None,
+        rate=float("-inf"),
+        face="\U0001f600",
+    ),
 ]
 
 
@@ -32,10 +42,22 @@ def refusal(path, **limits):
     return sentence
 
 
+def test_json_cut_anywhere_is_known_as_cut_short():
+    text = json.dumps({"a": True, "b": EVENTS, "c": [None, False, -1.5e-3]})
+    for length in range(len(text)):
+        stream = json_stream.JsonStream(iter([text[:length]]))
+        with pytest.raises(json_stream.TruncatedError):
+            for _ in stream.members():
+                if stream.peek() == "[":
+                    list(stream.elements())
+                else:
+                    stream.value()
+
+
 def test_a_trace_cut_anywhere_is_refused_as_cut_short(tmp_path):
     path = write_trace(tmp_path / "t.json", EVENTS, deviceProperties=[{"id": 0, "name": "x"}], done=True)
     text = path.read_text(encoding="utf-8")
-    for length in range(1, len(text)):
+    for length in range(1, len(text), 9):
         path.write_text(text[:length], encoding="utf-8")
         assert "is cut short" in refusal(path), text[:length]
 
