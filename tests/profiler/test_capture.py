@@ -51,6 +51,9 @@ class LoggingBackend:
 
 
 class WithMemory(LoggingBackend):
+    def start_memory(self):
+        self.call("start memory")
+
     def memory(self):
         self.call("memory")
         return {"peak": 7}
@@ -133,12 +136,20 @@ def test_a_pass_that_fails_is_an_error_and_the_steps_go_on(folder, call):
     assert backend.calls.count("stop timing") == started
 
 
-def test_memory_comes_from_a_backend_that_knows_it(folder):
-    take(WithMemory())
+def test_a_backend_that_knows_of_memory_watches_one_step_after_all_others(folder):
+    backend = WithMemory()
+    assert take(backend) == 3 * UNPROFILED + 2 * PASS + 1
+    assert backend.calls[-4:] == ["start memory", "batch", "step", "memory"]
     assert manifest(folder)["memory"] == {"peak": 7}
-    take(WithMemory(fails="memory"))
+    assert len(manifest(folder)["passes"]) == 2
+
+
+@pytest.mark.parametrize("call", ["start memory", "memory"])
+def test_memory_that_cannot_be_watched_leaves_the_reason(folder, call):
+    take(WithMemory(fails=call))
     assert manifest(folder)["memory"] is None
     assert manifest(folder)["facts"]["memory_error"] == "RuntimeError: CUPTI is busy"
+    assert all("error" not in entry for entry in manifest(folder)["passes"])
 
 
 def test_what_an_earlier_try_left_is_gone_and_other_ranks_are_left_alone(folder):
@@ -183,7 +194,7 @@ def test_the_timing_pass_of_pytorch_has_annotations_and_no_operators(tmp_path):
     torch = pytest.importorskip("torch")
     from trainmark.profiler import pytorch
 
-    backend = pytorch.backend()
+    backend = pytorch.Profiler()
     backend.prepare(pytorch.TIMING)
     backend.start(pytorch.TIMING)
     with backend.annotate("trainmark_step#0"):
@@ -191,8 +202,6 @@ def test_the_timing_pass_of_pytorch_has_annotations_and_no_operators(tmp_path):
     backend.stop(pytorch.TIMING, str(tmp_path / "trace.json.gz"))
     with gzip.open(tmp_path / "trace.json.gz") as file:
         events = json.load(file)["traceEvents"]
-    assert [event["name"] for event in events if event.get("cat") == "user_annotation"] == [
-        "trainmark_step#0"
-    ]
-    assert not [event for event in events if event.get("cat") == "cpu_op"]
+    recorded = [(event["cat"], event["name"]) for event in events if event.get("cat") not in (None, "Trace")]
+    assert recorded == [("user_annotation", "trainmark_step#0")]
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json.gz"]

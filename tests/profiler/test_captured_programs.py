@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ SOURCE = HERE.parents[1] / "src"
 MEASURED, PROFILED = 12, 3
 # Unprofiled steps before and after, each with two to settle; two for the profiler to warm up; a boundary.
 STEPS_OF_PROFILE = 2 * (1 + 1 + 5) + 2 + 1 + PROFILED
-GPT2 = "-m trainmark.workloads.gpt2.pytorch --size mini --length 16 --batch 2 --steps".split()
+GPT2 = ["-m", "trainmark.workloads.gpt2.pytorch", "--size", "mini", "--length", "16", "--batch", "2"]
 
 
 class Program(NamedTuple):
@@ -73,7 +74,7 @@ def hooked(tmp_path_factory):
 def gpt2(tmp_path_factory):
     """A miniature GPT-2 of ours with a profile and without."""
     folder = tmp_path_factory.mktemp("gpt2")
-    command = [*GPT2, str(MEASURED)]
+    command = [*GPT2, "--steps", str(MEASURED)]
     alone = start(folder / "alone", command, None, hooks=False)
     return start(folder / "profiled", command, folder / "profile", hooks=False), alone
 
@@ -98,15 +99,12 @@ def test_a_manifest_and_a_trace_are_all_that_is_left(profiled):
 
 
 def test_the_record_has_the_same_measured_steps_and_losses(both):
-    steps = [
-        [
-            (step["step"], step.get("loss"), step.get("loads", [[None] * 3])[0][:3])
-            for step in p.of_kind("step")
-        ]
-        for p in both
-    ]
-    assert len(steps[0]) == MEASURED
-    assert steps[0] == steps[1]
+    steps, alone = (
+        [(step["step"], step.get("loss"), step.get("samples")) for step in program.of_kind("step")]
+        for program in both
+    )
+    assert len(steps) == MEASURED
+    assert steps == alone
 
 
 def test_the_record_ends_before_the_profile_begins(profiled):
@@ -143,7 +141,7 @@ def test_every_profiled_step_is_annotated_and_one_before_them_for_the_boundary(p
 
 def test_annotated_steps_follow_each_other_without_overlap(profiled):
     steps = profiled.annotations("trainmark_step#")
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         assert before["ts"] + before["dur"] <= after["ts"] + 0.001
 
 
@@ -200,7 +198,7 @@ def test_a_program_shorter_than_its_measured_steps_says_so(tmp_path):
     assert short.manifest["passes"] == [{"name": "detail", "error": "the program ended before this pass"}]
 
 
-@pytest.mark.parametrize("hooks, command", [(True, trainer()), (False, [*GPT2, "2"])])
+@pytest.mark.parametrize("hooks, command", [(True, trainer()), (False, [*GPT2, "--steps", "2"])])
 def test_a_folder_that_cannot_be_made_costs_one_line_and_not_the_program(tmp_path, hooks, command):
     (tmp_path / "file").touch()
     refused = start(tmp_path, command, tmp_path / "file" / "profile", hooks)

@@ -18,7 +18,8 @@ Whoever owns the loop, or hears that a step has ended, drives it:
     .stop(name, path)    end it and write a Chrome trace, gzip-compressed, to `path`
     .annotate(name)      a context that names what runs inside it in the trace
     .facts()             `framework`, `framework_version`, `device` ("cuda" or "cpu"), `device_name`, others
-    .memory()            optional; what holds the peak memory, as JSON
+    .start_memory()      optional; begin to watch the memory of one step, after all others
+    .memory()            what held it at its peak, as JSON
     .peaks()             optional; FLOP/s of a large product by precision, and bytes/s of a copy
 """
 
@@ -38,6 +39,7 @@ UNPROFILED_STEPS = 5
 WARMUP_STEPS = 2
 # Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+MEMORY = "memory"
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
 
 
@@ -59,13 +61,13 @@ class Phase:
         return self.lead + 1 + self.steps
 
 
-def plan(passes, steps, settling):
-    """Return the phases: unprofiled steps before, between and after the passes."""
+def plan(backend, steps, settling):
+    """Return the phases: unprofiled steps before, between and after the passes; one step for the memory."""
     unprofiled = Phase(None, settling - 1, UNPROFILED_STEPS)
     phases = [unprofiled]
-    for name in passes:
+    for name in backend.passes():
         phases += [Phase(name, max(WARMUP_STEPS, settling), steps), unprofiled]
-    return phases
+    return phases + ([Phase(MEMORY, 0, 0)] if hasattr(backend, "start_memory") else [])
 
 
 class Capture:
@@ -89,6 +91,7 @@ class Capture:
         self._error = None  # of the phase
         self._recording, self._annotation = False, None
         self._passes, self._unprofiled = [], []
+        self._memory, self._memory_facts = None, {}
         self._backend = self._attempt(make_backend)
         self._no_backend = self._error or "this framework has no profiler here"
         self._closed = False
@@ -100,7 +103,7 @@ class Capture:
     def begin(self):
         """Make the folder ready; the next step is the first of the first phase."""
         if self._backend is not None:
-            self._phases = plan(self._backend.passes(), self._steps, self._settling)
+            self._phases = plan(self._backend, self._steps, self._settling)
         try:
             self._clear_folder()
         except OSError as error:
@@ -149,6 +152,8 @@ class Capture:
         self._ended, self._marks, self._error = 0, [], None
         if self._phase is None:
             self.close()
+        elif self._phase.profiler_pass == MEMORY:
+            self._attempt(self._backend.start_memory)
         elif self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
             self._attempt(self._backend.prepare, self._phase.profiler_pass)
 
@@ -156,6 +161,10 @@ class Capture:
         name = self._phase.profiler_pass
         if name is None:
             self._unprofiled.append(self._attempt(self._seconds) or [])
+            return
+        if name == MEMORY:
+            self._memory = self._attempt(self._backend.memory)
+            self._memory_facts = {"memory_error": self._error} if self._error else {}
             return
         self._stop()
         seconds = self._attempt(self._seconds)
@@ -174,7 +183,9 @@ class Capture:
                 os.unlink(os.path.join(self._folder, self._trace(self._phase.profiler_pass)))
         reason = "the program ended after {} of {} steps of this pass".format(self._ended, self._phase.total)
         for phase in [self._phase, *self._phases]:
-            if phase.profiler_pass is not None:
+            if phase.profiler_pass == MEMORY:
+                self._memory_facts = {"memory_error": "the program ended before the step for it"}
+            elif phase.profiler_pass is not None:
                 self._passes.append({"name": phase.profiler_pass, "error": reason})
             reason = "the program ended before this pass"
         self._phases, self._phase = [], None
@@ -237,9 +248,9 @@ class Capture:
             passes=self._passes,
             unprofiled_step_seconds=self._unprofiled,
             samples_per_step=self.samples_per_step,
-            memory=self._optional("memory", facts),
+            memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock, peaks=self._optional("peaks", facts)),
+            facts=dict(facts, clock=clock, peaks=self._peaks(), **self._memory_facts),
         )
         if self._backend is None:
             manifest["error"] = self._no_backend
@@ -247,15 +258,10 @@ class Capture:
             json.dump(manifest, file, default=str)
         os.replace(self._manifest() + ".part", self._manifest())
 
-    def _optional(self, name, facts):
-        """Return what the backend knows of this; a failure is a fact."""
-        if not hasattr(self._backend, name):
-            return None
-        try:
-            return getattr(self._backend, name)()
-        except Exception as error:  # noqa: BLE001  the passes are worth having without it
-            facts[name + "_error"] = _sentence(error)
-        return None
+    def _peaks(self):
+        """Return what the device does at best; None where the backend does not measure it."""
+        with contextlib.suppress(Exception):  # the passes are worth having without
+            return self._backend.peaks() if hasattr(self._backend, "peaks") else None
 
     def _give_up(self, error):
         self._folder = None

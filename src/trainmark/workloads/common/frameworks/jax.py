@@ -56,7 +56,7 @@ class Training(CommonTraining):
     def profiler(self):
         from trainmark.profiler import jax as profiler
 
-        return profiler.backend()
+        return profiler.Profiler()
 
     def device_memory(self):
         return self.device.memory_stats()["peak_bytes_in_use"]

@@ -44,7 +44,7 @@ class Training(CommonTraining):
     def profiler(self):
         from trainmark.profiler import pytorch as profiler
 
-        return profiler.backend()
+        return profiler.Profiler()
 
     def device_memory(self):
         return torch.cuda.max_memory_allocated(self.device)
