@@ -173,7 +173,7 @@ def test_copies_and_memsets_have_their_bytes(document):
 def test_the_device_its_wall_time_and_dropped_events_are_in_the_head(document):
     assert document["deviceProperties"] == [{"id": 0, "name": "NVIDIA H200"}]
     assert document["baseTimeNanoseconds"] == WALL
-    assert document["trainmark_lost_records"] == 12
+    assert document["lost_records"] == 12
 
 
 def test_times_since_1970_stay_exact_to_the_nanosecond(tmp_path):

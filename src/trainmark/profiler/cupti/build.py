@@ -46,12 +46,8 @@ def build(folder):
     command = [compiler] + list(FLAGS)
     for include in includes:
         command += ["-isystem", include]
-    done = subprocess.run(
-        command + [SOURCE, "-o", part, "-ldl"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-    )
+    command += [SOURCE, "-o", part, "-ldl"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip())
         return Built(None, "The CUPTI library does not compile with {}: {}".format(compiler, first[:300]))
@@ -104,6 +100,10 @@ def cupti_library():
             if os.path.exists(os.path.join(home, place)):
                 return os.path.join(home, place)
     return None
+
+
+def _folder_with(header):
+    return next((folder for folder in _candidates() if os.path.exists(os.path.join(folder, header))), None)
 
 
 def _candidates():

@@ -8,7 +8,8 @@
  * the same place in the records of CUDA 12.0 to 13.x: newer ones only append.
  *
  * The file is a sequence of `struct record` in the byte order of the machine; one of type NAME or DEVICE is
- * followed by `bytes` bytes of text, and stands before those that refer to it. The last one is of type END.
+ * followed by `bytes` bytes of text, and stands before those that refer to it. The first one has the time at which
+ * recording began, the devices follow it, the last one is of type END.
  */
 #define _GNU_SOURCE
 #include <cupti.h>
@@ -323,13 +324,15 @@ static const char *begin(const char *path) {
   CUptiResult result = cupti.register_callbacks(buffer_requested, buffer_completed);
   if (result != CUPTI_SUCCESS) return described(result);
   cupti.thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+  uint64_t now = 0;
+  cupti.timestamp(&now);
   FILE *opened = fopen(path, "wb");
   if (opened == NULL) return "the file for records cannot be written";
   setvbuf(opened, NULL, _IOFBF, FILE_BUFFER_BYTES);
   pthread_mutex_lock(&writing);
   file = opened;
   written = dropped = failed_writes = failed_buffers = 0;
-  put(&(struct record){.type = HEADER, .name = sizeof(struct record)}, NULL);
+  put(&(struct record){.type = HEADER, .name = sizeof(struct record), .start = now}, NULL);
   put_devices();
   pthread_mutex_unlock(&writing);
   for (size_t i = 0; i < KIND_COUNT && result == CUPTI_SUCCESS; i++) result = cupti.enable(KINDS[i]);

@@ -35,6 +35,7 @@ class Profiler:
         self._annotations = []
         self._file = None
         self._lost = {}
+        self._devices = []
 
     def passes(self):
         return (TIMING,)
@@ -55,6 +56,7 @@ class Profiler:
             problem = self._library.trainmark_profile_stop()
             if problem:
                 raise NoProfilerError("CUPTI's records are not whole: {}".format(problem.decode()))
+            self._devices = records.device_names(self._file)
             self._lost[pass_name] = records.convert(self._file, self._annotations, path, os.getpid())
         finally:
             self._remove()
@@ -75,6 +77,7 @@ class Profiler:
             "framework": self._framework,
             "framework_version": self._version,
             "device": "cuda",
+            "device_name": self._devices[0] if self._devices else None,
             "profiler": "cupti",
             "lost_records": dict(self._lost),
         }
@@ -92,7 +95,7 @@ def _load(path):
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
-        raise NoProfilerError("The CUPTI library does not load: {}".format(error))
+        raise NoProfilerError("The CUPTI library does not load: {}".format(error)) from None
     library.trainmark_profile_start.argtypes = [ctypes.c_char_p]
     library.trainmark_profile_start.restype = ctypes.c_char_p
     library.trainmark_profile_stop.restype = ctypes.c_char_p

@@ -1,7 +1,11 @@
 """The records that the library in C has written, as a Chrome trace."""
 
 import collections
+import contextlib
 import ctypes
+import mmap
+import os
+import re
 import struct
 
 from trainmark.profiler import chrome
@@ -15,18 +19,13 @@ HEADER = 0x544D4355
 NAME, DEVICE, KERNEL, COPY, MEMSET, RUNTIME, DRIVER, END = range(1, 9)
 DEVICE_CATEGORIES = {KERNEL: chrome.KERNEL, COPY: chrome.COPY, MEMSET: chrome.MEMSET}
 # By CUpti_ActivityMemcpyKind, in Kineto's words.
-COPY_KINDS = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-}
+COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
+
+# "cudaLaunchKernel_ptsz_v7000", as CUPTI names calls, and "cuMemAlloc_v2"
+VERSION = re.compile(r"(_pt[ds][sz])?(_v\d+)?(_pt[ds][sz])?$")
+
+EARLY_END = "The CUPTI records end early: the program ended while they were written."
+HEAD_BYTES = 1 << 16
 
 # A named range of the host, on the clock of the records.
 Annotation = collections.namedtuple("Annotation", "name start end thread")
@@ -36,17 +35,22 @@ class BrokenRecordsError(ValueError):
     """The file is not one of records, or ends before its last."""
 
 
-def read(file):
-    """Yield each record and its text, up to the last one, which has the type END."""
-    head = Record(*FORMAT.unpack(_take(file, FORMAT.size)))
-    if head.type != HEADER or head.name != FORMAT.size:
-        raise BrokenRecordsError("This is no file of CUPTI records.")
-    while True:
-        record = Record(*FORMAT.unpack(_take(file, FORMAT.size)))
-        text = _take(file, record.bytes) if record.type in (NAME, DEVICE) else b""
-        yield record, text.decode("utf-8", "replace")
-        if record.type == END:
-            return
+def read(data):
+    """Yield each record and its text, from the header to the last one, which has the type END."""
+    position, size = 0, len(data)
+    record = None
+    while record is None or record.type != END:
+        if position + FORMAT.size > size:
+            raise BrokenRecordsError(EARLY_END)
+        record = Record._make(FORMAT.unpack_from(data, position))
+        position += FORMAT.size
+        text = ""
+        if record.type in (NAME, DEVICE):
+            if position + record.bytes > size:
+                raise BrokenRecordsError(EARLY_END)
+            text = data[position : position + record.bytes].decode("utf-8", "replace")
+            position += record.bytes
+        yield record, text
 
 
 def convert(path, annotations, output, process):
@@ -55,46 +59,69 @@ def convert(path, annotations, output, process):
     Of CUPTI's buffers that no memory was left for, one record each is counted: how many it is, nobody knows.
     """
     with open(path, "rb") as file:
-        devices, origin = _survey(file)
-        starts = [annotation.start for annotation in annotations]
-        origin = min([origin] + starts) if starts else origin
-        file.seek(0)
-        with chrome.TraceWriter(output, devices, origin, {"trainmark_source": "cupti"}) as writer:
-            for annotation in annotations:
-                start, end = annotation.start - origin, annotation.end - origin
-                writer.span(chrome.ANNOTATION, annotation.name, start, end, process, annotation.thread)
-            writer.lost = _write(writer, file, origin, process)
-            return writer.lost
+        if os.fstat(file.fileno()).st_size < FORMAT.size:
+            raise BrokenRecordsError(EARLY_END)
+        with contextlib.closing(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) as data:
+            origin, devices = _head(data)
+            facts = {"trainmark_source": "cupti"}
+            with chrome.TraceWriter(output, devices, 0, facts) as writer:
+                for annotation in annotations:
+                    start, end = annotation.start - origin, annotation.end - origin
+                    writer.span(chrome.ANNOTATION, annotation.name, start, end, process, annotation.thread)
+                writer.lost = _write(writer, data, origin, process)
+                return writer.lost
 
 
-def _survey(file):
-    """Return the names of the devices and the first time of all."""
-    devices, first = {}, None
-    for record, text in read(file):
-        if record.type == DEVICE:
-            devices[record.device] = text
-        elif KERNEL <= record.type <= DRIVER and record.start:
-            first = record.start if first is None else min(first, record.start)
-    return [devices.get(number, "") for number in range(max(devices, default=-1) + 1)], first or 0
+def device_names(path):
+    """Return the names of the devices that the program saw, by their number."""
+    with open(path, "rb") as file:
+        return _head(file.read(HEAD_BYTES))[1]
 
 
-def _write(writer, file, origin, process):
-    names = {}
-    for record, text in read(file):
-        start, end = record.start - origin, record.end - origin
-        if record.type == NAME:
-            names[record.name] = demangled(text)
-        elif record.type in DEVICE_CATEGORIES:
+def _head(data):
+    """Return the time at which recording began, and the names of the devices, which follow at once."""
+    devices = []
+    records = read(data)
+    head, _ = next(records)
+    if head.type != HEADER or head.name != FORMAT.size:
+        raise BrokenRecordsError("This is no file of CUPTI records.")
+    for record, text in records:
+        if record.type != DEVICE:
+            break
+        devices.append(text)
+    return head.start, devices
+
+
+def _write(writer, data, origin, process):
+    names, calls = {}, {}
+    for record, text in read(data):
+        kind = record.type
+        if kind in DEVICE_CATEGORIES:
             # CUPTI gives 0 for both times where it could not take them.
             if record.start:
-                category = DEVICE_CATEGORIES[record.type]
-                name = _device_name(record, names)
-                writer.span(category, name, start, end, record.device, record.place, _arguments(record))
-        elif record.type in (RUNTIME, DRIVER):
-            category = chrome.RUNTIME if record.type == RUNTIME else chrome.DRIVER
-            args = {"correlation": record.correlation}
-            writer.span(category, names.get(record.name, ""), start, end, process, record.place, args)
-        elif record.type == END:
+                writer.span(
+                    DEVICE_CATEGORIES[kind],
+                    _device_name(record, names),
+                    record.start - origin,
+                    record.end - origin,
+                    record.device,
+                    record.place,
+                    _arguments(record),
+                )
+        elif kind in (RUNTIME, DRIVER):
+            writer.span(
+                chrome.RUNTIME if kind == RUNTIME else chrome.DRIVER,
+                calls.get(record.name, ""),
+                record.start - origin,
+                record.end - origin,
+                process,
+                record.place,
+                {"correlation": record.correlation},
+            )
+        elif kind == NAME:
+            names[record.name] = demangled(text)
+            calls[record.name] = VERSION.sub("", text)
+        elif kind == END:
             return record.bytes + record.end
     return 0
 
@@ -102,7 +129,9 @@ def _write(writer, file, origin, process):
 def _device_name(record, names):
     if record.type == KERNEL:
         return names.get(record.name, "")
-    return "Memcpy {}".format(COPY_KINDS.get(record.name, "")) if record.type == COPY else "Memset (Device)"
+    if record.type == MEMSET:
+        return "Memset (Device)"
+    return "Memcpy {}".format(COPY_KINDS[record.name] if record.name < len(COPY_KINDS) else "")
 
 
 def _arguments(record):
@@ -150,10 +179,3 @@ def _free(pointer):
     free.argtypes = [ctypes.c_void_p]
     free.restype = None
     free(pointer)
-
-
-def _take(file, size):
-    data = file.read(size)
-    if len(data) != size:
-        raise BrokenRecordsError("The CUPTI records end early: the program ended while they were written.")
-    return data
