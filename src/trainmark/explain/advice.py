@@ -39,10 +39,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Cause:
-    """Something that is wrong: the what-if that mends it, whether the profile shows it, and a sentence."""
+    """Something that is wrong: what-ifs that mend it, the best first, whether it is shown, and a sentence."""
 
     name: str
-    change: str
+    changes: tuple[str, ...]
     is_shown: Callable[[Evidence], bool]
     sentence: Callable[[Evidence], str]
 
@@ -58,11 +58,10 @@ def diagnose(evidence: Evidence) -> tuple[Advice, ...]:
     what_ifs = {what_if.name: what_if for what_if in evidence.what_ifs}
     causes, used = [], set()
     for cause in CAUSES:
-        what_if = what_ifs.get(cause.change)
+        what_if = next((what_ifs[name] for name in cause.changes if name in what_ifs), None)
         if what_if is not None and cause.is_shown(evidence):
-            advice = _advice(cause.name, cause.sentence(evidence), what_if, evidence)
-            causes.append(advice)
-            used.add(cause.change)
+            causes.append(_advice(cause.name, cause.sentence(evidence), what_if, evidence))
+            used.add(what_if.name)
     causes = [advice for advice in causes if advice.gain >= LEAST_GAIN]
     rank = {advice.cause: _gain_to_rank_by(advice, evidence, causes) for advice in causes}
     causes.sort(key=lambda advice: -rank[advice.cause])
@@ -174,34 +173,34 @@ def _shows_layout_copies(evidence: Evidence) -> bool:
 CAUSES = (
     Cause(
         LOADER,
-        "free loader",
+        ("free loader",),
         lambda evidence: _idle_share(evidence, LOADER) >= WAITING,
         _waits(LOADER, "waits for the next batch"),
     ),
     Cause(
         SYNCHRONISATION,
-        "no synchronisation",
+        ("no synchronisation",),
         lambda evidence: _idle_share(evidence, SYNCHRONISATION) >= WAITING / 3,
         _waits(SYNCHRONISATION, "waits because the host synchronises with it"),
     ),
     Cause(
         LAUNCH,
-        "graph",
+        ("graph", "no launch gaps"),
         lambda evidence: _idle_share(evidence, LAUNCH) >= LAUNCH_BOUND,
         _waits(LAUNCH, "waits for the host to launch kernels"),
     ),
-    Cause("layout", "channels last", _shows_layout_copies, _layout_sentence),
-    Cause("precision", "bf16", _is_float32, _float32_sentence),
-    Cause(OPTIMISER, "fused optimiser", lambda evidence: True, _optimiser_sentence),
+    Cause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
+    Cause("precision", ("bf16",), _is_float32, _float32_sentence),
+    Cause(OPTIMISER, ("fused optimiser",), lambda evidence: True, _optimiser_sentence),
     Cause(
         COMMUNICATION,
-        "link ×2",
+        ("link ×2",),
         lambda evidence: _share(evidence, evidence.situation.exposed) >= EXPOSED,
         _link_sentence,
     ),
     Cause(
         "clocks",
-        "full clock",
+        ("full clock",),
         lambda evidence: True,
         lambda evidence: evidence.clocks or "The device runs below its highest clock.",
     ),

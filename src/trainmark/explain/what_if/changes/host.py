@@ -51,7 +51,7 @@ def without_synchronisation(situation: Situation) -> Prediction | None:
     runs_ahead = situation.device == "cuda" and situation.host is not None
     if gaps and runs_ahead and issue_seconds(situation) < situation.compute + situation.exposed:
         why = (
-            f"The step without {milliseconds(waiting)} of synchronisation, and {milliseconds(gaps)} of launch "
+            f"The step without {milliseconds(waiting)} of synchronisation and {milliseconds(gaps)} of launch "
             "gaps that follow it: the host issues a step in less time than the device takes."
         )
         return Prediction(situation.step - waiting - gaps, why)
