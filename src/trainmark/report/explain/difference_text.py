@@ -79,10 +79,10 @@ def table(difference: Difference, lang: Lang = "en") -> Table:
         [contribution_name(own, lang), before, after, _sign(change), _share(own.change, whole)]
         for own, before, after, change in zip(ordered, *columns, strict=True)
     ]
-    sums = [
-        f"{value / scale:,.{decimals}f}" for value in (difference.seconds_a, difference.seconds_b, whole)
-    ]
-    rows.append([t["sum"] if difference.per == "step" else "", *sums[:2], _sign(sums[2]), _share(whole, whole)])
+    sums = [f"{value / scale:,.{decimals}f}" for value in (difference.seconds_a, difference.seconds_b, whole)]
+    rows.append(
+        [t["sum"] if difference.per == "step" else "", *sums[:2], _sign(sums[2]), _share(whole, whole)]
+    )
     header = [t["part"], "A", "B", t["change_column"], t["of_difference"]]
     return Table(header, rows, frozenset({1, 2, 3, 4}))
 
@@ -104,9 +104,13 @@ def unit(difference: Difference, lang: Lang) -> str:
     return explain_words(lang)[_unit(difference)[0]]
 
 
+def unit_sign(difference: Difference) -> str:
+    return "ms" if difference.per == "step" else "µs"
+
+
 def signed_duration(seconds: float) -> str:
     sign = "+" if seconds > 0 else MINUS if seconds < 0 else "±"
-    return sign + duration(abs(seconds)) if seconds else "±0"
+    return sign + duration(abs(seconds))
 
 
 def _unit(difference: Difference) -> tuple[str, float]:

@@ -25,8 +25,8 @@ def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t, own = explain_words(lang), figures.parts(explanation)
     classes, steps = [part.of_class for part in own], max(1, explanation.steps)
     texts, times = figures.part_texts(explanation), [part.nanoseconds for part in own]
-    flop_unit, flop = _column([_each(one and one.flop, steps) for one in classes], FLOP)
-    bytes_unit, moved = _column([_each(one and one.bytes, steps) for one in classes], BYTES)
+    flop_unit, flop = _column([_each(one.flop if one else None, steps) for one in classes], FLOP)
+    bytes_unit, moved = _column([_each(one.bytes if one else None, steps) for one in classes], BYTES)
     rows = [
         [
             part_name(part, lang),
@@ -39,9 +39,21 @@ def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
         for part, one, flop, moved in zip(own, classes, flop, moved, strict=True)
     ]
     launches = sum(one.launches for one in explanation.classes)
-    whole = [*figures.step_milliseconds(explanation, [sum(times)]), *figures.shares(explanation, [sum(times)])]
+    whole = [
+        *figures.step_milliseconds(explanation, [sum(times)]),
+        *figures.shares(explanation, [sum(times)]),
+    ]
     rows.append([t["sum"], *whole, _per_step(launches, steps), "", "", "", ""])
-    header = [t["class"], "ms", t["share"], t["launches"], flop_unit, bytes_unit, t["floor_ms"], t["times_floor"]]
+    header = [
+        t["class"],
+        "ms",
+        t["share"],
+        t["launches"],
+        flop_unit,
+        bytes_unit,
+        t["floor_ms"],
+        t["times_floor"],
+    ]
     return _without_empty(Table(header, rows, frozenset(range(1, 8))))
 
 
@@ -78,9 +90,7 @@ def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Tab
         [class_name(own.name, lang), *_kernel(explanation, kernel.nanoseconds, kernel.launches), kernel.name]
         for kernel, own in longest
     ]
-    return Table(
-        [t["class"], "ms", t["share"], t["launches"], t["kernel"]], rows, right=frozenset({1, 2, 3})
-    )
+    return Table([t["class"], "ms", t["share"], t["launches"], t["kernel"]], rows, right=frozenset({1, 2, 3}))
 
 
 def class_kernels_table(explanation: Explanation, own: ClassTime, lang: Lang = "en") -> Table:
@@ -130,7 +140,11 @@ def what_if_table(explanation: Explanation, lang: Lang = "en") -> Table:
 def ranks_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t = explain_words(lang)
     rows = [
-        [own.rank, own.node, *map(_short, (own.step, own.compute, own.exposed, own.hidden, own.idle, own.late))]
+        [
+            own.rank,
+            own.node,
+            *map(_short, (own.step, own.compute, own.exposed, own.hidden, own.idle, own.late)),
+        ]
         for own in explanation.ranks
     ]
     header = [t["rank"], t["node"], t["sum"], t["compute"], t["exposed"], t["hidden"], t["idle"], t["late"]]
@@ -205,9 +219,7 @@ def _short(seconds: float) -> str:
     return f"{1000 * seconds:,.2f}"
 
 
-def _column(
-    values: Sequence[float | None], units: Sequence[tuple[str, float]]
-) -> tuple[str, list[str]]:
+def _column(values: Sequence[float | None], units: Sequence[tuple[str, float]]) -> tuple[str, list[str]]:
     largest = max((value for value in values if value is not None), default=0.0)
     suited = [pair for pair in units if largest >= FLOP_FROM * pair[1]] or [units[-1]]
     return figures.scaled(values, suited[:1])
@@ -237,7 +249,9 @@ def _floor(own: ClassTime | None, explanation: Explanation) -> list[str]:
 
 def _without_empty(table: Table) -> Table:
     """Leave out the columns in which no row has anything."""
-    filled = [place for place in range(len(table.header)) if any(row[place] not in ("", None) for row in table.rows)]
+    filled = [
+        place for place in range(len(table.header)) if any(row[place] not in ("", None) for row in table.rows)
+    ]
     return Table(
         [table.header[place] for place in filled],
         [[row[place] for place in filled] for row in table.rows],

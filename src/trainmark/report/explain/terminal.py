@@ -33,7 +33,9 @@ def headline(explanation: Explanation, width: int | None, lang: Lang) -> list[st
     """What was explained, its step, and the first thing to do."""
     answer = (
         sentences.subject_line(explanation.subject, lang),
-        sentences.rate_sentence(explanation, lang) + _space(lang) + sentences.where_sentence(explanation, lang),
+        sentences.joined(
+            (sentences.rate_sentence(explanation, lang), sentences.where_sentence(explanation, lang)), lang
+        ),
         sentences.first_sentence(explanation, lang),
     )
     return [line for text in answer if text.strip() for line in wrapped(text, width)]
@@ -42,7 +44,7 @@ def headline(explanation: Explanation, width: int | None, lang: Lang) -> list[st
 def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """The table of the step, or in its place why there are no shares."""
     t = explain_words(lang)
-    agreement = _space(lang).join(sentences.agreement_sentences(explanation, lang))
+    agreement = sentences.agreement_words(explanation, lang)
     if explanation.agreement.refusal is not None:
         refusal = sentences.refusal_sentence(explanation, lang)
         return ["", t["where"], *wrapped(refusal, width), *wrapped(agreement, width)]
@@ -83,9 +85,7 @@ def advice_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
 
 
 def what_if_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
-    return _titled(
-        explain_words(lang)["what_if"], tables.what_if_table(explanation, lang), width
-    )
+    return _titled(explain_words(lang)["what_if"], tables.what_if_table(explanation, lang), width)
 
 
 def kernel_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
@@ -116,7 +116,12 @@ def memory_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
     if explanation.memory is None:
         return []
     sentence = sentences.memory_sentence(explanation, lang)
-    shown = ["", explain_words(lang)["memory"], *wrapped(sentence, width), *tables.memory_table(explanation, lang).lines(width)]
+    shown = [
+        "",
+        explain_words(lang)["memory"],
+        *wrapped(sentence, width),
+        *tables.memory_table(explanation, lang).lines(width),
+    ]
     for suggestion in explanation.memory.suggestions:
         shown += wrapped(suggestion, width, "- ", "  ")
     return shown
@@ -129,8 +134,3 @@ def note_lines(notes: Iterable[str], width: int | None, lang: Lang) -> list[str]
 
 def _titled(title: str, table: Table, width: int | None) -> list[str]:
     return ["", title, *table.lines(width)] if table.rows else []
-
-
-def _space(lang: Lang) -> str:
-    """Sentences in Chinese follow each other without a space."""
-    return "" if lang == "zh" else " "

@@ -8,7 +8,9 @@ from trainmark.report.format.line_fit import display_width
 from trainmark.visible import one_line
 
 # A wide character may stand at the end of a line, but punctuation may not begin one.
-PIECES = re.compile(r"[^\s\u2e80-\uffef]+[\u3001\u3002\uff00-\uffef]*|[\u2e80-\uffef][\u3001\u3002\uff00-\uffef]*|\s+")
+PIECES = re.compile(
+    r"[^\s\u2e80-\uffef]+[\u3001\u3002\uff00-\uffef]*|[\u2e80-\uffef][\u3001\u3002\uff00-\uffef]*|\s+"
+)
 
 
 def wrapped(text: str, width: int | None = None, first: str = "", later: str = "") -> list[str]:

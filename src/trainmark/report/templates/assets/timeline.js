@@ -313,11 +313,8 @@
   });
   const actions = { in: () => zoom(2), out: () => zoom(0.5), all: () => set(whole.from, whole.to) };
   for (const button of holder.querySelectorAll("button[data-do]")) button.addEventListener("click", actions[button.dataset.do]);
-  for (const select of holder.querySelectorAll("select")) {
-    select.addEventListener("change", () => {
-      const step = data.steps[Number(select.value)];
-      if (step) set(...step); else set(whole.from, whole.to);
-    });
+  for (const button of holder.querySelectorAll("button[data-step]")) {
+    button.addEventListener("click", () => set(...data.steps[Number(button.dataset.step)]));
   }
   for (const button of holder.querySelectorAll("button[data-kind]")) {
     button.addEventListener("click", () => {
