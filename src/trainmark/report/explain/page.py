@@ -166,19 +166,19 @@ def _kernels(explanation: Explanation, lang: Lang) -> list[tuple[str, str, str, 
 
 
 def _memory(explanation: Explanation, lang: Lang) -> list[bars.Segment]:
-    memory = explanation.memory
-    if memory is None or memory.peak <= 0:
-        return []
-    kinds = list(dict.fromkeys(part.kind for part in memory.parts))
+    parts = explanation.memory.parts if explanation.memory else ()
+    whole = sum(part.bytes for part in parts)
+    kinds = list(dict.fromkeys(part.kind for part in parts))
     return [
         bars.Segment(
             f"k-{kinds.index(part.kind) % 9}",
-            100 * part.bytes / memory.peak,
+            100 * part.bytes / whole,
             " ".join(filter(None, (holder_name(part.kind, lang), part.name))),
-            number.percent(part.bytes / memory.peak),
+            number.percent(part.bytes / whole),
             sentences.gibibytes(part.bytes),
         )
-        for part in sorted(memory.parts, key=lambda part: -part.bytes)
+        for part in sorted(parts, key=lambda part: -part.bytes)
+        if part.bytes > 0
     ]
 
 

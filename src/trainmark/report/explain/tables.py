@@ -170,19 +170,20 @@ def buckets_table(explanation: Explanation, lang: Lang = "en") -> Table:
 
 def memory_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t, memory = explain_words(lang), explanation.memory
-    held = sorted(memory.parts, key=lambda part: -part.bytes) if memory else []
+    holders = sorted(memory.parts, key=lambda part: -part.bytes) if memory else []
+    whole = sum(part.bytes for part in holders)  # fragmentation lies beyond the peak
     rows = [
         [
             holder_name(part.kind, lang),
             part.name,
             f"{part.bytes / number.GIB:,.2f}",
-            number.percent(part.bytes / memory.peak) if memory and memory.peak else "",
+            number.percent(part.bytes / whole) if whole else "",
             part.freed,
         ]
-        for part in held
+        for part in holders
     ]
     return _without_empty(
-        Table([t["holder"], t["module"], "GiB", t["share"], t["freed"]], rows, frozenset({2, 3}))
+        Table([t["holder"], t["name"], "GiB", t["share"], t["freed"]], rows, frozenset({2, 3}))
     )
 
 
