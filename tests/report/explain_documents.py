@@ -28,15 +28,17 @@ from trainmark.explain.explanation import (
 GIB = 2**30
 STEPS = 5
 STEP = 70_312_347  # ns
-FPROP = "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_bf16_s16816fprop_optimized_bf16_256x128_32x3_nhwc_align8>"
-DGRAD = "sm90_xmma_dgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1"
+FPROP = "void cutlass__5x_cudnn::Kernel<cutlass_tensorop_bf16_s16816fprop_optimized_bf16_256x128_32x3_nhwc>"
+DGRAD = (
+    "sm90_xmma_dgrad_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1"
+)
 WGRAD = "sm90_xmma_wgrad_implicit_gemm_indexed_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_cudnn"
 NORM = (
     "void cudnn::bn_fw_tr_1C11_kernel_NHWC<__nv_bfloat16, float, float, int, 512, true, 1>(cudnnTensorStruct)"
 )
 NORM_BACK = "void cudnn::bn_bw_1C11_kernel_new<__nv_bfloat16, float, float2, 512, true, 1>(float, float)"
 RELU = (
-    "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::launch_clamp_scalar(at"
+    "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::launch_clamp(at"
     "::TensorIteratorBase&, c10::Scalar, c10::Scalar)::{lambda()#1}, std::array<char*, 2ul> >(int, ...)"
 )
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, ...>"
@@ -110,8 +112,12 @@ def resnet50() -> Explanation:
         classes=tuple(classes),
         overlaps=(Overlap(("convolution", "copy"), overlap),),
         idle=(
-            IdleTime("launch", launch, 211, ("The host launches a kernel every 6.1 µs; 211 kernels ran shorter.",)),
-            IdleTime("synchronisation", int(0.004 * total), 5, ("cudaStreamSynchronize at train.py(31), 5 times",)),
+            IdleTime(
+                "launch", launch, 211, ("The host launches a kernel every 6.1 µs; 211 kernels ran shorter.",)
+            ),
+            IdleTime(
+                "synchronisation", int(0.004 * total), 5, ("cudaStreamSynchronize at train.py(31), 5 times",)
+            ),
         ),
         modules=(
             ModuleTime("layer1", int(0.09 * total), int(0.17 * total), STEPS * 112),
@@ -131,7 +137,8 @@ def resnet50() -> Explanation:
                 MemoryPart("weights", int(0.1 * GIB)),
                 MemoryPart("gradients", int(0.1 * GIB)),
                 MemoryPart("optimizer", int(0.2 * GIB)),
-                MemoryPart("fragmentation", int(1.7 * GIB)),
+                MemoryPart("other", int(1.7 * GIB), "workspaces and temporaries"),
+                MemoryPart("fragmentation", int(1.7 * GIB), "reserved by the allocator, in no tensor"),
             ),
             suggestions=("Batch 128 would need 12.1 GiB.",),
         ),
@@ -168,9 +175,15 @@ def what_ifs() -> tuple[WhatIf, ...]:
 
 def advice() -> tuple[Advice, ...]:
     return (
-        Advice("compile", "Compile the model.", 27.3, 21.3, 33.6, "trainmark run resnet50 --set compiler=compile"),
-        Advice("optimiser", "Fuse the optimiser.", 5.0, 4.2, 5.6, "torch.optim.SGD(parameters, lr, fused=True)"),
-        Advice("launch", "Capture a CUDA graph.", 1.3, 0.6, 1.9, "trainmark run resnet50 --set compiler=graph"),
+        Advice(
+            "compile", "Compile the model.", 27.3, 21.3, 33.6, "trainmark run resnet50 --set compiler=compile"
+        ),
+        Advice(
+            "optimiser", "Fuse the optimiser.", 5.0, 4.2, 5.6, "torch.optim.SGD(parameters, lr, fused=True)"
+        ),
+        Advice(
+            "launch", "Capture a CUDA graph.", 1.3, 0.6, 1.9, "trainmark run resnet50 --set compiler=graph"
+        ),
     )
 
 
@@ -200,7 +213,9 @@ def timeline(steps: int = STEPS, a_step: int = 800, streams: tuple[str, ...] = (
 
 def refused() -> Explanation:
     """The profiler slowed the step down by a tenth."""
-    sentence = "the profiled step takes 10.3 % longer than the one timed without the profiler; profile fewer steps."
+    sentence = (
+        "the profiled step takes 10.3 % longer than the one timed without the profiler; profile fewer steps."
+    )
     whole = resnet50()
     return replace(
         whole,
@@ -238,7 +253,8 @@ def two_ranks() -> Explanation:
         what_ifs=(),
         advice=(
             Advice(
-                "communication", "Hide or shrink the communication: 31.0 ms of 40.0 ms are exposed.", 44.0, 39.0, 47.0,
+                "communication", "Hide or shrink the communication: 31.0 ms of 40.0 ms are exposed.",
+                44.0, 39.0, 47.0,
                 "torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)\n"
                 "model.register_comm_hook(None, default_hooks.bf16_compress_hook)",
             ),
@@ -278,7 +294,9 @@ def cpu() -> Explanation:
             for name, time in alone.items()
         ),
         idle=(
-            IdleTime("loader", total - sum(alone.values()), 3, ("trainmark_data waits 30.6 ms in every step",)),
+            IdleTime(
+                "loader", total - sum(alone.values()), 3, ("trainmark_data waits 30.6 ms in every step",)
+            ),
         ),
         timeline=Timeline(
             ((0, total // 3),),

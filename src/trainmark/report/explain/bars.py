@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from trainmark.explain.difference import Difference
 from trainmark.explain.explanation import Explanation
@@ -11,23 +11,18 @@ from trainmark.report.explain import difference_text, figures, tables
 from trainmark.report.explain.look import kind_look, look
 from trainmark.report.format import number
 from trainmark.report.format.explain_words import class_name, explain_words
-from trainmark.report.format.line_fit import display_width
 from trainmark.report.format.words import Lang
-
-LEAST_NAMED = 7.0  # per cent of the bar, for a name inside
-LEAST_SHARED = 3.5
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A piece of the stacked bar; `inside` is the text for which it has room."""
+    """A piece of a stacked bar, `width` per cent of it."""
 
     look: str
     width: float
     name: str
     share: str
     amount: str
-    inside: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ def stacked(explanation: Explanation, lang: Lang) -> list[Segment]:
             milliseconds, share = texts[part.kind, part.name]
             width = 100 * part.nanoseconds / explanation.total
             segments.append(
-                segment(
+                Segment(
                     kind_look(part.kind, part.name),
                     width,
                     tables.part_name(part, lang),
@@ -59,12 +54,6 @@ def stacked(explanation: Explanation, lang: Lang) -> list[Segment]:
                 )
             )
     return segments
-
-
-def segment(look: str, width: float, name: str, share: str, amount: str) -> Segment:
-    """Return a segment with its name inside, or only its share, as far as there is room."""
-    room = width >= LEAST_NAMED + display_width(name) / 2
-    return Segment(look, width, name, share, amount, name if room else share if width >= LEAST_SHARED else "")
 
 
 def floors(explanation: Explanation, lang: Lang) -> list[Bar]:
@@ -95,30 +84,26 @@ def floors(explanation: Explanation, lang: Lang) -> list[Bar]:
 def waterfall(difference: Difference, lang: Lang) -> list[Bar]:
     """A first, then every change from where the one before ended, then B.
 
-    The axis begins at zero where the changes are large beside the times, otherwise just below the lowest.
+    What did not change has no bar.
     """
-    ordered, levels = difference_text.by_change(difference), _levels(difference)
+    levels, rows = _levels(difference), difference_text.table(difference, lang).rows
     low, high = waterfall_axis(difference)
-    span = (high - low) or 1.0
+    span, unit = (high - low) or 1.0, difference_text.unit_sign(difference)
 
-    def bar(name: str, kind: str, one: float, other: float, text: str) -> Bar:
+    def bar(name: object, look: str, one: float, other: float, amount: object) -> Bar:
         left, right = max(low, min(one, other)), max(one, other)
-        return Bar(name, kind, 100 * (left - low) / span, 100 * (right - left) / span, 100.0, text)
+        place, width = 100 * (left - low) / span, 100 * (right - left) / span
+        return Bar(str(name), look, place, width, 100.0, f"{amount} {unit}")
 
-    duration = difference_text.duration
+    whole = rows[-1]
     return [
-        bar("A", "k-whole", low, difference.seconds_a, duration(difference.seconds_a)),
+        bar("A", "k-whole", low, difference.seconds_a, whole[1]),
         *(
-            bar(
-                difference_text.contribution_name(own, lang),
-                "k-less" if own.change < 0 else "k-more",
-                before,
-                before + own.change,
-                difference_text.signed_duration(own.change),
-            )
-            for own, before in zip(ordered, levels, strict=False)
+            bar(row[0], "k-less" if after < before else "k-more", before, after, row[3])
+            for row, (before, after) in zip(rows, pairwise(levels), strict=False)
+            if after != before
         ),
-        bar("B", "k-whole", low, difference.seconds_b, duration(difference.seconds_b)),
+        bar("B", "k-whole", low, difference.seconds_b, whole[2]),
     ]
 
 
@@ -126,7 +111,7 @@ def waterfall_axis(difference: Difference) -> tuple[float, float]:
     """Return its ends in seconds: from zero where the changes are large beside the times."""
     levels = _levels(difference)
     change = max(levels) - min(levels)
-    return (0.0 if change > 0.2 * max(levels) else max(0.0, min(levels) - change)), max(levels)
+    return (0.0 if change > 0.5 * max(levels) else max(0.0, min(levels) - change)), max(levels)
 
 
 def _levels(difference: Difference) -> list[float]:

@@ -104,9 +104,13 @@ def unit(difference: Difference, lang: Lang) -> str:
     return explain_words(lang)[_unit(difference)[0]]
 
 
+def unit_sign(difference: Difference) -> str:
+    return "ms" if difference.per == "step" else "µs"
+
+
 def signed_duration(seconds: float) -> str:
     sign = "+" if seconds > 0 else MINUS if seconds < 0 else "±"
-    return sign + duration(abs(seconds)) if seconds else "±0"
+    return sign + duration(abs(seconds))
 
 
 def _unit(difference: Difference) -> tuple[str, float]:

@@ -62,7 +62,7 @@ def apportioned(values: Sequence[int], unit: float, decimals: int) -> list[str]:
 
 
 def decimals_of(value: float, digits: int = DIGITS) -> int:
-    """Return the decimals that give `value` its significant digits, none where it has them before the point."""
+    """Return the decimals that give `value` its significant digits."""
     if not isfinite(value) or value <= 0:
         return 1
     return min(MOST_DECIMALS, max(0, digits - 1 - floor(log10(value))))

@@ -31,7 +31,7 @@ def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
         yield tables.step_table(explanation, lang).markdown()
         yield plain(t["where_note"])
         yield plain(sentences.floor_sentence(explanation, lang))
-    yield plain(" ".join(sentences.agreement_sentences(explanation, lang)))
+    yield plain(sentences.agreement_words(explanation, lang))
     if not refused:
         yield from _titled(t["idle_title"], tables.idle_table(explanation, lang))
     if explanation.advice:

@@ -16,7 +16,8 @@ from trainmark.report.explain.timeline import timeline_data
 from trainmark.report.format import number, templating
 from trainmark.report.format.explain_words import class_name, explain_words, holder_name
 from trainmark.report.format.page import embedded, frame
-from trainmark.report.format.words import Lang, words
+from trainmark.report.format.table import Table
+from trainmark.report.format.words import Lang
 from trainmark.visible import one_line, visible
 
 STYLE, SCRIPT = "explain.css", "timeline.js"
@@ -45,7 +46,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             refusal=sentences.refusal_sentence(explanation, lang) if refused else "",
             where=sentences.where_sentence(explanation, lang),
             first=sentences.first_sentence(explanation, lang),
-            agreement=" ".join(sentences.agreement_sentences(explanation, lang)),
+            agreement=sentences.agreement_words(explanation, lang),
             segments=[] if refused else bars.stacked(explanation, lang),
             step=tables.step_table(explanation, lang),
             looks=[*(kind_look(part.kind, part.name) for part in figures.parts(explanation)), ""],
@@ -67,7 +68,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             longest_spans=w["longest_spans"].format(count=len(spans.rows)),
             spans=spans,
             trace=trace,
-            trace_words=w["trace"].format(name=trace),
+            trace_words=w["trace"].partition("{name}"),
             kernels=[] if refused else _kernels(explanation, lang),
             modules=tables.EMPTY if refused else tables.modules_table(explanation, None, lang),
             ranks=tables.EMPTY if refused else tables.ranks_table(explanation, lang),
@@ -84,7 +85,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
 
 
 def render_difference(difference: Difference, lang: Lang = "en") -> str:
-    w, t = explain_words(lang), words(lang)
+    w = explain_words(lang)
     low = bars.waterfall_axis(difference)[0]
     faster = difference.seconds_b <= difference.seconds_a
     return (
@@ -98,7 +99,7 @@ def render_difference(difference: Difference, lang: Lang = "en") -> str:
             sentences=difference_text.sentences(difference, lang),
             verdict="reliable" if faster else "caution",
             waterfall=bars.waterfall(difference, lang),
-            cut=t["axis_cut"].format(low=sentences.duration(low)) if low > 0 else "",
+            cut=w["axis_cut"].format(low=sentences.duration(low)) if low > 0 else "",
             table=difference_text.table(difference, lang),
             unit=difference_text.unit(difference, lang),
             notes=difference.notes,
@@ -143,13 +144,13 @@ def what_if_plot(explanation: Explanation, lang: Lang) -> Plot | None:
         )
     reach = [now, *low, *high, *(value for _, value in verified)]
     across = linear(reach, w["unit_ms"])
-    key = [("muted", f"{w['sum']} {number.significant(now, 4)} ms"), ("t0", w["change"])]
+    key = [("muted", f"{w['sum']} {number.significant(now, 4)} ms"), ("t0", w["prediction"])]
     key += [("t1", w["verified"])] if verified else []
     panel = Panel(rows([change.title for change in changes]), marks, ROW * len(changes))
     return Plot("what_if", [Figure("", {"": Chart(across, [panel], key)})])
 
 
-def _kernels(explanation: Explanation, lang: Lang) -> list[tuple[str, str, str, tables.Table]]:
+def _kernels(explanation: Explanation, lang: Lang) -> list[tuple[str, str, str, Table]]:
     """Each class with its kernels, the longest class first."""
     texts = figures.part_texts(explanation)
     return [
@@ -165,19 +166,19 @@ def _kernels(explanation: Explanation, lang: Lang) -> list[tuple[str, str, str, 
 
 
 def _memory(explanation: Explanation, lang: Lang) -> list[bars.Segment]:
-    memory = explanation.memory
-    if memory is None or memory.peak <= 0:
-        return []
-    kinds = list(dict.fromkeys(part.kind for part in memory.parts))
+    parts = explanation.memory.parts if explanation.memory else ()
+    whole = sum(part.bytes for part in parts)
+    kinds = list(dict.fromkeys(part.kind for part in parts))
     return [
-        bars.segment(
+        bars.Segment(
             f"k-{kinds.index(part.kind) % 9}",
-            100 * part.bytes / memory.peak,
+            100 * part.bytes / whole,
             " ".join(filter(None, (holder_name(part.kind, lang), part.name))),
-            number.percent(part.bytes / memory.peak),
+            number.percent(part.bytes / whole),
             sentences.gibibytes(part.bytes),
         )
-        for part in sorted(memory.parts, key=lambda part: -part.bytes)
+        for part in sorted(parts, key=lambda part: -part.bytes)
+        if part.bytes > 0
     ]
 
 
@@ -194,5 +195,10 @@ def _thinned(explanation: Explanation, w: dict[str, str]) -> str:
 
 def _environment(lang: Lang) -> Environment:
     env = templating.environment(lang, html=True)
-    env.filters.update(one_line=one_line, visible=visible)
+    env.filters.update(one_line=one_line, visible=visible, unbroken=_unbroken)
     return env
+
+
+def _unbroken(text: str) -> str:
+    """Keep a number and its per-cent sign on one line."""
+    return one_line(text).replace(" %", "\u00a0%").replace(" ×", "\u00a0×")

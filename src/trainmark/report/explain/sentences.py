@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from trainmark.explain.explanation import Advice, Explanation, Peaks, Subject
 from trainmark.measure.quantity import rate_words
 from trainmark.report.explain import figures
@@ -79,7 +81,8 @@ def gain_words(advice: Advice, lang: Lang) -> str:
     return explain_words(lang)["gain"].format(gain=gain, bounds=bounds)
 
 
-def agreement_sentences(explanation: Explanation, lang: Lang) -> list[str]:
+def agreement_words(explanation: Explanation, lang: Lang) -> str:
+    """Say how far the profiled step is from the timed one, and what profiling costs."""
     t, agreement = explain_words(lang), explanation.agreement
     profiled = duration(agreement.profiled)
     if agreement.measured is None:
@@ -96,7 +99,12 @@ def agreement_sentences(explanation: Explanation, lang: Lang) -> list[str]:
         sentences.append(t["corrected"])
     if explanation.overhead is not None:
         sentences.append(t["overhead"].format(overhead=number.percent(explanation.overhead)))
-    return sentences
+    return joined(sentences, lang)
+
+
+def joined(sentences: Iterable[str], lang: Lang) -> str:
+    """Sentences in Chinese follow each other without a space."""
+    return ("" if lang == "zh" else " ").join(filter(None, sentences))
 
 
 def refusal_sentence(explanation: Explanation, lang: Lang) -> str:

@@ -25,8 +25,8 @@ def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t, own = explain_words(lang), figures.parts(explanation)
     classes, steps = [part.of_class for part in own], max(1, explanation.steps)
     texts, times = figures.part_texts(explanation), [part.nanoseconds for part in own]
-    flop_unit, flop = _column([_each(one and one.flop, steps) for one in classes], FLOP)
-    bytes_unit, moved = _column([_each(one and one.bytes, steps) for one in classes], BYTES)
+    flop_unit, flop = _column([_each(one.flop if one else None, steps) for one in classes], FLOP)
+    bytes_unit, moved = _column([_each(one.bytes if one else None, steps) for one in classes], BYTES)
     rows = [
         [
             part_name(part, lang),
@@ -170,19 +170,20 @@ def buckets_table(explanation: Explanation, lang: Lang = "en") -> Table:
 
 def memory_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t, memory = explain_words(lang), explanation.memory
-    held = sorted(memory.parts, key=lambda part: -part.bytes) if memory else []
+    holders = sorted(memory.parts, key=lambda part: -part.bytes) if memory else []
+    whole = sum(part.bytes for part in holders)  # fragmentation lies beyond the peak
     rows = [
         [
             holder_name(part.kind, lang),
             part.name,
             f"{part.bytes / number.GIB:,.2f}",
-            number.percent(part.bytes / memory.peak) if memory and memory.peak else "",
+            number.percent(part.bytes / whole) if whole else "",
             part.freed,
         ]
-        for part in held
+        for part in holders
     ]
     return _without_empty(
-        Table([t["holder"], t["module"], "GiB", t["share"], t["freed"]], rows, frozenset({2, 3}))
+        Table([t["holder"], t["name"], "GiB", t["share"], t["freed"]], rows, frozenset({2, 3}))
     )
 
 

@@ -33,9 +33,9 @@ def headline(explanation: Explanation, width: int | None, lang: Lang) -> list[st
     """What was explained, its step, and the first thing to do."""
     answer = (
         sentences.subject_line(explanation.subject, lang),
-        sentences.rate_sentence(explanation, lang)
-        + _space(lang)
-        + sentences.where_sentence(explanation, lang),
+        sentences.joined(
+            (sentences.rate_sentence(explanation, lang), sentences.where_sentence(explanation, lang)), lang
+        ),
         sentences.first_sentence(explanation, lang),
     )
     return [line for text in answer if text.strip() for line in wrapped(text, width)]
@@ -44,7 +44,7 @@ def headline(explanation: Explanation, width: int | None, lang: Lang) -> list[st
 def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """The table of the step, or in its place why there are no shares."""
     t = explain_words(lang)
-    agreement = _space(lang).join(sentences.agreement_sentences(explanation, lang))
+    agreement = sentences.agreement_words(explanation, lang)
     if explanation.agreement.refusal is not None:
         refusal = sentences.refusal_sentence(explanation, lang)
         return ["", t["where"], *wrapped(refusal, width), *wrapped(agreement, width)]
@@ -134,8 +134,3 @@ def note_lines(notes: Iterable[str], width: int | None, lang: Lang) -> list[str]
 
 def _titled(title: str, table: Table, width: int | None) -> list[str]:
     return ["", title, *table.lines(width)] if table.rows else []
-
-
-def _space(lang: Lang) -> str:
-    """Sentences in Chinese follow each other without a space."""
-    return "" if lang == "zh" else " "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from trainmark.explain.explanation import Explanation
@@ -29,7 +30,10 @@ def timeline_data(explanation: Explanation, lang: Lang) -> dict[str, object] | N
     # Streams of one kind stand together, in the order in which they are first used.
     lanes = _numbered(span.lane for span in sorted(spans, key=lambda span: span.start))
     names = _numbered(span.name for span in spans)
-    classes = _numbered(span.kernel_class for span in spans)
+    busy = Counter[str]()
+    for span in spans:
+        busy[span.kernel_class] += span.end - span.start
+    classes = _numbered(name for name, _ in busy.most_common())
     ordered = sorted(spans, key=lambda span: (lanes[span.lane], span.start, span.end))
     longest = min(LONGEST_NAME, max(24, MOST_NAMES_LETTERS // len(names)))
     flat: list[int] = []

@@ -22,7 +22,6 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
     "step_time": ("a step", "每步"),
     "ranks_of": ("{count} ranks", "{count} 个 rank"),
     "profiled_steps": ("{steps} profiled steps", "分析了 {steps} 步"),
-    "agreement_ok": ("Can be relied on", "可信"),
     "agreement": (
         "Profiled {profiled} a step, timed without the profiler {measured}: {difference}.",
         "分析时每步 {profiled}，不分析时 {measured}：相差 {difference}。",
@@ -37,12 +36,16 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
     ),
     "overhead": ("Profiling costs {overhead} of a step.", "分析的开销为一步的 {overhead}。"),
     "refused": ("No shares: {refusal}", "不给出占比：{refusal}"),
-    "refused_short": ("no shares", "不给出占比"),
+    "refused_above": (
+        "No shares are given, for the reason above; the timeline shows what was recorded.",
+        "因上述原因不给出占比；时间线仅显示所记录的内容。",
+    ),
     "where": ("Where a step goes", "一步的时间去向"),
     "where_note": (
         "Each row is the time in which nothing of another class ran; overlap and idle time are rows of their"
         " own, so that the rows add up to the step. FLOP and bytes are of one step.",
-        "每一行为没有其他类别同时运行的时间；重叠与空闲各自成行，因此各行之和等于一步。FLOP 与字节数为一步的量。",
+        "每一行为没有其他类别同时运行的时间；重叠与空闲各自成行，因此各行之和等于一步。"
+        "FLOP 与字节数为一步的量。",
     ),
     "floor_note": (
         "Floor: the least time for these FLOP and bytes at the peaks measured on this device ({peaks}).",
@@ -71,11 +74,11 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
     "against_floor_note": (
         "The solid part of a bar is the floor; the pale part is what a better kernel, layout or precision"
         " could win back at most.",
-        "实心部分为下限；浅色部分是更好的 kernel、布局或精度最多能省下的时间。",
+        "实心部分为下限；浅色部分是更好的核函数、布局或精度最多能省下的时间。",
     ),
-    "kernels": ("Kernels", "Kernel"),
-    "kernels_title": ("Longest kernels", "耗时最长的 kernel"),
-    "kernel": ("kernel", "kernel"),
+    "kernels": ("Kernels", "核函数"),
+    "kernels_title": ("Longest kernels", "耗时最长的核函数"),
+    "kernel": ("kernel", "核函数"),
     "modules": ("By module", "按模块"),
     "module": ("module", "模块"),
     "forward": ("forward ms", "前向 ms"),
@@ -87,6 +90,7 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         "预测值为改动后的一步，其区间由已验证的预测给出；“实测”为真正改动后的一步。",
     ),
     "change": ("change", "改动"),
+    "prediction": ("predicted", "预测"),
     "predicted": ("step ms", "每步 ms"),
     "interval": ("interval", "区间"),
     "throughput": ("throughput", "吞吐量"),
@@ -125,6 +129,7 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         "At the peak {peak} are in use and {reserved} reserved.",
         "峰值时使用 {peak}，预留 {reserved}。",
     ),
+    "name": ("name", "名称"),
     "holder": ("holder", "占用者"),
     "freed": ("freed by", "释放方法"),
     "timeline": ("Timeline", "时间线"),
@@ -134,9 +139,10 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
     ),
     "timeline_help": (
         "Drag to move, pinch or use the buttons to zoom, tap a span for its name; with Ctrl or after a click"
-        " the wheel zooms too. Keys: ← → move, + − zoom, 0 all, , and . previous and next span.",
+        " the wheel zooms too. Keys: ← → move, + − zoom, 0 shows all, comma and full stop go to the"
+        " previous and the next span.",
         "拖动可平移，双指或按钮可缩放，点按区间可看名称；按住 Ctrl 或单击后滚轮也可缩放。"
-        "按键：← → 平移，+ − 缩放，0 全部，, 与 . 为上一个与下一个区间。",
+        "按键：← → 平移，+ − 缩放，0 显示全部，逗号与句点跳到上一个与下一个区间。",
     ),
     "thinned": ("{count} spans too short to draw are left out.", "{count} 个过短的区间未画出。"),
     "longest_spans": ("The {count} longest spans", "最长的 {count} 个区间"),
@@ -182,10 +188,11 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         " changes add up to the whole difference.",
         "每一项从上一项的终点开始；向左为 B 用时更少，向右为更多。各项之和等于总差异。",
     ),
+    "axis_cut": ("The axis begins at {low}, not at 0.", "坐标轴自 {low} 起，而非 0。"),
     "part": ("part", "部分"),
     "change_column": ("change", "变化"),
     "of_difference": ("of the difference", "占差异"),
-    "rest": ("rest", "其余"),
+    "rest": ("beyond the profile", "分析之外"),
     "unit_ms": ("ms a step", "ms/步"),
     "unit_us": ("µs a sample", "µs/样本"),
     "copy_button": ("Copy", "复制"),

@@ -10,7 +10,7 @@
   tip.className = "tip span-tip";
   tip.hidden = true;
 
-  const FIELDS = 5, OVERVIEW = 6, RULER = 26, LABEL = 18, BAR = 30, GAP = 8, LETTER = 6.2;
+  const FIELDS = 5, OVERVIEW = 6, RULER = 26, LABEL = 18, BAR = 30, GAP = 8;
   const NARROWEST = 200; // nanoseconds across the whole canvas
   const NEAR = { mouse: 2, pen: 4, touch: 12 }; // pixels
   const count = data.spans.length / FIELDS;
@@ -96,7 +96,6 @@
     drawSteps();
     if (chosen >= 0) drawChosen();
     drawOverview();
-    canvas.dataset.view = `${Math.round(view.from)} ${Math.round(view.to)}`;
   }
 
   function drawOverview() {
@@ -159,8 +158,7 @@
       context.fillRect(left, y, wide > 3 ? wide - 0.7 : Math.max(wide, 0.3), BAR);
       if (wide > 34) {
         context.fillStyle = colours.page;
-        const letters = Math.floor((wide - 10) / LETTER), words = shortName(name[i]);
-        context.fillText(words.length > letters ? `${words.slice(0, letters - 1)}…` : words, left + 5, y + BAR / 2 + 0.5);
+        context.fillText(fitted(shortName(name[i]), wide - 9), left + 5, y + BAR / 2 + 0.5);
       }
     }
     context.globalAlpha = 1;
@@ -170,6 +168,12 @@
   // Without the return type and the namespaces before the last name.
   function shortName(index) {
     return data.names[index].replace(/^void /, "").replace(/^(?:[\w()]+(?: \w+\))?::)+/, "");
+  }
+
+  function fitted(text, room) {
+    const start = text.slice(0, Math.ceil(room / 2)), needed = context.measureText(start).width;
+    if (needed <= room && start.length === text.length) return text;
+    return `${start.slice(0, Math.max(1, Math.floor(start.length * Math.min(1, room / needed)) - 2))}…`;
   }
 
   function drawChosen() {
@@ -223,11 +227,16 @@
     schedule();
   }
 
+  // As an attribute of the canvas, where a test can read it.
+  function showView() {
+    canvas.dataset.view = `${Math.round(view.from)} ${Math.round(view.to)}`;
+  }
   function set(from, to) {
     const all = whole.to - whole.from, wide = Math.min(all, Math.max(NARROWEST, to - from));
     const middle = (from + to) / 2;
     from = Math.min(Math.max(whole.from, middle - wide / 2), whole.to - wide);
     view = { from, to: from + wide };
+    showView();
     schedule();
   }
   function zoom(factor, pixel = width / 2) {
@@ -313,11 +322,8 @@
   });
   const actions = { in: () => zoom(2), out: () => zoom(0.5), all: () => set(whole.from, whole.to) };
   for (const button of holder.querySelectorAll("button[data-do]")) button.addEventListener("click", actions[button.dataset.do]);
-  for (const select of holder.querySelectorAll("select")) {
-    select.addEventListener("change", () => {
-      const step = data.steps[Number(select.value)];
-      if (step) set(...step); else set(whole.from, whole.to);
-    });
+  for (const button of holder.querySelectorAll("button[data-step]")) {
+    button.addEventListener("click", () => set(...data.steps[Number(button.dataset.step)]));
   }
   for (const button of holder.querySelectorAll("button[data-kind]")) {
     button.addEventListener("click", () => {
@@ -331,6 +337,7 @@
   }
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readColours(); schedule(); });
   readColours();
+  showView();
   new ResizeObserver(resize).observe(canvas.parentElement);
   resize();
   root.dataset.timeline = String(count);
