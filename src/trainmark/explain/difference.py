@@ -65,7 +65,7 @@ def difference(a: Explanation, b: Explanation, measured: Ratio | None = None) ->
         )
     per: Per = "sample" if _batches_differ(a.subject, b.subject) else "step"
     rows_a, rows_b = _rows(a, per), _rows(b, per)
-    grid = _grid(sum(rows_a.values(), Fraction()), sum(rows_b.values(), Fraction()))
+    grid = _grid(rows_a, rows_b)
     contributions = []
     for kind, name in {**rows_a, **rows_b}:
         before, after = (_on_grid(rows.get((kind, name), Fraction()), grid) for rows in (rows_a, rows_b))
@@ -83,7 +83,7 @@ def difference(a: Explanation, b: Explanation, measured: Ratio | None = None) ->
         seconds_b,
         per,
         tuple(contributions),
-        tuple(_notes(a, b, per, seconds_a / seconds_b, measured)),
+        tuple(_notes(a, b, per, measured)),
         measured,
     )
 
@@ -122,9 +122,10 @@ def _rows(side: Explanation, per: Per) -> dict[tuple[Kind, str], Fraction]:
     return rows
 
 
-def _grid(*seconds: Fraction) -> Fraction:
-    """Return a power of two far below a float's precision of the longer step."""
-    _, exponent = math.frexp(float(max(seconds)))
+def _grid(*sides: Mapping[tuple[Kind, str], Fraction]) -> Fraction:
+    """Return a power of two that is nothing beside the longer side, and sums of whose multiples are exact."""
+    longer = max(sum(map(abs, rows.values()), Fraction()) for rows in sides)
+    _, exponent = math.frexp(float(longer))
     return Fraction(2) ** (exponent - GRID_BITS)
 
 
@@ -132,9 +133,7 @@ def _on_grid(seconds: Fraction, grid: Fraction) -> Fraction:
     return round(seconds / grid) * grid
 
 
-def _notes(
-    a: Explanation, b: Explanation, per: Per, explained: float, measured: Ratio | None
-) -> Iterator[str]:
+def _notes(a: Explanation, b: Explanation, per: Per, measured: Ratio | None) -> Iterator[str]:
     if per == "sample":
         yield (
             f"A takes {a.subject.samples:,g} {a.subject.unit} a step and B {b.subject.samples:,g}: "
@@ -147,7 +146,8 @@ def _notes(
         ranks = a.subject.world_size, b.subject.world_size
         yield "A runs on {} ranks and B on {}: times are of one rank's step.".format(*ranks)
     if measured is not None:
-        yield _measured_note(explained, measured)
+        samples = (b.subject.samples or 1) / (a.subject.samples or 1) if per == "sample" else 1
+        yield _measured_note(a.step_seconds / b.step_seconds * samples, measured)
     yield from _kernel_notes("A", a, b, per)
     yield from _kernel_notes("B", b, a, per)
 

@@ -11,7 +11,6 @@ from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
 
-
 def _profiler():
     from trainmark.profiler import pytorch
 
