@@ -45,7 +45,7 @@ class Packed:
 
 
 class Blocks:
-    """Modules of one type in a list, as the layers of a transformer: what each saves, and what it is given."""
+    """Modules of one type in a list, as a transformer's layers: what each saves, and what it is given."""
 
     def __init__(self):
         self.types = collections.defaultdict(set)  # by pattern: "blocks.*"
