@@ -16,7 +16,7 @@ from trainmark.hooks.recorder import Recorder, host_start
 def _profiler():
     from trainmark.profiler import jax
 
-    return jax.backend()
+    return jax.Profiler()
 
 
 RECORDER = Recorder("jax", _profiler)

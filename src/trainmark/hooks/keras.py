@@ -12,7 +12,7 @@ PROFILERS = {"torch": "pytorch", "jax": "jax"}  # of Keras' backends
 
 def _profiler():
     name = PROFILERS.get(sys.modules["keras"].config.backend())
-    return import_module("trainmark.profiler." + name).backend() if name else None
+    return import_module("trainmark.profiler." + name).Profiler() if name else None
 
 
 RECORDER = Recorder("keras", _profiler)

@@ -14,7 +14,7 @@ from trainmark.hooks.recorder import Recorder, host_start
 def _profiler():
     from trainmark.profiler import pytorch
 
-    return pytorch.backend()
+    return pytorch.Profiler()
 
 
 RECORDER = Recorder("pytorch", _profiler)

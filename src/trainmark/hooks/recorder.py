@@ -30,7 +30,7 @@ class Recorder:
     its steps follow once the stream has ended, and the program ends after them.
     """
 
-    def __init__(self, source, profiler=None):
+    def __init__(self, source, profiler):
         self._source = source
         self._profiler = profiler
         self._run = None
@@ -108,27 +108,16 @@ class Recorder:
             rows, self._loads = list(self._loads.values()), {}
             if len(rows) == 1 and rows[0][2] is not None:
                 self._profiled_samples.append(rows[0][2])
-                self._capture.samples_per_step = statistics.median(self._profiled_samples)
+                self._capture.samples_per_step = statistics.median_low(self._profiled_samples)
             self._stopped = not self._capture.step_ended(ready)
         self._turn.add(optimizer)
 
     def _begin_capture(self):
         """Take the steps that follow for a profile; returns whether there are any."""
-        self._capture = self._make_capture()
+        settling = self._queued_batches + capture.SETTLING_STEPS
+        self._capture = capture.Capture(self._profiler, self._clock, self._rank, self._world_size, settling)
         self._capture.begin()
         return self._capture.running
-
-    def _make_capture(self):
-        settling = self._queued_batches + capture.SETTLING_STEPS
-        return capture.Capture(self._backend(), self._clock, self._rank, self._world_size, settling)
-
-    def _backend(self):
-        """Return the framework's profiler, None where there is none for this version."""
-        try:
-            return self._profiler() if self._profiler is not None else None
-        except Exception as error:  # noqa: BLE001  without a profile the program was measured all the same
-            sys.stderr.write("trainmark: the profiler does not start: {!r}\n".format(error))
-            return None
 
     def pause(self, state):
         """Mark the begin or the end of an evaluation."""

@@ -2,7 +2,7 @@
 
 Whoever owns the loop, or hears that a step has ended, drives it:
 
-    capture = Capture(backend, clock, rank, world_size)
+    capture = Capture(make_backend, clock, rank, world_size)
     capture.begin()
     while capture.running:
         with capture.data():
@@ -10,7 +10,7 @@ Whoever owns the loop, or hears that a step has ended, drives it:
         train(batch)
         capture.step_ended()
 
-A backend is a framework's profiler:
+`make_backend()` returns a framework's profiler, or None where it has none:
 
     .passes()            names of its passes, in order: "timing" at least overhead, "detail" with operators
     .prepare(name)       optional; begin to warm up, two steps before `start`
@@ -18,7 +18,8 @@ A backend is a framework's profiler:
     .stop(name, path)    end it and write a Chrome trace, gzip-compressed, to `path`
     .annotate(name)      a context that names what runs inside it in the trace
     .facts()             `framework`, `framework_version`, `device` ("cuda" or "cpu"), `device_name`, others
-    .memory()            optional; what holds the peak memory, as JSON
+    .start_memory()      optional; begin to watch the memory of one step, after all others
+    .memory()            what held it at its peak, as JSON
 """
 
 import contextlib
@@ -37,6 +38,7 @@ UNPROFILED_STEPS = 5
 WARMUP_STEPS = 2
 # Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+MEMORY = "memory"
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
 
 
@@ -58,13 +60,13 @@ class Phase:
         return self.lead + 1 + self.steps
 
 
-def plan(passes, steps, settling):
-    """Return the phases: unprofiled steps before, between and after the passes."""
+def plan(backend, steps, settling):
+    """Return the phases: unprofiled steps before, between and after the passes; one step for the memory."""
     unprofiled = Phase(None, settling - 1, UNPROFILED_STEPS)
     phases = [unprofiled]
-    for name in passes:
+    for name in backend.passes():
         phases += [Phase(name, max(WARMUP_STEPS, settling), steps), unprofiled]
-    return phases
+    return phases + ([Phase(MEMORY, 0, 0)] if hasattr(backend, "start_memory") else [])
 
 
 class Capture:
@@ -74,9 +76,9 @@ class Capture:
     number of steps stays the same, since other ranks take them too.
     """
 
-    def __init__(self, backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
+    def __init__(self, make_backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
         self.samples_per_step = None
-        self._backend, self._clock = backend, clock or probe.HostClock()
+        self._clock = clock or probe.HostClock()
         self._rank, self._world_size = rank, world_size
         self._folder = os.environ[PROFILE]
         requested = os.environ.get(PROFILE_STEPS, "")
@@ -88,6 +90,9 @@ class Capture:
         self._error = None  # of the phase
         self._recording, self._annotation = False, None
         self._passes, self._unprofiled = [], []
+        self._memory, self._memory_facts = None, {}
+        self._backend = self._attempt(make_backend)
+        self._no_backend = self._error or "this framework has no profiler here"
         self._closed = False
 
     @property
@@ -97,7 +102,7 @@ class Capture:
     def begin(self):
         """Make the folder ready; the next step is the first of the first phase."""
         if self._backend is not None:
-            self._phases = plan(self._backend.passes(), self._steps, self._settling)
+            self._phases = plan(self._backend, self._steps, self._settling)
         try:
             self._clear_folder()
         except OSError as error:
@@ -146,6 +151,8 @@ class Capture:
         self._ended, self._marks, self._error = 0, [], None
         if self._phase is None:
             self.close()
+        elif self._phase.profiler_pass == MEMORY:
+            self._attempt(self._backend.start_memory)
         elif self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
             self._attempt(self._backend.prepare, self._phase.profiler_pass)
 
@@ -153,6 +160,10 @@ class Capture:
         name = self._phase.profiler_pass
         if name is None:
             self._unprofiled.append(self._attempt(self._seconds) or [])
+            return
+        if name == MEMORY:
+            self._memory = self._attempt(self._backend.memory)
+            self._memory_facts = {"memory_error": self._error} if self._error else {}
             return
         self._stop()
         seconds = self._attempt(self._seconds)
@@ -171,7 +182,9 @@ class Capture:
                 os.unlink(os.path.join(self._folder, self._trace(self._phase.profiler_pass)))
         reason = "the program ended after {} of {} steps of this pass".format(self._ended, self._phase.total)
         for phase in [self._phase, *self._phases]:
-            if phase.profiler_pass is not None:
+            if phase.profiler_pass == MEMORY:
+                self._memory_facts = {"memory_error": "the program ended before the step for it"}
+            elif phase.profiler_pass is not None:
                 self._passes.append({"name": phase.profiler_pass, "error": reason})
             reason = "the program ended before this pass"
         self._phases, self._phase = [], None
@@ -234,25 +247,15 @@ class Capture:
             passes=self._passes,
             unprofiled_step_seconds=self._unprofiled,
             samples_per_step=self.samples_per_step,
-            memory=self._memory(facts),
+            memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock),
+            facts=dict(facts, clock=clock, **self._memory_facts),
         )
         if self._backend is None:
-            manifest["error"] = "this framework has no profiler here"
+            manifest["error"] = self._no_backend
         with open(self._manifest() + ".part", "w") as file:
             json.dump(manifest, file, default=str)
         os.replace(self._manifest() + ".part", self._manifest())
-
-    def _memory(self, facts):
-        """Return what the backend knows of the memory; a failure is a fact."""
-        if not hasattr(self._backend, "memory"):
-            return None
-        try:
-            return self._backend.memory()
-        except Exception as error:  # noqa: BLE001  the passes are worth having without it
-            facts["memory_error"] = _sentence(error)
-        return None
 
     def _give_up(self, error):
         self._folder = None

@@ -11,12 +11,7 @@ TIMING, DETAIL = "timing", "detail"
 COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
 
 
-def backend():
-    """Return the profiler of the PyTorch that this program has imported."""
-    return TorchProfiler()
-
-
-class TorchProfiler:
+class Profiler:
     """A pass `timing` of kernels, runtime calls and annotations on a GPU, and `detail` with all operators."""
 
     def __init__(self):

@@ -4,7 +4,7 @@ import json
 import sys
 
 from trainmark import probe
-from trainmark.workloads.common import epochs, memory_cap, run
+from trainmark.workloads.common import epochs, memory_cap, profiled, run
 from trainmark.workloads.common.ranks.own_address import AddressGuard
 from trainmark.workloads.common.refusal import REFUSED, Refusal
 
@@ -48,10 +48,14 @@ def _train(spec, opt, training, framework, facts):
     record = run.start(spec, opt, training, framework, facts)
     for index in range(opt.steps):
         run.take_step(record, opt, training, stream, index, opt.epoch_samples)
-    if feed:
+    if feed and not profiled.is_requested():
         feed.close()
     # Under a cap, memory is what is measured; the product would take its own.
     run.end(record, opt, training, {} if opt.memory_cap else training.peaks())
+    if profiled.is_requested():
+        profiled.take_steps(opt, training, stream, has_loader=bool(feed))
+        if feed:
+            feed.close()
 
 
 def _answer(spec, program, check, facts):

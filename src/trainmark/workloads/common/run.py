@@ -25,18 +25,23 @@ def start(spec, opt, training, framework, facts, first_step=0, **more):
     )
 
 
+def train(opt, training, batch, step, epoch_samples):
+    """Take a step on the batch; returns a function for its loss, and its learning rate."""
+    rate = opt.recipe.learning_rate(step, opt.global_batch, epoch_samples)
+    mixing = {"lam": mixup.coefficient(opt.recipe.mixup, opt.seed, step)} if opt.recipe.mixup else {}
+    training.gradient_clock.begin()
+    return training.read(training.step(*batch, rate=rate, **mixing)), rate
+
+
 def take_step(run, opt, training, stream, step, epoch_samples):
     """Train on the next batch of the stream and record it."""
     asked = time.monotonic()
     batch = next(stream)
     waited = time.monotonic() - asked
-    rate = opt.recipe.learning_rate(step, opt.global_batch, epoch_samples)
-    mixing = {"lam": mixup.coefficient(opt.recipe.mixup, opt.seed, step)} if opt.recipe.mixup else {}
-    training.gradient_clock.begin()
-    loss = training.step(*batch, rate=rate, **mixing)
+    loss, rate = train(opt, training, batch, step, epoch_samples)
     run.step(
         opt.step_samples,
-        loss=training.read(loss),
+        loss=loss,
         lr=rate,
         data_wait=waited,
         memory=training.memory(),

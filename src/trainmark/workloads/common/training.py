@@ -35,6 +35,9 @@ class Training:
     def clock(self):
         """Return a clock for the probe, None where a step is over when its call returns."""
 
+    def profiler(self):
+        """Return a backend of `trainmark.profiler.capture`, None where the framework has none."""
+
     def place_own(self, *batch):
         """Return a batch of the framework's own loader as one that `step` takes."""
         return batch

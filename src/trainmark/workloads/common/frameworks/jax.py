@@ -53,6 +53,11 @@ class Training(CommonTraining):
     def clock(self):
         return self.losses
 
+    def profiler(self):
+        from trainmark.profiler import jax as profiler
+
+        return profiler.Profiler()
+
     def device_memory(self):
         return self.device.memory_stats()["peak_bytes_in_use"]
 

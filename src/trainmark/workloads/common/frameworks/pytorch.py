@@ -41,6 +41,11 @@ class Training(CommonTraining):
     def clock(self):
         return probe.EventClock(timed_event) if self.device.type == "cuda" else None
 
+    def profiler(self):
+        from trainmark.profiler import pytorch as profiler
+
+        return profiler.Profiler()
+
     def device_memory(self):
         return torch.cuda.max_memory_allocated(self.device)
 

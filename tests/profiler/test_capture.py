@@ -1,0 +1,207 @@
+"""The sequence of a capture's steps, and what becomes of it when a profiler fails."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+
+import pytest
+
+from trainmark.profiler import capture
+
+UNPROFILED = 2 + 5
+PASS = 2 + 1 + 2
+
+
+class LoggingBackend:
+    """A profiler of two passes that writes down what is asked of it; the call `fails` raises once."""
+
+    def __init__(self, fails=None):
+        self.calls, self.fails = [], fails
+
+    def passes(self):
+        return "timing", "detail"
+
+    def call(self, name, *arguments):
+        self.calls.append(" ".join([name, *arguments]))
+        if self.calls[-1] == self.fails:
+            self.fails = None
+            raise RuntimeError("CUPTI is\nbusy")
+
+    def prepare(self, name):
+        self.call("prepare", name)
+
+    def start(self, name):
+        self.call("start", name)
+
+    def stop(self, name, path):
+        with gzip.open(path, "wb") as file:
+            file.write(b"{}")
+        self.call("stop", name)
+
+    @contextlib.contextmanager
+    def annotate(self, name):
+        self.call("enter", name)
+        yield
+        self.call("leave", name)
+
+    def facts(self):
+        return {"framework": "none", "device": "cuda", "device_name": "H200", "threads": 4}
+
+
+class WithMemory(LoggingBackend):
+    def start_memory(self):
+        self.call("start memory")
+
+    def memory(self):
+        self.call("memory")
+        return {"peak": 7}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv(capture.PROFILE, str(tmp_path / "profile"))
+    monkeypatch.setenv(capture.PROFILE_STEPS, "2")
+    return tmp_path / "profile"
+
+
+def take(backend, **options):
+    """Take all steps of a capture; returns how many there were."""
+    profile = capture.Capture(lambda: backend, **options)
+    profile.begin()
+    steps = 0
+    while profile.running:
+        with profile.data():
+            backend.calls.append("batch")
+        backend.calls.append("step")
+        profile.step_ended()
+        steps += 1
+    return steps
+
+
+def manifest(folder, rank=0):
+    return json.loads((folder / f"rank{rank}.json").read_text(encoding="utf-8"))
+
+
+def test_passes_stand_between_unprofiled_steps(folder):
+    backend = LoggingBackend()
+    assert take(backend) == 3 * UNPROFILED + 2 * PASS
+    step = ["batch", "step"]
+    recorded = [
+        call
+        for number in range(3)
+        for call in (
+            f"enter trainmark_step#{number}",
+            "enter trainmark_data",
+            "batch",
+            "leave trainmark_data",
+            "step",
+            f"leave trainmark_step#{number}",
+        )
+    ]
+
+    def of_pass(name):
+        return [f"prepare {name}", *step * 2, f"start {name}", *recorded, f"stop {name}"]
+
+    unprofiled = step * UNPROFILED
+    expected = [*unprofiled, *of_pass("timing"), *unprofiled, *of_pass("detail"), *unprofiled]
+    assert backend.calls == expected
+
+
+def test_the_manifest_has_facts_of_the_backend_in_their_places(folder):
+    take(LoggingBackend())
+    written = manifest(folder)
+    assert (written["framework"], written["device"], written["device_name"]) == ("none", "cuda", "H200")
+    assert written["facts"] == {"threads": 4, "clock": "host"}
+    assert [len(seconds) for seconds in written["unprofiled_step_seconds"]] == [5, 5, 5]
+    assert [entry["trace"] for entry in written["passes"]] == ["rank0-timing.json.gz", "rank0-detail.json.gz"]
+
+
+def test_a_loader_that_fills_its_queue_meanwhile_gets_steps_to_empty_it(folder):
+    assert take(LoggingBackend(), settling=9) == 3 * (9 + 5) + 2 * (9 + 1 + 2)
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["prepare timing", "start timing", "stop timing", "enter trainmark_step#1", "leave trainmark_step#1"],
+)
+def test_a_pass_that_fails_is_an_error_and_the_steps_go_on(folder, call):
+    backend = LoggingBackend(fails=call)
+    assert take(backend) == 3 * UNPROFILED + 2 * PASS
+    failed, detail = manifest(folder)["passes"]
+    assert failed == {"name": "timing", "error": "RuntimeError: CUPTI is busy"}
+    assert (detail["name"], detail["steps"]) == ("detail", 2)
+    started = call not in ("prepare timing", "start timing")
+    assert backend.calls.count("stop timing") == started
+
+
+def test_a_backend_that_knows_of_memory_watches_one_step_after_all_others(folder):
+    backend = WithMemory()
+    assert take(backend) == 3 * UNPROFILED + 2 * PASS + 1
+    assert backend.calls[-4:] == ["start memory", "batch", "step", "memory"]
+    assert manifest(folder)["memory"] == {"peak": 7}
+    assert len(manifest(folder)["passes"]) == 2
+
+
+@pytest.mark.parametrize("call", ["start memory", "memory"])
+def test_memory_that_cannot_be_watched_leaves_the_reason(folder, call):
+    take(WithMemory(fails=call))
+    assert manifest(folder)["memory"] is None
+    assert manifest(folder)["facts"]["memory_error"] == "RuntimeError: CUPTI is busy"
+    assert all("error" not in entry for entry in manifest(folder)["passes"])
+
+
+def test_what_an_earlier_try_left_is_gone_and_other_ranks_are_left_alone(folder):
+    folder.mkdir()
+    for name in ("rank1.json", "rank1-old.json.gz", "rank10.json"):
+        (folder / name).touch()
+    profile = capture.Capture(LoggingBackend, rank=1)
+    profile.begin()
+    assert sorted(path.name for path in folder.iterdir()) == ["rank1.json.part", "rank10.json"]
+
+
+@pytest.mark.parametrize("world_size, steps", [(1, 0), (2, 3 * UNPROFILED + 2 * PASS)])
+def test_a_rank_that_cannot_write_takes_its_steps_where_others_wait_for_it(folder, capsys, world_size, steps):
+    folder.write_text("a file", encoding="utf-8")
+    backend = LoggingBackend()
+    assert take(backend, world_size=world_size) == steps
+    assert not [call for call in backend.calls if call not in ("batch", "step")]
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_framework_without_a_profiler_leaves_a_manifest_that_says_so(folder):
+    profile = capture.Capture(lambda: None)
+    profile.begin()
+    assert not profile.running
+    assert manifest(folder)["error"] == "this framework has no profiler here"
+
+
+def test_a_profiler_that_cannot_be_made_is_the_error(folder):
+    profile = capture.Capture(lambda: {}["CUPTI"])
+    profile.begin()
+    assert not profile.running
+    assert manifest(folder)["error"] == "KeyError: 'CUPTI'"
+
+
+@pytest.mark.parametrize("requested", ["", "0", "-3", "many"])
+def test_a_number_of_steps_that_is_none_means_the_usual(folder, monkeypatch, requested):
+    monkeypatch.setenv(capture.PROFILE_STEPS, requested)
+    assert take(LoggingBackend()) == 3 * UNPROFILED + 2 * (2 + 1 + 5)
+
+
+def test_the_timing_pass_of_pytorch_has_annotations_and_no_operators(tmp_path):
+    torch = pytest.importorskip("torch")
+    from trainmark.profiler import pytorch
+
+    backend = pytorch.Profiler()
+    backend.prepare(pytorch.TIMING)
+    backend.start(pytorch.TIMING)
+    with backend.annotate("trainmark_step#0"):
+        torch.ones(4) @ torch.ones(4)
+    backend.stop(pytorch.TIMING, str(tmp_path / "trace.json.gz"))
+    with gzip.open(tmp_path / "trace.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+    recorded = [(event["cat"], event["name"]) for event in events if event.get("cat") not in (None, "Trace")]
+    assert recorded == [("user_annotation", "trainmark_step#0")]
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json.gz"]
