@@ -6,10 +6,12 @@ make torch.compile compile it again.
 
 import collections
 import sys
+import types
 
 Owner = collections.namedtuple("Owner", "module type")
 COMPILED = "compiled graph"
 CROSS_ENTROPY = "cross_entropy"
+NOT_ENTERED = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module")
 
 
@@ -260,7 +262,7 @@ def tensors_in(torch, value, depth=6, visited=None):
         parts = list(value.values())
     elif isinstance(value, (list, tuple, set)):
         parts = list(value)
-    elif isinstance(value, (torch.nn.Module, type)) or callable(value):
+    elif isinstance(value, (torch.nn.Module, *NOT_ENTERED)):
         return
     else:
         parts = list(getattr(value, "__dict__", {}).values())
