@@ -18,8 +18,9 @@ pytest.importorskip("torch")
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 MEASURED, PROFILED = 12, 3
-# Unprofiled steps before and after, each with two to settle; two for the profiler to warm up; a boundary.
-STEPS_OF_PROFILE = 2 * (1 + 1 + 5) + 2 + 1 + PROFILED
+# Unprofiled steps before and after, each with two to settle; two for the profiler to warm up; a boundary;
+# one for the memory.
+STEPS_OF_PROFILE = 2 * (1 + 1 + 5) + 2 + 1 + PROFILED + 1
 GPT2 = ["-m", "trainmark.workloads.gpt2.pytorch", "--size", "mini", "--length", "16", "--batch", "2"]
 
 
@@ -127,6 +128,14 @@ def test_steps_are_timed_with_the_profiler_and_without(profiled):
     assert (detail["name"], detail["steps"], len(detail["step_seconds"])) == ("detail", PROFILED, PROFILED)
     assert [len(seconds) for seconds in profiled.manifest["unprofiled_step_seconds"]] == [5, 5]
     assert min(map(min, [detail["step_seconds"], *profiled.manifest["unprofiled_step_seconds"]])) > 0
+
+
+def test_what_held_the_memory_is_known_by_size(hooked, gpt2):
+    mlp, gpt = (programs[0].manifest["memory"] for programs in (hooked, gpt2))
+    weights = (32 * 64 + 64 + 64 * 4 + 4) * 4
+    assert (mlp["parameters"], mlp["optimizer"]) == (weights, 2 * weights + 4 * 4)
+    assert gpt["optimizer"] >= 2 * gpt["parameters"] > 0
+    assert gpt["blocks"][0]["pattern"] == "network.blocks.*"
 
 
 def test_samples_a_step_are_counted(hooked, gpt2):

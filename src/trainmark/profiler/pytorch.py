@@ -1,11 +1,14 @@
 """PyTorch's profiler (Kineto) as a backend of `capture`, for versions 2.1 and later."""
 
 import contextlib
+import gc
 import gzip
 import os
 import shutil
 import sys
 from importlib import import_module
+
+from trainmark.profiler import pytorch_memory
 
 TIMING, DETAIL = "timing", "detail"
 COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
@@ -14,8 +17,10 @@ COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
 class Profiler:
     """A pass `timing` of kernels, runtime calls and annotations on a GPU, and `detail` with all operators."""
 
-    def __init__(self):
+    def __init__(self, optimizers=None, models=()):
         self._torch = sys.modules["torch"]
+        self._optimizers, self._models = optimizers, models
+        self._memory_watch = None
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
         self._on_gpu = self._torch.cuda.is_available() and self._torch.cuda.is_initialized()
         if self._on_gpu:
@@ -61,6 +66,19 @@ class Profiler:
         from trainmark.profiler import pytorch_peaks
 
         return pytorch_peaks.measure("cuda" if self._on_gpu else "cpu")
+
+    def start_memory(self):
+        optimizers = self._optimizers if self._optimizers is not None else self._living_optimizers()
+        self._memory_watch = pytorch_memory.MemoryWatch(optimizers, self._models)
+        self._memory_watch.start()
+
+    def memory(self):
+        return self._memory_watch.finish()
+
+    def _living_optimizers(self):
+        """Return the optimizers of a program that does not give us any."""
+        kind = self._torch.optim.Optimizer
+        return [value for value in gc.get_objects() if issubclass(type(value), kind)]
 
     def facts(self):
         torch = self._torch

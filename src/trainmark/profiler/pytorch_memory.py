@@ -143,7 +143,11 @@ class MemoryWatch:
         parameters = list(self.trained) + [part for model in models for part in model.parameters()]
         weights = self._storages(parameters)
         buffers = self._storages(part for model in models for part in model.buffers())
-        optimizer = {key: size for key, size in self._states().items() if key not in buffers}
+        optimizer = {
+            key: size
+            for key, size in self._states().items()
+            if key not in buffers and key not in weights and key not in self.saved.batch
+        }
         casts = owners.pop(None, 0)
         result = {
             "device": str(self.device or "cpu"),

@@ -6,10 +6,12 @@ make torch.compile compile it again.
 
 import collections
 import sys
+import types
 
 Owner = collections.namedtuple("Owner", "module type")
 COMPILED = "compiled graph"
 CROSS_ENTROPY = "cross_entropy"
+NOT_ENTERED = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 WRAPPERS = ("_orig_mod", "_checkpoint_wrapped_module", "_fsdp_wrapped_module", "module")
 
 
@@ -45,10 +47,10 @@ class Packed:
 
 
 class Blocks:
-    """Modules alike in a list, as the layers of a transformer: what each saves, and what it is given."""
+    """Modules of one type in a list, as a transformer's layers: what each saves, and what it is given."""
 
     def __init__(self):
-        self.types = {}  # by pattern: "blocks.*"
+        self.types = collections.defaultdict(set)  # by pattern: "blocks.*"
         self.bytes = collections.defaultdict(collections.Counter)  # by pattern and path
         self.inputs = collections.defaultdict(dict)  # by pattern and storage
 
@@ -57,14 +59,14 @@ class Blocks:
         rows = [
             {
                 "pattern": pattern,
-                "type": self.types[pattern],
+                "type": next(iter(self.types[pattern])),
                 "count": len(paths),
                 "bytes": sum(paths.values()),
                 "largest": max(paths.values()),
                 "inputs": sum(self.inputs[pattern].values()),
             }
             for pattern, paths in self.bytes.items()
-            if len(paths) > 1
+            if len(paths) > 1 and len(self.types[pattern]) == 1
         ]
         return sorted(rows, key=lambda row: (-row["bytes"], row["pattern"]))
 
@@ -152,10 +154,11 @@ class SavedTensors:
     def _saved(self, tensor):
         self.count += 1
         key, size = storage_of(tensor)
+        owner, chain = self._owner()
         if key in self.live:
             self.live[key][0] += 1
+            self._count_blocks(key, 0, chain)
             return Packed(tensor, key, self)
-        owner, chain = self._owner()
         if self.ignored(key) or key in self.batch or self._is_weight(tensor, key, chain):
             return tensor
         if self._is_cast(tensor):
@@ -164,8 +167,8 @@ class SavedTensors:
         self.live[key] = [1, size, owner]
         self.total += size
         self.by_owner[owner] += size
-        if not self.in_backward:  # a recomputed activation is no second one
-            self._count_blocks(key, size if owner else 0, chain)
+        self.patterns[key] = set()
+        self._count_blocks(key, size if owner else 0, chain)
         packed = Packed(tensor, key, self)
         self.changed("backward" if self.in_backward else "forward")
         return packed
@@ -225,20 +228,25 @@ class SavedTensors:
         return known is not None and known != tensor.dtype and tensor.dtype.is_floating_point
 
     def _count_blocks(self, key, size, chain):
-        own = self.patterns[key] = set()
+        """Add a new storage to the blocks that it was saved in, and learn what those were given."""
+        if self.in_backward:  # a recomputed activation is no second one
+            return
         for module, arguments in chain:
             path = self._path(chain, module)
-            if not path.rpartition(".")[2].isdigit():
+            if not path.rpartition(".")[2].isdigit() or not module._modules:
                 continue
             pattern = ".".join("*" if part.isdigit() else part for part in path.split("."))
-            own.add(pattern)
-            self.blocks.types[pattern] = type(module).__name__
+            if size:
+                self.patterns[key].add(pattern)
+            self.blocks.types[pattern].add(type(module).__name__)
             self.blocks.bytes[pattern][path] += size
             for tensor in tensors_in(self.torch, arguments):
                 given, length = storage_of(tensor)
-                outside = given in self.live and pattern not in self.patterns.get(given, ())
+                saved = given in self.live
+                outside = saved and pattern not in self.patterns[given]
                 if not outside and not self.ignored(given) and given not in self.batch:
-                    self.blocks.inputs[pattern].setdefault(given, length)
+                    # Memory that nobody saves is used again, and with it the key.
+                    self.blocks.inputs[pattern].setdefault((given, None if saved else path), length)
 
 
 def tensors_in(torch, value, depth=6, visited=None):
@@ -254,7 +262,7 @@ def tensors_in(torch, value, depth=6, visited=None):
         parts = list(value.values())
     elif isinstance(value, (list, tuple, set)):
         parts = list(value)
-    elif isinstance(value, (torch.nn.Module, type)) or callable(value):
+    elif isinstance(value, (torch.nn.Module, *NOT_ENTERED)):
         return
     else:
         parts = list(getattr(value, "__dict__", {}).values())
