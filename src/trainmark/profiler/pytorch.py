@@ -15,7 +15,10 @@ COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
 
 
 class Profiler:
-    """A pass `timing` of kernels, runtime calls and annotations on a GPU, and `detail` with all operators."""
+    """A pass `timing` at least overhead, and `detail` with operands, Python frames and modules.
+
+    On a GPU `timing` has kernels, runtime calls and annotations; on a CPU operators are the kernels.
+    """
 
     def __init__(self, optimizers=None, models=()):
         self._torch = sys.modules["torch"]
@@ -30,7 +33,7 @@ class Profiler:
         self._profile = None
 
     def passes(self):
-        return (TIMING, DETAIL) if self._on_gpu else (DETAIL,)
+        return (TIMING, DETAIL)
 
     def prepare(self, name):
         profiler = import_module("torch.profiler")
@@ -44,7 +47,7 @@ class Profiler:
         self._profile.prepare_trace()
 
     def start(self, name):
-        with _annotations_only() if name == TIMING else contextlib.nullcontext():
+        with _annotations_only() if name == TIMING and self._on_gpu else contextlib.nullcontext():
             self._profile.start_trace()
 
     def stop(self, name, path):

@@ -195,7 +195,8 @@ def _show_difference(explained: Sequence[Explained], kind: str | None, lang: Lan
     from trainmark.explain.difference import difference
     from trainmark.report.explain import difference_text, json_explanation, page
 
-    change = difference(*(one.explanation for one in explained))
+    before, after = (one.explanation for one in explained)
+    change = difference(before, after)
     width = terminal_width()
     render = {
         "text": lambda: "\n".join(difference_text.lines(change, width, lang)) + "\n",

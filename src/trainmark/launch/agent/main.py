@@ -219,7 +219,8 @@ class Agent:
         for part in SENT_HOME:
             with contextlib.suppress(OSError), os.scandir(self.scratch / part) as files:
                 for file in files:
-                    self.send_growth(part, Path(file.path), file.stat().st_size)
+                    if not file.name.endswith(".part"):  # not yet what it will be
+                        self.send_growth(part, Path(file.path), file.stat().st_size)
         return sum(self.events.values()) > before
 
     def send_growth(self, part: str, path: Path, size: int) -> None:

@@ -22,12 +22,13 @@ from trainmark.explain.work.model import Work
 from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
 from trainmark.runner.explain.record import known_record
-from trainmark.runner.explain.situation import case_situation
+from trainmark.runner.explain.situation import case_situation, device_peaks
 from trainmark.store.fabric import load_fabric
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES
 from trainmark.suite.model import Case, Command
+from trainmark.system.available import known_datasheet
 from trainmark.typed_json import encode
 
 EXPLANATION, TRACE = "explanation.json", "trace.json.gz"
@@ -89,7 +90,14 @@ def explain_trace(path: Path) -> Explained:
     taken = explain(captured, TrialFacts(title=path.name, peaks=Peaks(bandwidth=peaks.get(BANDWIDTH))))
     first = captured.ranks[0]
     settings = Settings(framework=first.framework or None, world_size=first.world_size)
-    situation = situation_of(taken.explanation, settings, first.device, product_peaks=peaks)
+    sheet = known_datasheet(first.device_name or "")
+    situation = situation_of(
+        taken.explanation,
+        settings,
+        first.device,
+        product_peaks=peaks,
+        datasheet=device_peaks(sheet) if sheet else None,
+    )
     return Explained(with_changes(taken, situation))
 
 

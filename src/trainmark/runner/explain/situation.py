@@ -68,8 +68,8 @@ def case_situation(
         settings_of(case, command),
         "cuda" if case.device == "cuda" else "cpu",
         product_peaks=product_peaks,
-        datasheet=_peaks(sheet) if sheet else None,
-        others=tuple(map(_peaks, others)),
+        datasheet=device_peaks(sheet) if sheet else None,
+        others=tuple(map(device_peaks, others)),
         parameters=parameters_of(case),
         device_memory=device_memory,
         host=host,
@@ -77,5 +77,6 @@ def case_situation(
     )
 
 
-def _peaks(sheet: Datasheet) -> DevicePeaks:
+def device_peaks(sheet: Datasheet) -> DevicePeaks:
+    """Return a datasheet as what-ifs take it."""
     return DevicePeaks(sheet.title, sheet.flops, sheet.bandwidth)
