@@ -61,7 +61,7 @@ def _walk(stream: JsonStream, events: EventReader, metadata: Metadata) -> None:
         for name in stream.members():
             if name != "traceEvents":
                 metadata.read(name, stream.value())
-            elif stream.peek() == "[":
+            elif stream.peek() in ("[", ""):
                 has_events = True
                 events.read(stream.elements())
             else:
@@ -97,7 +97,7 @@ def _profile(events: EventReader, metadata: Metadata) -> Profile:
         device, number = "cpu", 0
         spans = self_times(host)
     steps: tuple[Step, ...] = tuple(
-        Step(step, start + metadata.base, end + metadata.base) for step, start, end in sorted(events.steps)
+        Step(step, start + metadata.base, end + metadata.base) for start, end, step in sorted(events.steps)
     )
     if not steps:
         steps, note = steps_of(device, spans, host)

@@ -64,7 +64,7 @@ class EventReader:
         self._spans: dict[int, int] = {}
         self._host_spans = 0
         self._stored = 0
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}
         self._operands = OperandsReader()
         self._threads: dict[tuple[Any, Any], int] = {}
         self._thread_numbers: set[int] = set()
@@ -109,7 +109,7 @@ class EventReader:
             self._overhead[0] += 1
             self._overhead[1] += end - start
         elif len(self.steps) < MOST_STEPS:
-            self.steps.append((_number(arguments, "number", 0), start, end))
+            self.steps.append((start, end, _number(arguments, "number", 0)))
 
     def _host(
         self, kind: HostKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
@@ -161,10 +161,12 @@ class EventReader:
         name = event.get("name")
         if type(name) is not str:
             raise EventError(f"has a name that is no text but {short(name)}")
-        if name not in self._names:
-            self._names.add(name)
+        known = self._names.get(name)
+        if known is None:
+            # JSON can hold half a surrogate pair, which nothing could print.
+            known = self._names[name] = name.encode(errors="replace").decode()
             self._store(len(name))
-        return name
+        return known
 
     def _store(self, size: int) -> None:
         self._stored += size
@@ -192,7 +194,8 @@ def _nanoseconds(event: dict[str, Any], field: str) -> int:
     value: Any = event.get(field)
     kind = type(value)
     if kind is Decimal and 0 <= value < LATEST:
-        return round(value * 1000)
+        nanoseconds: int = round(value * 1000)
+        return nanoseconds
     if kind is int and 0 <= value < LATEST:
         return int(value) * 1000
     raise EventError(f"({short(event.get('name'))}) has {_shown(value)} as its {field}")

@@ -12,14 +12,14 @@ from json import JSONDecodeError, JSONDecoder
 from typing import Any
 
 # The longest member or element; one event of a trace has a few hundred characters.
-MOST_CHARACTERS = 1 << 26
+MOST_CHARACTERS = 1 << 24
 # An escape or literal that the end of the text cuts in two is reported at its start, at most this far back.
 MARGIN = 16
 SPACE = re.compile(r"[ \t\n\r]*")
 COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 # What remains behind the reported place where a text ends before its value does.
 CUT = re.compile(
-    r"[\s,:]*(?:-|[.eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-?I(?:n(?:f(?:i(?:n(?:i(?:t)?)?)?)?)?)?|\\u?\w{0,4})?"
+    r"[\s,:]*(?:-|[.eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-?I(?:n(?:f(?:i(?:n(?:it?)?)?)?)?)?|\\|\\?u\w{0,4})?"
 )
 
 
@@ -66,7 +66,7 @@ class JsonStream:
             self._at += 1
             return
         while True:
-            if self.peek() != '"':
+            if self.peek() not in ('"', ""):
                 self._refuse("expected a name in double quotes")
             name: str = self.value()
             self._expect(":")
@@ -117,10 +117,13 @@ class JsonStream:
             except (ValueError, ArithmeticError):
                 raise JsonError(self._where("a number that cannot be read")) from None
             else:
-                # A number may go on in the next chunk.
-                if end < len(self._text) or not self._more():
-                    self._at = end
-                    return value
+                # A number may go on in the next chunk: "1", "1.", "1e-".
+                number = type(value) is int or type(value) is Decimal
+                before = self._at
+                if number and end >= len(self._text) - MARGIN and self._more():
+                    continue
+                self._at += end - before
+                return value
 
     def _continue(self, failed: int, reason: str) -> None:
         """Read on where the end of the text may be why decoding failed; else refuse."""
@@ -129,6 +132,7 @@ class JsonStream:
         behind = self._text[failed:]
         # Twice as much each time, or a long value would be decoded from its start too often.
         wanted = 2 * (len(self._text) - self._at)
+        failed -= self._at  # reading on drops what is before the value
         more = False
         while len(self._text) - self._at <= wanted and self._more():
             more = True
@@ -151,6 +155,9 @@ class JsonStream:
         if not character:
             raise TruncatedError(self._where("it ends"))
         if character not in characters:
+            # A number that the end of the text cuts off at its point or exponent.
+            if len(self._text) - self._at <= MARGIN and not self._more() and CUT.fullmatch(self._text):
+                raise TruncatedError(self._where("it ends"))
             self._refuse("expected " + " or ".join(f"'{expected}'" for expected in characters))
         self._at += 1
         return character
