@@ -38,6 +38,7 @@ CATEGORIES = frozenset((*DEVICE, *HOST, OVERHEAD, STEP_CATEGORY))
 # Microseconds: with the base of a trace, within what a 64-bit count of nanoseconds can hold.
 LATEST = 4_000_000_000_000_000
 SMALLEST, LARGEST = -(1 << 31), (1 << 31) - 1
+SMALLEST_NUMBER, LARGEST_NUMBER = -(1 << 62), 1 << 62
 MOST_DEVICES = 1024
 MOST_STEPS = 1_000_000
 # Characters of distinct names and numbers of distinct shapes: a trace of 1 GB has about a million.
@@ -202,8 +203,10 @@ def _nanoseconds(event: dict[str, Any], field: str) -> int:
 
 
 def _number(arguments: dict[str, Any], field: str, otherwise: int) -> int:
-    value = arguments.get(field, otherwise)
-    if type(value) is int and -(1 << 62) < value < 1 << 62:
+    if field not in arguments:
+        return otherwise
+    value = arguments[field]
+    if type(value) is int and SMALLEST_NUMBER < value < LARGEST_NUMBER:
         return value
     raise EventError(f"has {_shown(value)} as its {field}")
 

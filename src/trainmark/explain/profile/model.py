@@ -170,7 +170,7 @@ class Collector:
 
     def host_spans(self) -> HostSpans:
         """By start; of two that start together the longer first, as it encloses the other."""
-        table = np.array(self._host, np.int64).reshape(-1, 8)
+        table = np.asarray(self._host, np.int64).reshape(-1, 8)
         order = np.lexsort((-table[:, 3], table[:, 2]))
         return HostSpans(
             tuple(self._names),
@@ -186,7 +186,7 @@ class Collector:
 
     def device_spans(self, operators: Mapping[int, int] | None = None) -> DeviceSpans:
         """By start; `operators` gives the host row of each correlation id."""
-        table = np.array(self._device, np.int64).reshape(-1, 8)
+        table = np.asarray(self._device, np.int64).reshape(-1, 8)
         order = np.lexsort((table[:, 3], table[:, 2]))
         launch = table[order, 5]
         rows = [operators.get(correlation, -1) for correlation in launch.tolist()] if operators else None
