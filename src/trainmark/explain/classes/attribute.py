@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.classes import COPY, OTHER
-from trainmark.explain.classes.names import class_of, is_optimiser
+from trainmark.explain.classes.names import class_of, decides
 from trainmark.explain.profile.autograd import ENGINE, forward_rows
-from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
-from trainmark.explain.profile.model import DeviceKind, HostKind, Profile
+from trainmark.explain.profile.enclosing import launching_rows, parents
+from trainmark.explain.profile.model import DeviceKind, HostKind, HostSpans, Profile
 
 
 def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:
@@ -29,61 +29,63 @@ def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:
 
 def own_classes(profile: Profile) -> list[str]:
     """Return the classes from the profile's own host rows."""
-    spans, host = profile.spans, profile.host
-    rows = launching_rows(spans, host)
-    context = _Context(profile)
-    decided: dict[tuple[int, int], str] = {}
+    spans = profile.spans
+    callers = _callers(profile.host)
+    decided: dict[tuple[int, Caller], str] = {}
     result = []
-    columns = zip(spans.name.tolist(), spans.kind.tolist(), rows.tolist(), strict=True)
-    for name, kind, row in columns:
+    rows = launching_rows(spans, profile.host).tolist()
+    for name, kind, row in zip(spans.name.tolist(), spans.kind.tolist(), rows, strict=True):
         if kind != DeviceKind.KERNEL:
             result.append(COPY)
             continue
-        key = name, row
+        key = name, callers[row] if row >= 0 else NOBODY
         if key not in decided:
-            decided[key] = context.class_of(spans.names[name], row)
+            text, caller = spans.names[name], key[1]
+            # On a CPU a span is an operator itself.
+            operator = None if caller.operator == text else caller.operator
+            decided[key] = class_of(text, operator, caller.enclosing)
         result.append(decided[key])
     return result
 
 
-class _Context:
-    """What encloses host rows, looked up once a row."""
+class Caller(NamedTuple):
+    """What of all that encloses a host row can matter: few distinct ones occur in many rows."""
 
-    def __init__(self, profile: Profile) -> None:
-        self.host = profile.host
-        self.parent = parents(profile.host)
-        self.forward = forward_rows(profile.host, self.parent)
-        self.names = [profile.host.names[name] for name in profile.host.name.tolist()]
-        self.kinds = profile.host.kind.tolist()
-        self.seen: dict[int, tuple[str | None, tuple[str, ...]]] = {}
+    operator: str | None  # the innermost
+    enclosing: tuple[str, ...]  # composite operators and the optimizer's step
 
-    def class_of(self, name: str, row: int) -> str:
-        if row < 0:
-            return class_of(name)
-        if row not in self.seen:
-            self.seen[row] = self._enclosing(row)
-        operator, enclosing = self.seen[row]
-        return class_of(name, operator if operator != name else None, enclosing)
 
-    def _enclosing(self, row: int) -> tuple[str | None, tuple[str, ...]]:
-        """Return the innermost operator, and all that encloses the row; backward also that of its forward."""
-        chain = list(ancestors(row, self.parent))
-        for inner, outer in pairwise(tuple(chain)):
-            if self.names[outer].startswith(ENGINE):
-                # What the engine adds itself, beside the function, accumulates gradients.
-                if "Backward" not in self.names[inner]:
-                    chain.remove(outer)
-                elif outer in self.forward:
-                    chain += ancestors(self.forward[outer], self.parent)
-                break
-        operators = [outer for outer in chain if self.kinds[outer] == HostKind.OPERATOR]
-        names = [
-            self.names[outer]
-            for outer in chain
-            if self.kinds[outer] in (HostKind.OPERATOR, HostKind.ANNOTATION)
-            or (self.kinds[outer] == HostKind.PYTHON and is_optimiser(self.names[outer]))
-        ]
-        return (self.names[operators[0]] if operators else None), tuple(dict.fromkeys(names))
+NOBODY = Caller(None, ())
+
+
+def _callers(host: HostSpans) -> list[Caller]:
+    """Return the caller of each row, the row itself included; a parent comes before its children.
+
+    Backward has no composite operator around it: the function that autograd's engine calls takes those of its
+    forward operator. What the engine launches beside that function adds up gradients.
+    """
+    parent = parents(host)
+    forward = forward_rows(host, parent)
+    matters = [decides(name) for name in host.names]
+    is_engine = [name.startswith(ENGINE) for name in host.names]
+    is_function = ["Backward" in name for name in host.names]
+    result: list[Caller] = []
+    known: dict[Caller, Caller] = {}
+    columns = zip(host.name.tolist(), host.kind.tolist(), parent.tolist(), strict=True)
+    names = host.name.tolist()
+    for name, kind, above in columns:
+        caller = result[above] if above >= 0 else NOBODY
+        operator, enclosing = caller
+        if above in forward and is_function[name] and is_engine[names[above]]:
+            enclosing += result[forward[above]].enclosing
+        if kind == HostKind.OPERATOR:
+            operator = host.names[name]
+        if matters[name] and kind != HostKind.RUNTIME and not is_engine[name]:
+            enclosing += (host.names[name],)
+        if (operator, enclosing) != caller:
+            caller = Caller(operator, tuple(dict.fromkeys(enclosing)))
+        result.append(known.setdefault(caller, caller))
+    return result
 
 
 def _has_operators(profile: Profile) -> bool:

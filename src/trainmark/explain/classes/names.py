@@ -39,7 +39,7 @@ def class_of(name: str, operator: str | None = None, enclosing: tuple[str, ...] 
     """Return one of CLASSES for a kernel, or on a CPU for an operator.
 
     `operator` is the innermost one that launched it, `enclosing` are the annotations and operators around
-    that, in any order.
+    that, in any order; those that `decides` denies need not be among them.
     """
     kernel_class = class_of_name(name)
     if operator is not None:
@@ -61,7 +61,7 @@ def class_of_name(name: str) -> str:
     own = _names()["own_kernels"].get(name)
     if own is not None:
         return str(own)
-    if name.startswith("triton_"):
+    if is_inductor(name):
         return _class_in("inductor", name)
     if name.startswith(OPERATOR_PREFIXES) or BACKWARD_FUNCTION.fullmatch(name):
         return class_of_operator(name)
@@ -73,7 +73,7 @@ def class_of_name(name: str) -> str:
 @lru_cache(MOST_NAMES)
 def class_of_operator(name: str) -> str:
     """Return the class of a host operator: ATen's, autograd's, or the path that JAX gives."""
-    if name.startswith("triton_"):
+    if is_inductor(name):
         return _class_in("inductor", name)
     by_operator = _class_in("operators", name)
     if by_operator != OTHER or "::" in name:
@@ -88,6 +88,16 @@ def is_optimiser(name: str) -> bool:
     """Say whether an annotation or a Python frame is the optimizer's step."""
     pattern: re.Pattern[str] = _names()["optimiser_annotations"]
     return pattern.search(name) is not None
+
+
+def is_inductor(name: str) -> bool:
+    """Say whether PyTorch's compiler generated it, for a GPU or a CPU."""
+    return name.startswith("triton_") or "cpp_fused_" in name
+
+
+def decides(name: str) -> bool:
+    """Say whether a name around a kernel can decide its class: a composite operator, the optimizer's step."""
+    return is_optimiser(name) or _class_in("composites", name) != OTHER
 
 
 def without_parameters(name: str) -> str:

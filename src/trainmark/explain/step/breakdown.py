@@ -13,6 +13,7 @@ from trainmark.explain.classes import CLASSES
 from trainmark.explain.explanation import ClassTime, Kernel, Overlap
 from trainmark.explain.profile.model import DeviceSpans, Nanoseconds, Profile
 
+CODES = {name: code for code, name in enumerate(CLASSES)}
 MOST_KERNELS = 12  # named of a class, the longest first
 
 
@@ -55,7 +56,7 @@ def breakdown(profile: Profile, classes: Sequence[str], most_kernels: int = MOST
     if not profile.steps:
         return Breakdown(0, (), (), ())
     begin, end = profile.steps[0].start, profile.steps[-1].end
-    codes = np.array([CLASSES.index(name) for name in classes], np.int8)
+    codes = np.array([CODES[name] for name in classes], np.int8)
     start, stop = np.clip(profile.spans.start, begin, end), np.clip(profile.spans.end, begin, end)
     inside = (profile.spans.start < end) & (profile.spans.end > begin)
     points, sets = _sets(start, stop, codes, inside, profile)
@@ -132,7 +133,7 @@ def _class_times(
                     kernels=tuple(kernels[:most_kernels]),
                 )
             )
-    return tuple(sorted(result, key=lambda time: (-time.busy, CLASSES.index(time.name))))
+    return tuple(sorted(result, key=lambda time: (-time.busy, CODES[time.name])))
 
 
 def _kernels(spans: DeviceSpans, rows: npt.NDArray[np.intp], lasting: Nanoseconds) -> list[Kernel]:

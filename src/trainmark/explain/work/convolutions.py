@@ -52,6 +52,10 @@ FORWARD = {
     "aten::slow_conv_dilated2d": Places(4, 5, 6),
     "aten::slow_conv_dilated3d": Places(4, 5, 6),
     "aten::cudnn_convolution_transpose": Places(4, 2, 5, output_padding=3, always_transposed=True),
+    "aten::slow_conv_transpose2d": Places(4, 5, 7, output_padding=6, always_transposed=True),
+    "aten::slow_conv_transpose3d": Places(4, 5, 7, output_padding=6, always_transposed=True),
+    "aten::miopen_convolution_transpose": Places(5, 3, 6, output_padding=4, always_transposed=True),
+    "aten::slow_conv3d_forward": Places(4, 5, -1),
     "aten::convolution_overrideable": GENERAL,
 }
 WRAPPERS = {"aten::convolution": GENERAL, "aten::_convolution": GENERAL, "aten::conv2d": Places(3, 4, 5)}
@@ -103,9 +107,8 @@ def forward(places: Places, results: Mapping[Signature, Shape]) -> Formula:
         if result is None:
             return None
         if transposed:
-            # Every element of the input meets a filter of all outputs.
-            flop = 2 * elements(given) * elements(weight[1:])
-            return Cost(flop, None)
+            # Every element of the input meets a filter of all outputs; groups are not recorded in shapes.
+            return Cost(2 * elements(given) * elements(weight[1:]), None)
         moved = added(
             tensor_bytes(operands, 0),
             tensor_bytes(operands, 1),

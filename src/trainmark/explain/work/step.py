@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -23,6 +24,9 @@ from trainmark.explain.work.model import Cost, Formula, Work
 
 # Of a class's time, for its sums to be called its own.
 NEARLY_ALL = 0.95
+WRAPPER = re.compile(
+    r"aten::(conv\dd|conv_transpose\dd|_?convolution|linear|matmul|einsum|scaled_dot_product_attention)"
+)
 PRODUCTS = frozenset({CONVOLUTION, MATRIX_PRODUCT, ATTENTION})
 
 
@@ -83,10 +87,12 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
             totals[name].with_flop += lasting[span] if cost.flop is not None else 0
             totals[name].with_bytes += lasting[span] if cost.bytes is not None else 0
     if profile.device == "cpu":
-        # An operator that only calls counted ones does no work of its own, nor does autograd's engine.
+        # An operator that only calls counted ones does no work of its own, nor does autograd's engine. One
+        # that calls others beside a product of its own, without a formula, leaves its class uncounted.
         callers = formulas.callers(launched)
         for row, name, time in calling:
-            if row in callers or formulas.is_autograd(row):
+            calls = row in callers and (name not in PRODUCTS or formulas.is_wrapper(row))
+            if calls or formulas.is_autograd(row):
                 totals[name].time -= time
     for row, by_class in launched.items():
         row_cost = formulas.cost(row)
@@ -117,20 +123,20 @@ class _Formulas:
         self.kinds = profile.host.kind.tolist()
         self.names = profile.host.names
         self.name = profile.host.name.tolist()
-        self.is_cpu = profile.device == "cpu"
         results = convolutions.seen_results(self._operands_of(convolutions.BACKWARD))
-        self.formulas: dict[str, Formula] = {
+        with_flop: dict[str, Formula] = {
             **products.PRODUCTS,
             **attention.ATTENTION,
-            **traffic.TRAFFIC,
             **{name: convolutions.forward(places, results) for name, places in convolutions.FORWARD.items()},
             convolutions.BACKWARD: convolutions.backward,
         }
+        self.formulas = {**with_flop, **traffic.TRAFFIC}
         self.wrappers: dict[str, Formula] = {
             **products.PRODUCT_WRAPPERS,
             **attention.ATTENTION_WRAPPERS,
             **{name: convolutions.forward(places, results) for name, places in convolutions.WRAPPERS.items()},
         }
+        self.product_callers = self.callers(self._rows_of({*with_flop, *self.wrappers}))
         self.chosen: dict[tuple[int, str], int | None] = {}
         self.by_row: dict[int, Formula] = {}
         self.costs: dict[int, Cost | None] = {}
@@ -138,14 +144,20 @@ class _Formulas:
     def callers(self, rows: Iterable[int]) -> set[int]:
         return {outer for row in rows for outer in ancestors(row, self.parent) if outer != row}
 
+    def is_wrapper(self, row: int) -> bool:
+        return WRAPPER.fullmatch(self.names[self.name[row]]) is not None
+
     def is_autograd(self, row: int) -> bool:
         name = self.names[self.name[row]]
         return "autograd::" in name or BACKWARD_FUNCTION.fullmatch(name) is not None
 
+    def _rows_of(self, names: set[str]) -> list[int]:
+        numbers = [index for index, text in enumerate(self.names) if text in names]
+        is_row = np.isin(self.host.name, numbers) & (self.host.kind == HostKind.OPERATOR)
+        return np.flatnonzero(is_row).tolist()
+
     def _operands_of(self, name: str) -> list[Operands]:
-        numbers = [index for index, text in enumerate(self.names) if text == name]
-        rows = np.flatnonzero(np.isin(self.host.name, numbers)).tolist() if numbers else []
-        return [self.host.operands[row] for row in rows if row in self.host.operands]
+        return [self.host.operands[row] for row in self._rows_of({name}) if row in self.host.operands]
 
     def cost(self, row: int) -> Cost | None:
         if row not in self.costs:
@@ -161,19 +173,21 @@ class _Formulas:
         return self.chosen[key]
 
     def _find(self, launching: int, span_class: str) -> int | None:
-        """Look for the outermost operator with a formula, then for the innermost that calls such operators.
+        """Look for the outermost operator with a formula.
 
-        On a CPU the latter have no work of their own: their spans are what calling takes.
+        Without one take the innermost that usually calls such an operator and here did the work itself.
         """
         operators = [row for row in ancestors(launching, self.parent) if self.kinds[row] == HostKind.OPERATOR]
-        for table, rows in ((self.formulas, operators[::-1]), (self.wrappers, operators)):
-            for row in rows:
-                formula = table.get(self.names[self.name[row]]) or self._by_form(row)
-                if formula is not None and row in self.host.operands:
-                    self.by_row.setdefault(row, formula)
-                    return row
-            if self.is_cpu:
-                break
+        for row in reversed(operators):
+            formula = self.formulas.get(self.names[self.name[row]]) or self._by_form(row)
+            if formula is not None and row in self.host.operands:
+                self.by_row.setdefault(row, formula)
+                return row
+        for row in operators:
+            formula = self.wrappers.get(self.names[self.name[row]])
+            if formula is not None and row in self.host.operands and row not in self.product_callers:
+                self.by_row.setdefault(row, formula)
+                return row
         alike = self._outermost_alike(operators)
         formula = None if alike is None else _by_class(self.names[self.name[alike]], span_class)
         if alike is not None and formula is not None:

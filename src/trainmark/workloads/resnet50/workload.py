@@ -24,7 +24,7 @@ def flops(axes: Axes) -> float:
 
 
 def flops_by_class(axes: Axes) -> dict[str, float]:
-    """Return what a step computes for one image: all but the gradient of the images, which nobody asks for."""
+    """Return what a step computes for one image: the images themselves need no gradient."""
     stem, *others, classifier = (layer.work for layer in layers(axes))
     return {"convolution": 2 * (2 * stem + 3 * sum(others)), "matrix product": 2 * 3 * classifier}
 
