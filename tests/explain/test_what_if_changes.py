@@ -35,6 +35,14 @@ def test_a_chain_of_two_operations_saves_a_third_of_its_bytes_and_longer_ones_mo
     assert fused_bytes(10) < fused_bytes(3) < fused_bytes(2)
 
 
+def test_a_compiler_brings_slow_kernels_to_what_their_bytes_need():
+    slow = replace(USUAL["normalisation"], alone=60 * MS, busy=60 * MS)
+    gain = gpu_step(normalisation=slow).step - gpu_step().step
+    assert predicted(gpu_step(normalisation=slow), "compile").seconds < predicted(
+        gpu_step(), "compile"
+    ).seconds + (gain / 4)
+
+
 def test_a_compiler_shortens_what_it_can_fuse_and_nothing_else():
     step = gpu_step()
     left = sum(part.alone for part in step.parts if part.name not in ("normalisation", "elementwise"))
@@ -55,8 +63,8 @@ def test_a_larger_batch_shares_the_optimiser_and_is_told_for_as_many_samples_as_
 
 
 def test_a_larger_batch_hides_launch_gaps_under_longer_kernels():
-    step = gpu_step(idle={"launch": 30 * MS})
-    assert predicted(step, "batch ×2").seconds == pytest.approx((2 * (step.step - 30 * MS)) / 2, rel=0.02)
+    late, early = gpu_step(idle={"launch": 30 * MS}), gpu_step()
+    assert predicted(late, "batch ×2").seconds == pytest.approx(predicted(early, "batch ×2").seconds)
 
 
 def test_a_slow_loader_is_as_slow_for_each_sample_of_a_larger_batch():
@@ -83,6 +91,21 @@ def test_channels_last_saves_the_kernels_that_change_the_layout():
     what_if = predicted(step, "channels last")
     assert what_if.seconds == pytest.approx(step.step - 15 * MS)
     assert "channels_last" in what_if.how
+
+
+def test_channels_last_brings_batch_norm_to_what_its_bytes_need():
+    turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
+    slow = replace(USUAL["normalisation"], alone=50 * MS, busy=50 * MS)
+    step = gpu_step(convolution=turned, normalisation=slow, settings=Settings(layout="NCHW"))
+    at_best = 10 * MS * 1.6 / 0.85
+    assert predicted(step, "channels last").seconds == pytest.approx(step.step - 15 * MS - 50 * MS + at_best)
+
+
+def test_eager_batch_norm_gains_little_from_bfloat16_in_pytorch():
+    eager = gpu_step(settings=Settings(framework="pytorch", precision="tf32"))
+    compiled = gpu_step(settings=Settings(framework="pytorch", precision="tf32", compiler="compile"))
+    difference = predicted(eager, "bf16").seconds - predicted(compiled, "bf16").seconds
+    assert difference == pytest.approx(12 * MS * (0.85 - 0.5))
 
 
 def test_bfloat16_is_predicted_from_float32_alone():

@@ -1,4 +1,4 @@
-"""What-ifs that are really made: the cases of a suite, their trials in turns, predictions beside the truth."""
+"""What-ifs that are really made: the cases of a suite, their trials in turns, predictions and truth."""
 
 from dataclasses import replace
 from pathlib import Path

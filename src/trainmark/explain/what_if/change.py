@@ -34,7 +34,8 @@ class Change:
         if settings.command and overrides:
             words = (f"--set {key}={_written(value)}" for key, value in overrides.items())
             return " ".join([settings.command, *words])
-        return self.lines.get(settings.framework or "", self.lines.get("", ""))
+        line = self.lines.get(settings.framework or "", self.lines[""])
+        return f"no setting of {settings.workload} does it; in your own: {line}" if settings.command else line
 
 
 def _written(value: str | int | bool) -> str:

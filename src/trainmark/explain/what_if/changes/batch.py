@@ -16,8 +16,10 @@ from trainmark.explain.what_if.situation import (
     Situation,
 )
 
-# Seconds that a kernel (or an operator of a CPU) takes before the first byte: start, ramp-up and tail.
-START_SECONDS = {"cuda": 2e-6, "cpu": 1e-6}
+# Seconds of a kernel (or an operator of a CPU) that are the same for any batch: start, ramp-up, and a last
+# wave of blocks that fills the device in part. Steps of ResNet-50 at batch 128, 256 and 512 on an H200, eager
+# and compiled (docs/results/h200-speed.md), give 5 to 8 µs.
+START_SECONDS = {"cuda": 5.5e-6, "cpu": 1e-6}
 # A share of the memory that stays free for the allocator and the libraries.
 USABLE_MEMORY = 0.92
 WEIGHT_PASSES = 3  # read forward, read backward, gradient written

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, rebuilt
+from trainmark.explain.what_if.rebuild import Prediction, rebuilt, tuned_seconds
 from trainmark.explain.what_if.situation import PRODUCT_CLASSES, Situation
 
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
 # saves: the read of what lies between, and its write in half of the cases, as backward needs the other half.
 PASSES, SAVED_PASSES = 2.5, 1.5
+# Of three products of a linear layer (forward, dgrad, wgrad) two stand in a chain, with a place before each;
+# a convolution has three, as the statistics of its batch norm are a pass of their own.
+PLACES = {"convolution": 1.0, "matrix product": 2 / 3, "attention": 2 / 3}
 ALREADY_COMPILED = ("jax", "mindspore", "mxnet")  # the whole step, in any case
 
 
@@ -19,20 +22,20 @@ def compiled(situation: Situation) -> Prediction | None:
     if settings.compiler or settings.framework in ALREADY_COMPILED or settings.engine == "fused":
         return None
     fusible = [part for part in situation.parts if part.name in FUSIBLE and part.launches]
-    products = sum(part.launches for part in situation.parts if part.name in PRODUCT_CLASSES)
-    if not fusible or not products:
+    products = [part for part in situation.parts if part.name in PRODUCT_CLASSES]
+    places = sum(part.launches * PLACES[part.name] for part in products)
+    if not fusible or not places:
         return None
     before = sum(part.launches for part in fusible)
-    after = min(before, products)
+    after = min(before, places)
     ratio = fused_bytes(before / after)
-    seconds = sum(part.alone for part in fusible)
-    step = rebuilt(
-        situation, {part.name: part.alone * ratio for part in fusible}, situation.launches - before + after
-    )
+    alone = {part.name: tuned_seconds(part) * ratio for part in fusible}
+    step = rebuilt(situation, alone, situation.launches - before + after)
+    now, then = sum(part.alone for part in fusible), sum(alone.values())
     why = (
-        f"{before:.0f} elementwise, normalising and reducing launches between {products:.0f} products become "
-        f"{after:.0f}, with {ratio:.2f} of their bytes: {milliseconds(seconds)} become "
-        f"{milliseconds(seconds * ratio)}."
+        f"{before:.0f} elementwise, normalising and reducing launches become {after:.0f}, at most one "
+        f"in each place between products, with {ratio:.2f} of their bytes: {milliseconds(now)} become "
+        f"{milliseconds(then)}."
     )
     return Prediction(step, why)
 

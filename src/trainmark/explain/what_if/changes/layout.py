@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, rebuilt
+from trainmark.explain.what_if.rebuild import Prediction, rebuilt, tuned_seconds
 from trainmark.explain.what_if.situation import Situation
 
 
@@ -25,8 +25,13 @@ def channels_last(situation: Situation) -> Prediction | None:
         if part.name in copies and part.busy
     }
     total = sum(copies.values())
-    why = f"The step without {milliseconds(total)} of changing layouts around convolutions."
-    return Prediction(rebuilt(situation, shares), why)
+    why = f"The step without {milliseconds(total)} of changing layouts around convolutions"
+    norm = situation.part("normalisation")
+    if norm is not None and situation.device == "cuda" and tuned_seconds(norm) < norm.alone:
+        # Libraries have their best batch norm for channels last.
+        shares[norm.name] = tuned_seconds(norm)
+        why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
+    return Prediction(rebuilt(situation, shares), f"{why}.")
 
 
 def layout_overrides(situation: Situation) -> Overrides | None:
