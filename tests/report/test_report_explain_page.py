@@ -12,6 +12,7 @@ from explain_documents import cpu, difference, hostile, refused, resnet50, timel
 from trainmark.explain.explanation import Timeline
 from trainmark.report.explain import bars, page
 from trainmark.report.explain.timeline import timeline_data
+from trainmark.report.format.explain_sentences import sentence
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MOST_BYTES = 400_000
@@ -60,7 +61,7 @@ def test_hostile_names_stay_text_on_the_page():
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_refused_page_has_the_reason_and_neither_bar_nor_table_of_shares(lang):
     text = page.render(replace(refused(), memory=None), lang)
-    assert refused().agreement.refusal.replace(" %", "\u00a0%") in text
+    assert sentence(refused().agreement.refusal, lang).replace(" %", "\u00a0%") in text
     assert 'class="stack"' not in text and 'class="bars"' not in text and 'class="whole"' not in text
 
 

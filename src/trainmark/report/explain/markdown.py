@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import sentences, tables
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import explain_words
 from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.format.table import Table
@@ -40,9 +41,10 @@ def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
     yield from _titled(t["what_if"], tables.what_if_table(explanation, lang), t["what_if_note"])
     if explanation.what_ifs:
         yield "\n".join(
-            f"- {plain(change.title)}: {plain(change.why)} {plain(change.basis)}"
+            f"- {plain(sentence(change.title, lang))}: {plain(sentence(change.why, lang))}"
             for change in explanation.what_ifs
         )
+    yield plain(sentences.basis_sentence(explanation, lang))
     if not refused:
         yield from _titled(t["kernels_title"], tables.kernels_table(explanation, MOST_KERNELS, lang))
         yield from _titled(t["modules"], tables.modules_table(explanation, MOST_MODULES, lang))
@@ -52,15 +54,15 @@ def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
         yield f"## {t['memory']}"
         yield plain(sentences.memory_sentence(explanation, lang))
         yield tables.memory_table(explanation, lang).markdown() if explanation.memory.parts else ""
-        yield "\n".join(f"- {plain(text)}" for text in explanation.memory.suggestions)
+        yield "\n".join(f"- {plain(sentence(text, lang))}" for text in explanation.memory.suggestions)
     if explanation.notes:
         yield f"## {t['notes']}"
-        yield "\n".join(f"- {plain(note)}" for note in explanation.notes)
+        yield "\n".join(f"- {plain(sentence(note, lang))}" for note in explanation.notes)
 
 
 def _advice(explanation: Explanation, lang: Lang) -> Iterator[str]:
     for place, advice in enumerate(explanation.advice, 1):
-        yield f"{place}. {plain(advice.sentence)} {plain(sentences.gain_words(advice, lang))}"
+        yield f"{place}. {plain(sentence(advice.sentence, lang))} {plain(sentences.gain_words(advice, lang))}"
         if "\n" in advice.how.strip():
             yield "\n" + "\n".join(f"   {line}" for line in fence(advice.how).splitlines()) + "\n"
         elif advice.how.strip():

@@ -14,6 +14,7 @@ from trainmark.report.explain import bars, difference_text, figures, sentences, 
 from trainmark.report.explain.look import kind_look, look
 from trainmark.report.explain.timeline import timeline_data
 from trainmark.report.format import number, templating
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import class_name, explain_words, holder_name
 from trainmark.report.format.page import embedded, frame
 from trainmark.report.format.table import Table
@@ -30,7 +31,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
     w, subject, timeline = explain_words(lang), explanation.subject, timeline_data(explanation, lang)
     refused = explanation.agreement.refusal is not None
     rate, link = figures.samples_per_second(explanation), explanation.peaks.link
-    idle = explanation.idle_nanoseconds
+    idle, memory = explanation.idle_nanoseconds, explanation.memory
     spans = tables.spans_table(explanation, lang)
     return (
         _environment(lang)
@@ -51,13 +52,14 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             step=tables.step_table(explanation, lang),
             looks=[*(kind_look(part.kind, part.name) for part in figures.parts(explanation)), ""],
             advice=[
-                (advice.sentence, sentences.gain_words(advice, lang), advice.how.strip())
+                (sentence(advice.sentence, lang), sentences.gain_words(advice, lang), advice.how.strip())
                 for advice in explanation.advice
             ],
             idle=tables.EMPTY if refused else tables.idle_table(explanation, lang),
             floors=[] if refused else bars.floors(explanation, lang),
             floor_note=sentences.floor_sentence(explanation, lang),
-            changes=explanation.what_ifs,
+            changes=[(sentence(change.why, lang), change.how) for change in explanation.what_ifs],
+            basis=sentences.basis_sentence(explanation, lang),
             what_if=tables.what_if_table(explanation, lang),
             what_if_plot=what_if_plot(explanation, lang),
             timeline=timeline,
@@ -74,11 +76,12 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             ranks=tables.EMPTY if refused else tables.ranks_table(explanation, lang),
             buckets=tables.buckets_table(explanation, lang),
             link=w["link_note"].format(link=rate_words(link)) if link else "",
-            memory=explanation.memory,
+            memory=memory,
+            suggestions=[sentence(text, lang) for text in memory.suggestions] if memory else [],
             memory_sentence=sentences.memory_sentence(explanation, lang),
             memory_segments=_memory(explanation, lang),
             memory_table=tables.memory_table(explanation, lang),
-            notes=explanation.notes,
+            notes=[sentence(note, lang) for note in explanation.notes],
             facts=explanation.facts,
         )
     )
@@ -123,7 +126,7 @@ def what_if_plot(explanation: Explanation, lang: Lang) -> Plot | None:
     ]
     low, high = [pair[0] for pair in bounds], [pair[1] for pair in bounds]
     texts = [
-        f"{change.title}: {number.significant(value, 4)} ms {number.bounds(*pair)}"
+        f"{sentence(change.title, lang)}: {number.significant(value, 4)} ms {number.bounds(*pair)}"
         for change, value, pair in zip(changes, predicted, bounds, strict=True)
     ]
     marks: list[Mark] = [
@@ -146,7 +149,7 @@ def what_if_plot(explanation: Explanation, lang: Lang) -> Plot | None:
     across = linear(reach, w["unit_ms"])
     key = [("muted", f"{w['sum']} {number.significant(now, 4)} ms"), ("t0", w["prediction"])]
     key += [("t1", w["verified"])] if verified else []
-    panel = Panel(rows([change.title for change in changes]), marks, ROW * len(changes))
+    panel = Panel(rows([sentence(change.title, lang) for change in changes]), marks, ROW * len(changes))
     return Plot("what_if", [Figure("", {"": Chart(across, [panel], key)})])
 
 

@@ -8,6 +8,7 @@ from trainmark.explain.explanation import Advice, Explanation, Peaks, Subject
 from trainmark.measure.quantity import rate_words
 from trainmark.report.explain import figures
 from trainmark.report.format import number
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import cause_name, class_name, explain_words
 from trainmark.report.format.words import Lang
 
@@ -71,7 +72,9 @@ def first_sentence(explanation: Explanation, lang: Lang) -> str:
     if not explanation.advice:
         return ""
     first = explanation.advice[0]
-    return explain_words(lang)["first"].format(sentence=first.sentence, gain=gain_words(first, lang))
+    return explain_words(lang)["first"].format(
+        sentence=sentence(first.sentence, lang), gain=gain_words(first, lang)
+    )
 
 
 def gain_words(advice: Advice, lang: Lang) -> str:
@@ -108,7 +111,7 @@ def joined(sentences: Iterable[str], lang: Lang) -> str:
 
 
 def refusal_sentence(explanation: Explanation, lang: Lang) -> str:
-    return explain_words(lang)["refused"].format(refusal=explanation.agreement.refusal)
+    return explain_words(lang)["refused"].format(refusal=sentence(explanation.agreement.refusal or "", lang))
 
 
 def floor_sentence(explanation: Explanation, lang: Lang) -> str:
@@ -125,6 +128,13 @@ def peak_words(peaks: Peaks, lang: Lang) -> str:
     bandwidth = f"{t['memory_bound']} {rate_words(peaks.bandwidth)}" if peaks.bandwidth else ""
     link = f"{t['link']} {rate_words(peaks.link)}" if peaks.link else ""
     return t["list_join"].join(filter(None, (arithmetic, bandwidth, link))) or number.MISSING
+
+
+def basis_sentence(explanation: Explanation, lang: Lang) -> str:
+    """Say what the intervals of the what-ifs rest on; empty where there is none."""
+    bases = dict.fromkeys(sentence(change.basis, lang) for change in explanation.what_ifs if change.basis)
+    t = explain_words(lang)
+    return t["basis"].format(bases=t["most_join"].join(bases)) if bases else ""
 
 
 def memory_sentence(explanation: Explanation, lang: Lang) -> str:

@@ -9,6 +9,7 @@ from trainmark.report.explain import figures
 from trainmark.report.explain.figures import Part, milliseconds, signed_percent
 from trainmark.report.explain.sentences import duration
 from trainmark.report.format import number
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import cause_name, class_name, explain_words, holder_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
@@ -74,7 +75,7 @@ def idle_table(explanation: Explanation, lang: Lang = "en") -> Table:
             cause_name(own.cause, lang),
             *texts["idle", own.cause],
             _per_step(own.gaps, steps),
-            "; ".join(own.evidence),
+            "; ".join(sentence(text, lang) for text in own.evidence),
         ]
         for own in sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
     ]
@@ -125,7 +126,7 @@ def what_if_table(explanation: Explanation, lang: Lang = "en") -> Table:
         verified = change.verified
         rows.append(
             [
-                change.title,
+                sentence(change.title, lang),
                 milliseconds(change.seconds),
                 f"[{milliseconds(change.low)}, {milliseconds(change.high)}]",
                 signed_percent(figures.throughput_gain(explanation, change)),

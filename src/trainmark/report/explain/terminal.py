@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import sentences, tables
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import cause_name, explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
@@ -68,8 +69,8 @@ def idle_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[
     shown = ["", t["idle_title"]]
     for own in sorted(evident, key=lambda own: -own.nanoseconds):
         shown += wrapped(t["cause_is"].format(cause=cause_name(own.cause, lang)), width)
-        for sentence in own.evidence[:MOST_EVIDENCE]:
-            shown += wrapped(sentence, width, "  ", "    ")
+        for text in own.evidence[:MOST_EVIDENCE]:
+            shown += wrapped(sentence(text, lang), width, "  ", "    ")
     return shown
 
 
@@ -78,14 +79,16 @@ def advice_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
         return []
     shown = ["", explain_words(lang)["advice"]]
     for place, advice in enumerate(explanation.advice, 1):
-        text = f"{advice.sentence} {sentences.gain_words(advice, lang)}"
+        text = f"{sentence(advice.sentence, lang)} {sentences.gain_words(advice, lang)}"
         shown += wrapped(text, width, f"{place}. ", "   ")
         shown += [f"     {one_line(line)}" for line in advice.how.splitlines() if line.strip()]
     return shown
 
 
 def what_if_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
-    return _titled(explain_words(lang)["what_if"], tables.what_if_table(explanation, lang), width)
+    title, basis = explain_words(lang)["what_if"], sentences.basis_sentence(explanation, lang)
+    shown = _titled(title, tables.what_if_table(explanation, lang), width)
+    return [*shown, *(wrapped(basis, width) if basis else [])]
 
 
 def kernel_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
@@ -115,20 +118,20 @@ def rank_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[
 def memory_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     if explanation.memory is None:
         return []
-    sentence = sentences.memory_sentence(explanation, lang)
+    peak = sentences.memory_sentence(explanation, lang)
     shown = [
         "",
         explain_words(lang)["memory"],
-        *wrapped(sentence, width),
+        *wrapped(peak, width),
         *tables.memory_table(explanation, lang).lines(width),
     ]
     for suggestion in explanation.memory.suggestions:
-        shown += wrapped(suggestion, width, "- ", "  ")
+        shown += wrapped(sentence(suggestion, lang), width, "- ", "  ")
     return shown
 
 
 def note_lines(notes: Iterable[str], width: int | None, lang: Lang) -> list[str]:
-    listed = [line for note in notes for line in wrapped(note, width, "- ", "  ")]
+    listed = [line for note in notes for line in wrapped(sentence(note, lang), width, "- ", "  ")]
     return ["", explain_words(lang)["notes"], *listed] if listed else []
 
 

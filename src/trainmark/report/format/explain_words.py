@@ -89,6 +89,7 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         " support; “verified” is the step with the change really made.",
         "预测值为改动后的一步，其区间由已验证的预测给出；“实测”为真正改动后的一步。",
     ),
+    "basis": ("Intervals rest on: {bases}.", "区间依据：{bases}。"),
     "change": ("change", "改动"),
     "prediction": ("predicted", "预测"),
     "predicted": ("step ms", "每步 ms"),
