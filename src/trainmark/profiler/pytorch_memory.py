@@ -77,7 +77,7 @@ class MemoryWatch:
         self.weights = self._storages(self.trained)
         self.weights.update(self._storages(part for model in self.models for part in model.buffers()))
         self.most_gradients = sum(self.weights.values())
-        self.saved = SavedTensors(self.torch, self._is_state, self.changed)
+        self.saved = SavedTensors(self.torch, self._is_here, self._is_state, self.changed)
         self.states = self._states()
         self.saved.start()
 
@@ -128,6 +128,7 @@ class MemoryWatch:
         return dict(storage_of(tensor) for tensor in tensors if self._is_here(tensor))
 
     def _is_here(self, tensor):
+        """Whether it is in the memory that is looked at: an optimizer may leave its state on the host."""
         return tensor.is_cuda == (self.device is not None)
 
     def _states(self):
@@ -159,7 +160,7 @@ class MemoryWatch:
                 self._storages(part for part in parameters if part.requires_grad).values()
             ),
             "optimizer": sum(optimizer.values()),
-            "buckets": sum(map(bucket_bytes, models)),
+            "buckets": sum(map(bucket_bytes, self.saved.roots)),
             "weight_casts": casts,
             "batch_bytes": sum(self.saved.batch.values()),
             "saved_tensors": self.saved.count,

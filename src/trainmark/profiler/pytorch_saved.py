@@ -74,11 +74,12 @@ class Blocks:
 class SavedTensors:
     """Counts what autograd saves between `start` and `finish`; `changed(phase)` is called at every change.
 
-    `ignored(key)` says whether a storage is no activation: a weight, a buffer, the batch.
+    `is_here(tensor)` says whether it is on the device, `ignored(key)` whether a storage is no activation: a
+    weight, a buffer, the optimizer's.
     """
 
-    def __init__(self, torch, ignored, changed):
-        self.torch, self.ignored, self.changed = torch, ignored, changed
+    def __init__(self, torch, is_here, ignored, changed):
+        self.torch, self.is_here, self.ignored, self.changed = torch, is_here, ignored, changed
         self.live = {}  # storage: [how many hold it, bytes, owner]
         self.patterns = {}  # storage: lists of blocks that it was saved in
         self.by_owner = collections.Counter()
@@ -153,6 +154,8 @@ class SavedTensors:
 
     def _saved(self, tensor):
         self.count += 1
+        if not self.is_here(tensor):
+            return tensor
         key, size = storage_of(tensor)
         owner, chain = self._owner()
         if key in self.live:
@@ -203,7 +206,7 @@ class SavedTensors:
                 self.weight_shapes.setdefault(tuple(parameter.shape), parameter.dtype)
         for tensor in tensors_in(self.torch, arguments):
             key, size = storage_of(tensor)
-            if not tensor.requires_grad and key not in self.live:
+            if self.is_here(tensor) and not tensor.requires_grad and key not in self.live:
                 self.batch.setdefault(key, size)
 
     def _path(self, chain, module):
