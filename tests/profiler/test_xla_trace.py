@@ -176,6 +176,16 @@ def test_the_device_its_wall_time_and_dropped_events_are_in_the_head(document):
     assert document["lost_records"] == 12
 
 
+def test_a_kernel_of_tensorflow_has_its_operator(tmp_path):
+    device = Plane("/device:GPU:0")
+    operator = "gradient_tape/net/conv1/Conv2DBackpropFilter:Conv2DBackpropFilter"
+    rows = [("wgrad", 10, 20, {"tf_op": operator}), ("fusion", 20, 30, {"tf_op": "XlaModule:"})]
+    device.line(7, "Stream #7(Compute)", rows)
+    document = converted(space(device), tmp_path)
+    assert named(document, "wgrad")[0]["args"]["operator"] == operator
+    assert "operator" not in named(document, "fusion")[0]["args"]
+
+
 def test_times_since_1970_stay_exact_to_the_nanosecond(tmp_path):
     device = Plane("/device:GPU:0")
     device.line(7, "Stream #7(Compute)", [("kernel", WALL + 1, WALL + 1235, {})], WALL)

@@ -12,6 +12,8 @@ DROPPED = re.compile(r"(\d+) events dropped")
 SIZE = re.compile(r"(?:size|num_bytes):(\d+)")
 # "$train.py:31 main" as the Python tracer of XLA writes a frame
 FRAME = re.compile(r"\$(?:(.*\.py):(\d+)|(\S+)) (.*)")
+# "gradient_tape/matmul/MatMul:MatMul", an operator of TensorFlow: its name in the graph and its type
+TENSORFLOW_OPERATOR = re.compile(r"([\w.][\w./\->]*):([A-Z_]\w*)")
 GRAPH_NAME = re.compile(r" \(CudaGraph:\d+\)$")
 # Stages of every call of a compiled function, of a microsecond each.
 CALL_STAGES = (
@@ -128,8 +130,10 @@ def _source(stats, instruction, with_work=True):
         args["operator"] = instruction.operator
         if with_work:
             args.update(flop=instruction.flop, traffic=instruction.traffic)
-    elif isinstance(stats.get("name"), str):
-        args["operator"] = stats["name"]
+    else:
+        operator = stats.get("name", stats.get("tf_op"))
+        if isinstance(operator, str) and not operator.startswith("XlaModule:"):
+            args["operator"] = operator
     return args
 
 
@@ -156,6 +160,9 @@ def _write_host(writer, plane, process, programs, has_gpu):
                 busy.setdefault(thread, []).append((start, end))
                 if "_p" in event.stats:
                     thunks[event.stats["_p"]] = (thread, event.name, end, args)
+            elif TENSORFLOW_OPERATOR.fullmatch(event.name):
+                operator, kind = TENSORFLOW_OPERATOR.fullmatch(event.name).groups()
+                writer.span(chrome.OPERATOR, kind, start, end, process, thread, {"operator": operator})
             elif event.name.startswith("$"):
                 writer.span(chrome.PYTHON, _frame(event.name), start, end, process, thread)
             elif annotated and "::" not in event.name and not event.name.startswith(CALL_STAGES):
