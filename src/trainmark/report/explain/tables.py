@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from trainmark.explain.explanation import ClassTime, Explanation
+from trainmark.explain.explanation import ClassTime, Explanation, IdleTime
 from trainmark.report.explain import figures
 from trainmark.report.explain.figures import Part, milliseconds, signed_percent
 from trainmark.report.explain.sentences import duration
@@ -19,6 +20,7 @@ FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zero
 BYTES = (("GB", 1e9), ("MB", 1e6))
 MOST_LONGEST_SPANS = 40
 EMPTY = Table((), ())
+SEPARATOR = re.compile(r"\.| / ")
 
 
 def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
@@ -77,9 +79,13 @@ def idle_table(explanation: Explanation, lang: Lang = "en") -> Table:
             _per_step(own.gaps, steps),
             "; ".join(sentence(text, lang) for text in own.evidence),
         ]
-        for own in sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
+        for own in idle_by_time(explanation)
     ]
     return Table([t["cause"], "ms", t["share"], t["gaps"], t["evidence"]], rows, frozenset({1, 2, 3}))
+
+
+def idle_by_time(explanation: Explanation) -> list[IdleTime]:
+    return sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
 
 
 def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Table:
@@ -103,11 +109,11 @@ def class_kernels_table(explanation: Explanation, own: ClassTime, lang: Lang = "
 
 
 def modules_table(explanation: Explanation, most: int | None = None, lang: Lang = "en") -> Table:
-    t, steps = explain_words(lang), max(1, explanation.steps)
+    t, steps, prefix = explain_words(lang), max(1, explanation.steps), _common_module(explanation)
     modules = sorted(explanation.modules, key=lambda own: (-own.forward - own.backward, own.name))[:most]
     rows = [
         [
-            own.name,
+            own.name.removeprefix(prefix),
             _milliseconds(explanation, own.forward),
             _milliseconds(explanation, own.backward),
             *figures.shares(explanation, [own.forward + own.backward]),
@@ -117,6 +123,22 @@ def modules_table(explanation: Explanation, most: int | None = None, lang: Lang 
     ]
     header = [t["module"], t["forward"], t["backward"], t["share"], t["launches"]]
     return Table(header, rows, frozenset({1, 2, 3, 4}))
+
+
+def modules_title(explanation: Explanation, lang: Lang = "en") -> str:
+    """Name the module that all others are in, which their names then leave out."""
+    t, prefix = explain_words(lang), _common_module(explanation)
+    return t["modules_of"].format(name=prefix.rstrip("./ ")) if prefix else t["modules"]
+
+
+def _common_module(explanation: Explanation) -> str:
+    """Return how the paths of all modules begin, up to a separator: `model.` or `GPT_0 / `."""
+    names = sorted(own.name for own in explanation.modules)
+    if len(names) < 2:
+        return ""
+    # What the first and the last in order begin with, all between them begin with too.
+    starts = [names[0][: match.end()] for match in SEPARATOR.finditer(names[0])]
+    return max((start for start in starts if names[-1].startswith(start)), key=len, default="")
 
 
 def what_if_table(explanation: Explanation, lang: Lang = "en") -> Table:

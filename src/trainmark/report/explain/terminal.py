@@ -49,7 +49,7 @@ def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list
     if explanation.agreement.refusal is not None:
         refusal = sentences.refusal_sentence(explanation, lang)
         return ["", t["where"], *wrapped(refusal, width), *wrapped(agreement, width)]
-    title = f"{t['where']} ({t['profiled_steps'].format(steps=explanation.steps)})"
+    title = f"{t['where']} ({sentences.steps_words(explanation.steps, lang)})"
     floor = sentences.floor_sentence(explanation, lang)
     return [
         "",
@@ -62,12 +62,12 @@ def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list
 
 def idle_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """Each cause of idle time with its evidence; the times stand in the table above."""
-    evident = [own for own in explanation.idle if own.evidence and own.nanoseconds > 0]
+    evident = [own for own in tables.idle_by_time(explanation) if own.evidence and own.nanoseconds > 0]
     if not evident or explanation.agreement.refusal is not None:
         return []
     t = explain_words(lang)
     shown = ["", t["idle_title"]]
-    for own in sorted(evident, key=lambda own: -own.nanoseconds):
+    for own in evident:
         shown += wrapped(t["cause_is"].format(cause=cause_name(own.cause, lang)), width)
         for text in own.evidence[:MOST_EVIDENCE]:
             shown += wrapped(sentence(text, lang), width, "  ", "    ")
@@ -98,7 +98,10 @@ def kernel_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
     t = explain_words(lang)
     kernels = tables.kernels_table(explanation, MOST_KERNELS, lang)
     modules = tables.modules_table(explanation, MOST_MODULES, lang)
-    return [*_titled(t["kernels_title"], kernels, width), *_titled(t["modules"], modules, width)]
+    return [
+        *_titled(t["kernels_title"], kernels, width),
+        *_titled(tables.modules_title(explanation, lang), modules, width),
+    ]
 
 
 def rank_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
