@@ -108,12 +108,15 @@ def class_kernels_table(explanation: Explanation, own: ClassTime, lang: Lang = "
     return Table([t["kernel"], "ms", t["share"], t["launches"]], rows, right=frozenset({1, 2, 3}))
 
 
-def modules_table(explanation: Explanation, most: int | None = None, lang: Lang = "en") -> Table:
+def modules_table(
+    explanation: Explanation, most: int | None = None, lang: Lang = "en", longest: int | None = None
+) -> Table:
+    """Modules by their time, as many as `most`; names longer than `longest` lose their beginning."""
     t, steps, prefix = explain_words(lang), max(1, explanation.steps), _common_module(explanation)
     modules = sorted(explanation.modules, key=lambda own: (-own.forward - own.backward, own.name))[:most]
     rows = [
         [
-            own.name.removeprefix(prefix),
+            _end(own.name.removeprefix(prefix), longest),
             _milliseconds(explanation, own.forward),
             _milliseconds(explanation, own.backward),
             *figures.shares(explanation, [own.forward + own.backward]),
@@ -123,6 +126,11 @@ def modules_table(explanation: Explanation, most: int | None = None, lang: Lang 
     ]
     header = [t["module"], t["forward"], t["backward"], t["share"], t["launches"]]
     return Table(header, rows, frozenset({1, 2, 3, 4}))
+
+
+def _end(name: str, longest: int | None) -> str:
+    """Cut a path at its beginning: what tells modules apart stands at the end."""
+    return name if longest is None or len(name) <= longest else "…" + name[1 - longest :]
 
 
 def modules_title(explanation: Explanation, lang: Lang = "en") -> str:

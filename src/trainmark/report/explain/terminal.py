@@ -14,6 +14,8 @@ from trainmark.report.format.wrap import wrapped
 from trainmark.visible import one_line
 
 MOST_KERNELS, MOST_MODULES, MOST_BUCKETS, MOST_EVIDENCE = 5, 10, 16, 4
+LONGEST_MODULE = 36
+LEAST_EVIDENT = 0.001  # of the step
 
 
 def lines(explanation: Explanation, width: int | None = None, lang: Lang = "en") -> list[str]:
@@ -62,7 +64,8 @@ def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list
 
 def idle_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """Each cause of idle time with its evidence; the times stand in the table above."""
-    evident = [own for own in tables.idle_by_time(explanation) if own.evidence and own.nanoseconds > 0]
+    least = LEAST_EVIDENT * explanation.total
+    evident = [own for own in tables.idle_by_time(explanation) if own.evidence and own.nanoseconds > least]
     if not evident or explanation.agreement.refusal is not None:
         return []
     t = explain_words(lang)
@@ -97,7 +100,7 @@ def kernel_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
         return []
     t = explain_words(lang)
     kernels = tables.kernels_table(explanation, MOST_KERNELS, lang)
-    modules = tables.modules_table(explanation, MOST_MODULES, lang)
+    modules = tables.modules_table(explanation, MOST_MODULES, lang, LONGEST_MODULE)
     return [
         *_titled(t["kernels_title"], kernels, width),
         *_titled(tables.modules_title(explanation, lang), modules, width),
