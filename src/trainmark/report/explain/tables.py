@@ -19,6 +19,7 @@ FLOP = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6))
 FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zeros
 BYTES = (("GB", 1e9), ("MB", 1e6))
 MOST_LONGEST_SPANS = 40
+LONGEST_KERNEL = 120
 EMPTY = Table((), ())
 SEPARATOR = re.compile(r"\.| / ")
 
@@ -103,7 +104,8 @@ def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Tab
 def class_kernels_table(explanation: Explanation, own: ClassTime, lang: Lang = "en") -> Table:
     t = explain_words(lang)
     rows = [
-        [kernel.name, *_kernel(explanation, kernel.nanoseconds, kernel.launches)] for kernel in own.kernels
+        [_start(kernel.name), *_kernel(explanation, kernel.nanoseconds, kernel.launches)]
+        for kernel in own.kernels
     ]
     return Table([t["kernel"], "ms", t["share"], t["launches"]], rows, right=frozenset({1, 2, 3}))
 
@@ -224,15 +226,19 @@ def spans_table(explanation: Explanation, lang: Lang = "en") -> Table:
     spans = sorted(explanation.timeline.spans, key=lambda span: (span.start - span.end, span.start))
     rows = [
         [
-            span.lane,
+            _start(span.name),
             class_name(span.kernel_class, lang),
+            span.lane,
             f"{span.start / figures.MILLISECOND:,.3f} ms",
             duration((span.end - span.start) / 1e9),
-            span.name,
         ]
         for span in spans[:MOST_LONGEST_SPANS]
     ]
-    return Table([t["lane"], t["class"], t["start"], t["duration"], t["kernel"]], rows, frozenset({2, 3}))
+    return Table([t["kernel"], t["class"], t["lane"], t["start"], t["duration"]], rows, frozenset({3, 4}))
+
+
+def _start(name: str) -> str:
+    return name if len(name) <= LONGEST_KERNEL else name[: LONGEST_KERNEL - 1] + "…"
 
 
 def _kernel(explanation: Explanation, nanoseconds: int, launches: int) -> list[str]:
