@@ -19,7 +19,7 @@ FLOP = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6))
 FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zeros
 BYTES = (("GB", 1e9), ("MB", 1e6))
 MOST_LONGEST_SPANS = 40
-LONGEST_KERNEL = 120
+LONGEST_KERNEL = 200
 EMPTY = Table((), ())
 SEPARATOR = re.compile(r"\.| / ")
 
