@@ -20,6 +20,7 @@ FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zero
 BYTES = (("GB", 1e9), ("MB", 1e6))
 MOST_LONGEST_SPANS = 40
 LONGEST_KERNEL = 200
+SHORT_KERNEL = 90
 EMPTY = Table((), ())
 SEPARATOR = re.compile(r"\.| / ")
 
@@ -66,7 +67,8 @@ def part_name(part: Part, lang: Lang) -> str:
     if part.kind == "idle":
         return t["idle_row"].format(cause=cause_name(part.name, lang))
     if part.kind == "overlap":
-        return t["overlap_join"].join(class_name(name, lang) for name in part.classes)
+        names = (class_name(name, lang) for name in part.classes)
+        return t["overlap_join"].join(names) or t["other_overlaps"]
     return class_name(part.name, lang)
 
 
@@ -95,7 +97,11 @@ def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Tab
     pairs = [(kernel, own) for own in explanation.classes for kernel in own.kernels]
     longest = sorted(pairs, key=lambda pair: (-pair[0].nanoseconds, pair[0].name))[:most]
     rows = [
-        [class_name(own.name, lang), *_kernel(explanation, kernel.nanoseconds, kernel.launches), kernel.name]
+        [
+            class_name(own.name, lang),
+            *_kernel(explanation, kernel.nanoseconds, kernel.launches),
+            short_kernel(kernel.name),
+        ]
         for kernel, own in longest
     ]
     return Table([t["class"], "ms", t["share"], t["launches"], t["kernel"]], rows, right=frozenset({1, 2, 3}))
@@ -239,6 +245,12 @@ def spans_table(explanation: Explanation, lang: Lang = "en") -> Table:
 
 def _start(name: str) -> str:
     return name if len(name) <= LONGEST_KERNEL else name[: LONGEST_KERNEL - 1] + "…"
+
+
+def short_kernel(name: str) -> str:
+    """Return a kernel's name as the terminal and Markdown have room for, its end cut."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return bare if len(bare) <= SHORT_KERNEL else bare[: SHORT_KERNEL - 1] + "…"
 
 
 def _kernel(explanation: Explanation, nanoseconds: int, launches: int) -> list[str]:

@@ -69,6 +69,7 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
     "idle_row": ("idle: {cause}", "空闲：{cause}"),
     "overlap_join": (" + ", " + "),
     "overlap": ("overlap", "重叠"),
+    "other_overlaps": ("other overlaps", "其他重叠"),
     "idle_title": ("Idle, by cause", "空闲及其原因"),
     "cause": ("cause", "原因"),
     "cause_is": ("{cause}:", "{cause}："),
