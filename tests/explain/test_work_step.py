@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders_step import Row, Span, call, profile_of
 
-from trainmark.explain.profile.model import DeviceKind, Operands
+from trainmark.explain.profile.model import DeviceKind, Operands, Source
 from trainmark.explain.work.family import completed, of_case
 from trainmark.explain.work.model import Work
 from trainmark.explain.work.step import of_step
@@ -68,6 +68,17 @@ def test_what_a_graph_replays_has_no_operands_and_takes_the_familys_flop():
     declared = of_case(workload, workload.defaults, 256)
     assert completed(by_operands, declared)["convolution"].flop == declared["convolution"].flop
     assert "matrix product" not in completed(by_operands, declared)
+
+
+def test_an_instruction_of_a_compiled_program_brings_its_numbers_once():
+    path = "jit(step)/dot_general"
+    spans = [Span(GEMM, 0, 10, source=Source(path, 1024, 896)), Span("splitK", 10, 12, source=Source(path))]
+    assert work_of(spans, ["matrix product"] * 2, [])["matrix product"] == Work(1024, 896)
+
+
+def test_a_library_call_without_a_count_leaves_its_class_without_flop():
+    spans = [Span(GEMM, 0, 10, source=Source("custom-call", 0, 896))]
+    assert work_of(spans, ["matrix product"], [])["matrix product"] == Work(None, 896)
 
 
 @pytest.mark.parametrize(("name", "moved"), [("Memcpy DtoD (Device -> Device)", 2000), ("Memcpy HtoD", 1000)])

@@ -7,7 +7,7 @@ from decimal import Decimal
 from reprlib import repr as short
 from typing import Any
 
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind
+from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Source
 from trainmark.explain.profile.operands import OperandsReader
 
 # Kineto's categories; the capitalised ones are from before 2022.
@@ -129,7 +129,8 @@ class EventReader:
         if self._host_spans > self._limit:
             raise TooLargeError(f"more than {self._limit:,} spans")
         thread = self._thread(event.get("pid"), event.get("tid"))
-        self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands)
+        source = _source(arguments) if kind is HostKind.OPERATOR else None
+        self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands, source)
 
     def _device(
         self, kind: DeviceKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
@@ -156,6 +157,7 @@ class EventReader:
             _number(arguments, "correlation", -1) or -1,
             _number(arguments, "graph node id", 0) > 0 or _number(arguments, "graph id", 0) > 0,
             _number(arguments, "bytes", 0),
+            _source(arguments) if kind is DeviceKind.KERNEL else None,
         )
 
     def _name(self, event: dict[str, Any]) -> str:
@@ -189,6 +191,16 @@ class EventReader:
             self._threads[process, thread] = number
             self._thread_numbers.add(number)
         return number
+
+
+def _source(arguments: dict[str, Any]) -> Source | None:
+    """Return what of a compiled program an event ran: our traces of XLA have it, Kineto's do not."""
+    operator = arguments.get("operator")
+    if type(operator) is not str:
+        return None
+    flop, traffic = (_number(arguments, field, -1) for field in ("flop", "traffic"))
+    name = operator.encode(errors="replace").decode()
+    return Source(name, flop if flop >= 0 else None, traffic if traffic >= 0 else None)
 
 
 def _nanoseconds(event: dict[str, Any], field: str) -> int:
