@@ -77,7 +77,7 @@ class EventReader:
         for event in events:
             self.count += 1
             if type(event) is not dict:
-                raise EventError(f"is no object but {short(event)}")
+                raise EventError(f"is no object but {_shown(event)}")
             category = event.get("cat")
             # Half of all events are flows, instants and labels.
             if type(category) is str and category in categories and event.get("ph") == "X":
@@ -100,7 +100,7 @@ class EventReader:
         end = start + _nanoseconds(event, "dur")
         arguments = event.get("args", {})
         if type(arguments) is not dict:
-            raise EventError(f"has args that are no object but {short(arguments)}")
+            raise EventError(f"has args that are no object but {_shown(arguments)}")
         kind = HOST.get(category)
         if kind is not None:
             self._host(kind, event, arguments, start, end)
@@ -163,7 +163,7 @@ class EventReader:
     def _name(self, event: dict[str, Any]) -> str:
         name = event.get("name")
         if type(name) is not str:
-            raise EventError(f"has a name that is no text but {short(name)}")
+            raise EventError(f"has a name that is no text but {_shown(name)}")
         known = self._names.get(name)
         if known is None:
             # JSON can hold half a surrogate pair, which nothing could print.
@@ -181,7 +181,7 @@ class EventReader:
         try:
             number = self._threads.get((process, thread))
         except TypeError:
-            raise EventError(f"has {short(process)} and {short(thread)} as pid and tid") from None
+            raise EventError(f"has {_shown(process)} and {_shown(thread)} as pid and tid") from None
         if number is None:
             number = thread if type(thread) is int and SMALLEST <= thread <= LARGEST else 0
             while number in self._thread_numbers:
