@@ -91,7 +91,7 @@ def test_a_resnets_flop_by_class_are_its_declared_ones_without_the_images_gradie
     workload = registry.find("resnet50").workload
     work = of_case(workload, workload.defaults, 2)
     stem = 2 * next(iter(workload.layers(workload.defaults))).work
-    assert sum(each.flop for each in work.values()) == 2 * (workload.flops(workload.defaults) - stem)
+    assert sum(part.flop for part in work.values()) == 2 * (workload.flops(workload.defaults) - stem)
     assert work["matrix product"].flop == 2 * 3 * 2 * 2048 * 1000
 
 

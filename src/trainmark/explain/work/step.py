@@ -72,6 +72,7 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
     spans = profile.spans
     rows = launching_rows(spans, profile.host).tolist()
     lasting = (spans.end - spans.start).tolist()
+    is_kernel = (spans.kind == DeviceKind.KERNEL).tolist()
     inside = np.flatnonzero(step_of_spans(profile) >= 0).tolist()
     totals: dict[str, _Total] = {name: _Total() for name in sorted({classes[span] for span in inside})}
     sources = sources_of(profile, rows)
@@ -87,7 +88,7 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
             totals[name].add_source(sources[span], lasting[span], row not in from_sources)
             from_sources.add(row)
             continue
-        if spans.kind[span] != DeviceKind.KERNEL:
+        if not is_kernel[span]:
             cost: Cost | None = _moved(spans.names[int(spans.name[span])], int(spans.bytes[span]))
             if cost is not None:
                 totals[name].add(cost)
@@ -136,7 +137,7 @@ class _Formulas:
     def __init__(self, profile: Profile, list_element: int | None) -> None:
         self.host, self.list_element = profile.host, list_element
         self.parent = parents(profile.host)
-        self.kinds = profile.host.kind.tolist()
+        self.is_operator = (profile.host.kind == HostKind.OPERATOR).tolist()
         self.names = profile.host.names
         self.name = profile.host.name.tolist()
         results = convolutions.seen_results(self._operands_of(convolutions.BACKWARD))
@@ -193,7 +194,7 @@ class _Formulas:
 
         Without one take the innermost that usually calls such an operator and here did the work itself.
         """
-        operators = [row for row in ancestors(launching, self.parent) if self.kinds[row] == HostKind.OPERATOR]
+        operators = [row for row in ancestors(launching, self.parent) if self.is_operator[row]]
         for row in reversed(operators):
             formula = self.formulas.get(self.names[self.name[row]]) or self._by_form(row)
             if formula is not None and row in self.host.operands:
