@@ -195,5 +195,9 @@ def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
         settings=Settings(framework="pytorch", command="trainmark run quick", workload="resnet50")
     )
     own = gpu_step(settings=Settings(framework="pytorch"))
+    eager = Settings(framework="pytorch", command="trainmark run gpt2", workload="gpt2")
+    launches = gpu_step(idle={"launch": 30 * MS}, settings=eager)
+    assert predicted(launches, "graph").how == "trainmark run gpt2 --set compile=reduce-overhead"
+    assert predicted(launches, "no launch gaps").how.startswith("no setting of gpt2 does it")
     assert predicted(ours, "compile").how == "trainmark run quick --set compile=true"
     assert predicted(own, "compile").how == "model = torch.compile(model)"

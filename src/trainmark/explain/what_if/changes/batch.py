@@ -11,7 +11,6 @@ from trainmark.explain.what_if.situation import (
     LAUNCH,
     LOADER,
     OPTIMISER,
-    PRODUCT_CLASSES,
     Part,
     Situation,
 )
@@ -22,6 +21,7 @@ from trainmark.explain.what_if.situation import (
 START_SECONDS = {"cuda": 5.5e-6, "cpu": 1e-6}
 # A share of the memory that stays free for the allocator and the libraries.
 USABLE_MEMORY = 0.92
+WITH_WEIGHTS = ("convolution", "matrix product")
 WEIGHT_PASSES = 3  # read forward, read backward, gradient written
 ELEMENT_BYTES = {"amp": 2, "bf16": 2}
 
@@ -79,7 +79,7 @@ def fixed_seconds(part: Part, situation: Situation) -> float:
     if part.name == OPTIMISER:
         return part.alone
     start = part.launches * START_SECONDS[situation.device]
-    weights = part.alone * weight_share(part, situation) if part.name in PRODUCT_CLASSES else 0.0
+    weights = part.alone * weight_share(part, situation) if part.name in WITH_WEIGHTS else 0.0
     return min(start + weights, part.alone)
 
 
