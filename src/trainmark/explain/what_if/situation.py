@@ -198,7 +198,7 @@ PRECISION_WORDS = (
     ("bf16", ("bf16", "bfloat16", "nvjet_tst")),
     (
         "amp",
-        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "h1688", "nvjet_hsh", "nvjet_hss"),
+        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "half_t", "h1688", "nvjet_hsh", "nvjet_hss"),
     ),
     ("tf32", ("tf32", "s1688", "nvjet_sst")),
     ("fp32", ("sgemm", "ffma", "simt", "f32f32_f32f32_f32", "scudnn", "nvjet_sss")),
