@@ -117,6 +117,12 @@ class Situation:
         part = self.part(COMMUNICATION)
         return max(0.0, part.busy - part.alone) if part else 0.0
 
+    @property
+    def has_batch_norm(self) -> bool:
+        """Whether norms follow convolutions rather than linear layers."""
+        convolution, product = self.part("convolution"), self.part("matrix product")
+        return convolution is not None and (product is None or convolution.launches > product.launches)
+
     def product_peak(self, precision: str) -> float | None:
         """FLOP/s of products in that precision: measured, else by the ratio of the datasheet's peaks."""
         precision = "fp16" if precision == "amp" else precision
