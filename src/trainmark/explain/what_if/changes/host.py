@@ -33,6 +33,10 @@ def graph_overrides(situation: Situation) -> Overrides | None:
     return {"compile": "reduce-overhead"} if compiled else None
 
 
+def graph_suggestion(situation: Situation) -> Overrides | None:
+    return {"compile": "reduce-overhead"} if situation.settings.framework == "pytorch" else None
+
+
 def without_launch_gaps(situation: Situation) -> Prediction | None:
     gaps = situation.idle_for(LAUNCH)
     if _is_small(gaps, situation):
@@ -88,6 +92,7 @@ CHANGES = (
             "": "capture the step as a CUDA graph",
         },
         graph_overrides,
+        graph_suggestion,
     ),
     Change(
         "no launch gaps",
