@@ -16,7 +16,6 @@ class Profiler:
 
     def __init__(self):
         self._torch = sys.modules["torch"]
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
         self._on_gpu = self._torch.cuda.is_available() and self._torch.cuda.is_initialized()
         if self._on_gpu:
             # CUPTI that is torn down and set up again does not survive CUDA graphs.
@@ -28,6 +27,7 @@ class Profiler:
         return (TIMING, DETAIL) if self._on_gpu else (DETAIL,)
 
     def prepare(self, name):
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
         profiler = import_module("torch.profiler")
         kinds = profiler.ProfilerActivity
         detail = name == DETAIL
