@@ -119,7 +119,10 @@ def test_the_manifest_has_facts_of_the_backend_in_their_places(folder):
 
 
 def test_a_loader_that_fills_its_queue_meanwhile_gets_steps_to_empty_it(folder):
-    assert take(LoggingBackend(), settling=9) == 3 * (9 + 5) + 2 * (9 + 1 + 2)
+    backend = LoggingBackend()
+    assert take(backend, settling=9) == 3 * (9 + 5) + 2 * (9 + 1 + 2)
+    started = backend.calls.index("start timing")
+    assert backend.calls[started + 1 :][:15] == [*["batch", "step"] * 7, "enter trainmark_step#0"]
 
 
 @pytest.mark.parametrize(
