@@ -16,6 +16,7 @@ MEASUREMENTS = {
     "against": "report, index and `run quick` ÷ those of the checkout in BASELINE",
     "changes": "change points in 1,000,000 steps",
     "events": "1,000,000 steps of one rank, and 500 of 8,192 ranks, become a figure",
+    "traces": "a profiler's trace read, beside json.load of it",
     "reading": "a foreign log read, beside a plain search of the same bytes",
     "sampler": "the device sampler at its two looks a second",
     "agents": "a trial on up to 1,000 nodes, as the harness sees it",

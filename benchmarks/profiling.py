@@ -21,13 +21,6 @@ MOST_PER_CENT = 0.5
 WIDTH, LAYERS, BATCH = 256, 4, 128
 
 
-class BothPasses(pytorch.Profiler):
-    """The two passes of a GPU, of which `timing` then has the annotations alone."""
-
-    def passes(self) -> tuple[str, ...]:
-        return pytorch.TIMING, pytorch.DETAIL
-
-
 def measure(pairs: int = 40, steps: int = 10, captures: int = 9) -> list[Row]:
     from trainmark.hooks.pytorch import RECORDER
 
@@ -42,8 +35,8 @@ def measure(pairs: int = 40, steps: int = 10, captures: int = 9) -> list[Row]:
     timing, detail = zip(*profiled, strict=True)
     return [
         from_repeats("profiling: requested, added to a measured 50 ms step", measured, "%", MOST_PER_CENT),
-        from_repeats("profiling: added to a step by the pass of annotations alone", timing, "%"),
-        from_repeats("profiling: added to a step by the pass of all operators", detail, "%"),
+        from_repeats("profiling: added to a step by the timing pass", timing, "%"),
+        from_repeats("profiling: added to a step by the detail pass", detail, "%"),
     ]
 
 
@@ -59,7 +52,7 @@ def _added_to_measured(loop: Loop, steps: int, folder: str) -> float:
 def _added_to_profiled(step: Callable[[], None], folder: Path) -> list[float]:
     """Per cent by which a step of each pass takes longer than those before and after the pass."""
     with patch.dict(os.environ, {PROFILE: str(folder)}):
-        capture = Capture(BothPasses)
+        capture = Capture(pytorch.Profiler)
     capture.begin()
     while capture.running:
         step()

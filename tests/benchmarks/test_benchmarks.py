@@ -17,6 +17,7 @@ SMALL = {
     "changes": {"steps": 2_000, "repeats": 2},
     "events": {"long": 100, "ranks": 3, "steps": 100},
     "reading": {"size": 100_000, "large": 100_000},
+    "traces": {"events": 600, "large": 1200, "repeats": 2},
     "sampler": {"repeats": 2, "seconds": 0.6},
     "against": {"cases": 2, "reports": 2, "quick_runs": 0},
     "agents": {"sizes": (3,), "seconds": 1.0},

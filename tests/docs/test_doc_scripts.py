@@ -5,10 +5,14 @@ import re
 import sys
 
 import pytest
-from doc_pages import code, page, table
+from doc_pages import ROOT, code, page, table
 from json_schemas import FOLDER, schemas
 
 from trainmark.launch.job.outcome import Outcome
+from trainmark.report.explain import json_explanation
+
+sys.path.insert(0, str(ROOT / "tests" / "report"))
+from explain_documents import difference, resnet50
 
 PAGE = page("docs/scripts.md")
 OBJECTS = dict(re.findall(r"^### `([\w.\[\]]+)`\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -35,7 +39,12 @@ def printed(reader_of_a_run):
         "doctor": ("doctor", "--json", "--python", sys.executable),
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
-    return {name: json.loads(reader_of_a_run.trainmark(*words).stdout) for name, words in commands.items()}
+    explained = {
+        "explain": json_explanation.as_json(resnet50()),
+        "difference": json_explanation.difference_json(difference()),
+    }
+    texts = {name: reader_of_a_run.trainmark(*words).stdout for name, words in commands.items()}
+    return {name: json.loads(text) for name, text in {**texts, **explained}.items()}
 
 
 def values_at(path, printed):
@@ -86,7 +95,7 @@ def test_the_schemas_are_those_of_the_page():
     assert published == schemas()
 
 
-@pytest.mark.parametrize("name", ["report", "list", "compare"])
+@pytest.mark.parametrize("name", ["report", "list", "compare", "explain", "difference"])
 def test_what_a_command_prints_is_valid_by_its_schema(name, printed):
     assert list(violations(printed[name], schemas()[name])) == []
     assert list(violations({"runs": 5}, schemas()[name])) != []

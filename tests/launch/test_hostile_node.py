@@ -39,7 +39,7 @@ def run_trial(home, *words: bytes):
 
 def test_what_an_honest_node_says_is_kept(home):
     words = [
-        encoded({"event": "grew", "file": "rank0.jsonl"}, b"{}\n"),
+        encoded({"event": "grew", "part": "events", "file": "rank0.jsonl"}, b"{}\n"),
         encoded({"event": "output", "rank": 0, "mono": 1.0}, b"hello\n"),
         EXITED,
     ]
@@ -52,14 +52,16 @@ def test_what_an_honest_node_says_is_kept(home):
     "name", ["../../x", "/tmp/x", "..", ".hidden", "a/b", "", "x" * 200, "rank0.jsonl\n", "\0", "a\\b", "ä"]
 )
 def test_a_file_that_would_lie_elsewhere_is_not_written(home, name):
-    judgement, files = run_trial(home, encoded({"event": "grew", "file": name}, b"x"), EXITED)
+    judgement, files = run_trial(
+        home, encoded({"event": "grew", "part": "events", "file": name}, b"x"), EXITED
+    )
     assert judgement.outcome is Outcome.OK and files == set()
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        {"event": "grew", "file": 5},
+        {"event": "grew", "part": "events", "file": 5},
         {"event": "grew"},
         {"event": "output", "rank": 1, "mono": 1.0},
         {"event": "output", "rank": -1, "mono": 1.0},

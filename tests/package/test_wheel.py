@@ -76,6 +76,8 @@ def test_the_wheel_has_the_package_and_its_licence_and_nothing_else(names):
         "report/templates/*.j2",
         "environments/locks/pytorch.txt",
         "system/peaks.yaml",
+        "profiler/cupti/injection.c",
+        "profiler/cupti/fallback/crt/host_defines.h",
         "py.typed",
     ],
 )

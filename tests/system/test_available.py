@@ -6,6 +6,8 @@ import pytest
 
 from trainmark.system.available import (
     CudaDevice,
+    datasheets,
+    known_datasheet,
     known_peak_flops,
     local_devices,
     usable_cores,
@@ -107,3 +109,18 @@ def test_a_known_device_has_its_vendors_dense_peak(name, precision, flops):
 )
 def test_a_device_that_only_looks_like_a_known_one_has_no_peak(name):
     assert known_peak_flops(name, "fp32") is None
+
+
+def test_every_known_device_has_a_title_of_its_own_and_the_bandwidth_of_its_memory():
+    sheets = datasheets()
+    assert len({sheet.title for sheet in sheets}) == len(sheets)
+    assert all(1e11 < sheet.bandwidth < 1e13 and sheet.flops["fp32"] > 1e12 for sheet in sheets)
+
+
+@pytest.mark.parametrize(
+    ("name", "bandwidth"),
+    [("NVIDIA A100-SXM4-40GB", 1555e9), ("NVIDIA A100-SXM4-80GB", 2039e9), ("NVIDIA H200", 4800e9)],
+)
+def test_a_known_device_has_the_bandwidth_of_its_memory(name, bandwidth):
+    assert known_datasheet(name).bandwidth == bandwidth
+    assert known_datasheet(f"{name} MIG 1g.5gb") is None

@@ -20,6 +20,7 @@ Whoever owns the loop, or hears that a step has ended, drives it:
     .facts()             `framework`, `framework_version`, `device` ("cuda" or "cpu"), `device_name`, others
     .start_memory()      optional; begin to watch the memory of one step, after all others
     .memory()            what held it at its peak, as JSON
+    .peaks()             optional; FLOP/s of a large product by precision, and bytes/s of a copy
 """
 
 import contextlib
@@ -250,13 +251,18 @@ class Capture:
             samples_per_step=self.samples_per_step,
             memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock, **self._memory_facts),
+            facts=dict(facts, clock=clock, peaks=self._peaks(), **self._memory_facts),
         )
         if self._backend is None:
             manifest["error"] = self._no_backend
         with open(self._manifest() + ".part", "w") as file:
             json.dump(manifest, file, default=str)
         os.replace(self._manifest() + ".part", self._manifest())
+
+    def _peaks(self):
+        """Return what the device does at best; None where the backend does not measure it."""
+        with contextlib.suppress(Exception):  # the passes are worth having without
+            return self._backend.peaks() if hasattr(self._backend, "peaks") else None
 
     def _give_up(self, error):
         self._folder = None

@@ -1,21 +1,29 @@
 """PyTorch's profiler (Kineto) as a backend of `capture`, for versions 2.1 and later."""
 
 import contextlib
+import gc
 import gzip
 import os
 import shutil
 import sys
 from importlib import import_module
 
+from trainmark.profiler import pytorch_memory
+
 TIMING, DETAIL = "timing", "detail"
 COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
 
 
 class Profiler:
-    """A pass `timing` of kernels, runtime calls and annotations on a GPU, and `detail` with all operators."""
+    """A pass `timing` at least overhead, and `detail` with operands, Python frames and modules.
 
-    def __init__(self):
+    On a GPU `timing` has kernels, runtime calls and annotations; on a CPU operators are the kernels.
+    """
+
+    def __init__(self, optimizers=None, models=()):
         self._torch = sys.modules["torch"]
+        self._optimizers, self._models = optimizers, models
+        self._memory_watch = None
         self._on_gpu = self._torch.cuda.is_available() and self._torch.cuda.is_initialized()
         if self._on_gpu:
             # CUPTI that is torn down and set up again does not survive CUDA graphs.
@@ -24,7 +32,7 @@ class Profiler:
         self._profile = None
 
     def passes(self):
-        return (TIMING, DETAIL) if self._on_gpu else (DETAIL,)
+        return (TIMING, DETAIL)
 
     def prepare(self, name):
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
@@ -39,7 +47,7 @@ class Profiler:
         self._profile.prepare_trace()
 
     def start(self, name):
-        with _annotations_only() if name == TIMING else contextlib.nullcontext():
+        with _annotations_only() if name == TIMING and self._on_gpu else contextlib.nullcontext():
             self._profile.start_trace()
 
     def stop(self, name, path):
@@ -56,6 +64,24 @@ class Profiler:
 
     def annotate(self, name):
         return self._torch.autograd.profiler.record_function(name)
+
+    def peaks(self):
+        from trainmark.profiler import pytorch_peaks
+
+        return pytorch_peaks.measure("cuda" if self._on_gpu else "cpu")
+
+    def start_memory(self):
+        optimizers = self._optimizers if self._optimizers is not None else self._living_optimizers()
+        self._memory_watch = pytorch_memory.MemoryWatch(optimizers, self._models)
+        self._memory_watch.start()
+
+    def memory(self):
+        return self._memory_watch.finish()
+
+    def _living_optimizers(self):
+        """Return the optimizers of a program that does not give us any."""
+        kind = self._torch.optim.Optimizer
+        return [value for value in gc.get_objects() if issubclass(type(value), kind)]
 
     def facts(self):
         torch = self._torch

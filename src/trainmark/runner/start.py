@@ -58,7 +58,13 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
     return RunFolder.create(path, info, prepared.suite.text)
 
 
-def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: int | None = None) -> RunEnding:
+def execute(
+    run: RunFolder,
+    prepared: Prepared,
+    display: Display,
+    first_port: int | None = None,
+    profile_steps: int = 0,
+) -> RunEnding:
     """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
     try:
         with run.locked(), Interrupts(display.note) as interrupts:
@@ -67,7 +73,7 @@ def execute(run: RunFolder, prepared: Prepared, display: Display, first_port: in
             if prepared.cluster is not None and (why := prepared.cluster.launcher.one_by_one):
                 display.note(f"the nodes are reached one by one: {why}")
             context = context_of(run, prepared, launcher, display, interrupts.stop_now)
-            context = replace(context, interruptible=interrupts.raised)
+            context = replace(context, interruptible=interrupts.raised, profile_steps=profile_steps)
             run.mark_running()
             ending = carry_out(prepared.plan, context, interrupts)
             if not ending.interrupted and not ending.tally.unplaced:

@@ -78,6 +78,31 @@ def known_peak_flops(device_name: str, precision: str) -> float | None:
     return None
 
 
+@dataclass(frozen=True)
+class Datasheet:
+    """A device as its vendor describes it: dense FLOP/s by precision, and bytes/s of its memory."""
+
+    title: str
+    flops: Mapping[str, float]
+    bandwidth: float
+
+
+def datasheets() -> tuple[Datasheet, ...]:
+    """Return every device that is known."""
+    return tuple(_datasheet(entry) for entry in _peaks())
+
+
+def known_datasheet(device_name: str) -> Datasheet | None:
+    entries = (entry for entry in _peaks() if re.fullmatch(entry["name"], device_name))
+    return next(map(_datasheet, entries), None)
+
+
+def _datasheet(entry: Mapping[str, Any]) -> Datasheet:
+    about = ("name", "title", "source", "bandwidth")
+    flops = {key: float(value) * 1e12 for key, value in entry.items() if key not in about}
+    return Datasheet(entry["title"], flops, float(entry["bandwidth"]) * 1e9)
+
+
 @cache
 def _peaks() -> list[dict[str, Any]]:
     import yaml

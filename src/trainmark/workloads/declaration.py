@@ -161,8 +161,9 @@ class Workload:
 
     A batch is counted in `batch_unit`, a step of one device takes `samples_per_item` samples for each: a
     sequence has many tokens. `hardware_flops` adds what is computed twice (activation recomputation), and
-    `conventions` are the FLOP of one sample as other codes count them, by their names. `shares` names the
-    folders of trainmark.workloads, beside `common`, whose code its programs are made of.
+    `conventions` are the FLOP of one sample as other codes count them, by their names. `flops_by_class` are
+    those that a step computes for one sample, by kernel class (convolution, matrix product, attention).
+    `shares` names the folders of trainmark.workloads, beside `common`, whose code its programs are made of.
     """
 
     name: str
@@ -174,6 +175,7 @@ class Workload:
     flops: Callable[[Axes], float] | None = None
     hardware_flops: Callable[[Axes], float] | None = None
     conventions: Callable[[Axes], Mapping[str, float]] | None = None
+    flops_by_class: Callable[[Axes], Mapping[str, float]] | None = None
     samples_per_item: Callable[[Axes], int] = _one
     batch_unit: str = ""
     layers: Callable[[Axes], Iterable[Layer]] | None = None

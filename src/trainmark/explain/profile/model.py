@@ -5,7 +5,8 @@ All times are whole nanoseconds on the profile's own clock, so that sums are exa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -39,10 +40,15 @@ class Step(NamedTuple):
 
 
 class Operands(NamedTuple):
-    """Inputs of an operator as the profiler recorded them: () is a scalar, None what is no tensor."""
+    """Inputs of an operator as the profiler recorded them: () is a scalar, None what is no tensor.
+
+    Each tensor of a list of tensors has its own entry, of type "TensorList". `values` are inputs that are no
+    tensors, as text ("[2, 2]", "True"), "" where there is none: a convolution's stride, padding and groups.
+    """
 
     shapes: tuple[tuple[int, ...] | None, ...]
     types: tuple[str, ...]
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,33 @@ class Profile:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class OperandsByRow(Mapping[int, Operands]):
+    """Operands of the rows that have any: one number a row, as few distinct operands occur many times."""
+
+    def __init__(self, table: Sequence[Operands], number: Indices) -> None:
+        """`number` is the place in `table` for every row, -1 for a row without operands."""
+        self._table, self._number = table, number
+
+    def __getitem__(self, row: int) -> Operands:
+        if not 0 <= row < len(self._number) or self._number[row] < 0:
+            raise KeyError(row)
+        return self._table[int(self._number[row])]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self._number >= 0).tolist())
+
+    def __len__(self) -> int:
+        return int(np.count_nonzero(self._number >= 0))
+
+
 class Collector:
-    """Takes spans one by one, in any order, and makes the columns; names are kept once."""
+    """Takes spans one by one, in any order, and makes the columns; names and operands are stored once."""
 
     def __init__(self) -> None:
-        self._device: list[tuple[int, int, int, int, int, int, bool, int]] = []
-        self._host: list[tuple[int, int, int, int, int, int, int]] = []
-        self._operands: dict[int, Operands] = {}
+        # Rows of 8 numbers one after the other: a tenth of what tuples would take.
+        self._device = array("q")
+        self._host = array("q")
+        self._operands: dict[Operands, int] = {}
         self._names: dict[str, int] = {}
 
     def device(
@@ -123,7 +149,7 @@ class Collector:
         in_graph: bool = False,
         size: int = 0,
     ) -> None:
-        self._device.append((self._name(name), int(kind), start, end, stream, launch, in_graph, size))
+        self._device.extend((self._name(name), kind, start, end, stream, launch, in_graph, size))
 
     def host(
         self,
@@ -136,46 +162,43 @@ class Collector:
         sequence: int = -1,
         operands: Operands | None = None,
     ) -> None:
-        if operands is not None:
-            self._operands[len(self._host)] = operands
-        self._host.append((self._name(name), int(kind), start, end, thread, launch, sequence))
+        number = -1 if operands is None else self._operands.setdefault(operands, len(self._operands))
+        self._host.extend((self._name(name), kind, start, end, thread, launch, sequence, number))
 
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
 
     def host_spans(self) -> HostSpans:
         """By start; of two that start together the longer first, as it encloses the other."""
-        table = np.array(self._host, np.int64).reshape(-1, 7)
+        table = np.asarray(self._host, np.int64).reshape(-1, 8)
         order = np.lexsort((-table[:, 3], table[:, 2]))
-        rows = {int(old): new for new, old in enumerate(order)} if self._operands else {}
-        name, kind, start, end, thread, launch, sequence = table[order].T
         return HostSpans(
             tuple(self._names),
-            name.astype(np.int32),
-            kind.astype(np.int8),
-            start,
-            end,
-            thread.astype(np.int32),
-            launch,
-            sequence,
-            {rows[old]: operands for old, operands in self._operands.items()},
+            table[order, 0].astype(np.int32),
+            table[order, 1].astype(np.int8),
+            table[order, 2],
+            table[order, 3],
+            table[order, 4].astype(np.int32),
+            table[order, 5],
+            table[order, 6],
+            OperandsByRow(tuple(self._operands), table[order, 7].astype(np.int32)),
         )
 
     def device_spans(self, operators: Mapping[int, int] | None = None) -> DeviceSpans:
         """By start; `operators` gives the host row of each correlation id."""
-        table = np.array(self._device, np.int64).reshape(-1, 8)
-        table = table[np.lexsort((table[:, 3], table[:, 2]))]
-        name, kind, start, end, stream, launch, in_graph, size = table.T
-        known = operators or {}
+        table = np.asarray(self._device, np.int64).reshape(-1, 8)
+        order = np.lexsort((table[:, 3], table[:, 2]))
+        launch = table[order, 5]
+        rows = [operators.get(correlation, -1) for correlation in launch.tolist()] if operators else None
         return DeviceSpans(
             tuple(self._names),
-            name.astype(np.int32),
-            kind.astype(np.int8),
-            start,
-            end,
-            stream.astype(np.int32),
+            table[order, 0].astype(np.int32),
+            table[order, 1].astype(np.int8),
+            table[order, 2],
+            table[order, 3],
+            table[order, 4].astype(np.int32),
             launch,
-            in_graph.astype(bool),
-            size,
-            np.array([known.get(int(each), -1) for each in launch], np.int32),
+            table[order, 6].astype(bool),
+            table[order, 7],
+            np.full(len(order), -1, np.int32) if rows is None else np.array(rows, np.int32),
         )

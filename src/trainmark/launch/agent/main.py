@@ -34,7 +34,7 @@ from trainmark.launch.agent.processes import (
 )
 from trainmark.launch.agent.ranks import LAST_WORDS_SECONDS, READ_BYTES, Ranks
 from trainmark.launch.agent.samples import Samples
-from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, ClosedError, Wire
+from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, SENT_HOME, ClosedError, Wire
 from trainmark.system.network.addresses import ipv4_addresses, ssh_address
 from trainmark.system.sampling.process_tree import descendants
 
@@ -212,25 +212,28 @@ class Agent:
         self.started = True
 
     def send_events(self) -> bool:
-        """What grew in the ranks' folder of events since we last looked; whether anything did."""
+        """What grew in the ranks' events and profiles since we last looked; whether anything did."""
         if self.scratch is None:
             return False
         before = sum(self.events.values())
-        with contextlib.suppress(OSError), os.scandir(self.scratch / "events") as files:
-            for file in files:
-                self.send_growth(Path(file.path), file.stat().st_size)
+        for part in SENT_HOME:
+            with contextlib.suppress(OSError), os.scandir(self.scratch / part) as files:
+                for file in files:
+                    if not file.name.endswith(".part"):  # not yet what it will be
+                        self.send_growth(part, Path(file.path), file.stat().st_size)
         return sum(self.events.values()) > before
 
-    def send_growth(self, path: Path, size: int) -> None:
+    def send_growth(self, part: str, path: Path, size: int) -> None:
+        name = f"{part}/{path.name}"
         with contextlib.suppress(OSError):
-            while size > self.events[path.name] and not self.wire.clogged:
+            while size > self.events[name] and not self.wire.clogged:
                 with path.open("rb") as file:
-                    file.seek(self.events[path.name])
+                    file.seek(self.events[name])
                     grown = file.read(READ_BYTES)
                 if not grown:
                     return
-                self.wire.send({"event": "grew", "file": path.name}, grown)
-                self.events[path.name] += len(grown)
+                self.wire.send({"event": "grew", "part": part, "file": path.name}, grown)
+                self.events[name] += len(grown)
 
     def send_samples(self) -> None:
         if self.samples is not None and (lines := self.samples.look()):
@@ -251,7 +254,9 @@ class Agent:
         """Nothing of the ranks is left when it says that it is gone."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.ranks.end(self.grace)
-        self.send_events()
+        while self.send_events() and self.wire.clogged:  # a profile is larger than the backlog
+            if not self.wire.drain(LAST_WORDS_SECONDS):
+                break
         self.arrivals.forget()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)

@@ -17,6 +17,9 @@ LONGEST_PAYLOAD = 256 << 20
 # Heartbeats, on either side, in the time after which silence counts as a loss.
 HEARTBEATS_IN_PATIENCE = 8
 
+# Folders of a trial whose files the agent sends home as they grow.
+SENT_HOME = ("events", "profile")
+
 Message = tuple[dict[str, Any], bytes]
 
 

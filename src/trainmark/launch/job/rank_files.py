@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from trainmark.launch.agent.log import Log
+from trainmark.launch.agent.wire import SENT_HOME
 from trainmark.launch.job.job import Job
 
 SAMPLES = "samples.jsonl"
 # A name is the node's word: it must not lead anywhere else.
-EVENT_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+RANK_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 # Logs open at the same time; the one not written to for longest is closed until its rank prints again.
 OPEN_LOGS = 64
 
@@ -39,11 +40,13 @@ class RankFiles:
         log.add(chunk, moment)
         self.trouble = self.trouble or log.trouble
 
-    def add_events(self, name: str, grown: bytes) -> None:
-        if not EVENT_FILE.fullmatch(name):
+    def add_growth(self, part: str, name: str, grown: bytes) -> None:
+        """Append to a file of events or of a profile."""
+        if part not in SENT_HOME or not RANK_FILE.fullmatch(name):
             return
         try:
-            with (self._job.folder / "events" / name).open("ab") as file:
+            (self._job.folder / part).mkdir(exist_ok=True)
+            with (self._job.folder / part / name).open("ab") as file:
                 file.write(grown)
         except OSError as error:
             self.trouble = self.trouble or error

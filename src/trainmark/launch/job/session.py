@@ -155,7 +155,7 @@ class AgentSession:
         if event == "output":
             self._files.add_output(message["rank"], payload, message["mono"] + self._offsets[connection])
         elif event == "grew":
-            self._files.add_events(message["file"], payload)
+            self._files.add_growth(message["part"], message["file"], payload)
         elif event == "sampled":
             self._files.add_samples(payload)
         elif event == "full":

@@ -58,9 +58,9 @@ def data_doubts(wait_share: float | None) -> Iterator[Doubt]:
 
 def sample_doubts(inside: Sequence[DeviceSample]) -> Iterator[Doubt]:
     """Doubts from the device samples taken inside the window."""
-    throttled = [sample for sample in inside if _throttle_reasons(sample)]
+    throttled = [sample for sample in inside if throttle_reasons(sample)]
     if throttled:
-        reasons = Counter(reason for sample in throttled for reason in _throttle_reasons(sample))
+        reasons = Counter(reason for sample in throttled for reason in throttle_reasons(sample))
         named = ", ".join(reason for reason, _ in reasons.most_common())
         devices = {sample.device for sample in throttled}
         watched = sum(sample.device in devices for sample in inside)
@@ -82,7 +82,8 @@ def _foreign_shares(inside: Sequence[DeviceSample]) -> Iterator[tuple[float, str
             yield sum(shares) / len(shares), host
 
 
-def _throttle_reasons(sample: DeviceSample) -> set[str]:
+def throttle_reasons(sample: DeviceSample) -> set[str]:
+    """Return what lowers the clocks of this sample; a power limit only where it costs much."""
     reasons = set(sample.throttle) - HARMLESS_THROTTLE
     if reasons == {POWER_LIMIT} and sample.clock_mhz and sample.clock_max_mhz:
         return reasons if sample.clock_mhz < CLOCK_SHARE_AT_POWER_LIMIT * sample.clock_max_mhz else set()

@@ -34,8 +34,14 @@ def asset(name: str) -> str:
     return (files("trainmark.report") / "templates" / "assets" / name).read_text(encoding="utf-8")
 
 
-def frame() -> dict[str, str]:
-    """Return style, scripts and policy, by the names that the templates have for them."""
+def frame(style: str = "", script: str = "") -> dict[str, str]:
+    """Return style, scripts and policy, by the names that the templates have for them.
+
+    A page with a `style` and a `script` of its own has these assets beside those of every page.
+    """
     scripts = {"trap": asset("trap.js"), "table_script": asset("tables.js"), "script": asset("report.js")}
-    shown = {name: Markup(script) for name, script in scripts.items()}
-    return {"policy": policy(list(scripts.values())), "style": Markup(asset("report.css")), **shown}
+    if script:
+        scripts["own_script"] = asset(script)
+    shown = {name: Markup(text) for name, text in scripts.items()}
+    styles = asset("report.css") + (asset(style) if style else "")
+    return {"policy": policy(list(scripts.values())), "style": Markup(styles), **shown}

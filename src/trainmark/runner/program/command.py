@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from trainmark.workloads import registry
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 HOOKS = Path("trainmark/hooks/injected")
+# Where a rank writes its profile, and how many steps of it; see trainmark.profiler.capture.
+PROFILE, PROFILE_STEPS = "TRAINMARK_PROFILE", "TRAINMARK_PROFILE_STEPS"
+PROFILE_FOLDER = "profile"
 FROM_CASE = ("precision", "loss_scale", "layout", "data", "batch_per_device", "device")
 
 
@@ -145,3 +149,9 @@ def stop_variables(steps: int | str, warmup_steps: int) -> dict[str, str]:
         return {}
     limit = str(steps) if isinstance(steps, str) else str(warmup_steps + steps)
     return {STOP: limit, WARMUP: str(warmup_steps)}
+
+
+def profiled(job: Job, steps: int) -> Job:
+    """The same job, whose ranks take so many steps under a profiler after the measured ones."""
+    variables = {PROFILE: str(job.folder / PROFILE_FOLDER), PROFILE_STEPS: str(steps)}
+    return replace(job, environment={**job.environment, **variables})

@@ -25,7 +25,7 @@ from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
 from trainmark.published.readers.registry import reader
 from trainmark.published.readers.trials.output import Output
 from trainmark.runner.interrupts import StoppedError, time_limit
-from trainmark.runner.program.command import checkpoints_of, job_of
+from trainmark.runner.program.command import checkpoints_of, job_of, profiled
 from trainmark.runner.trial.case_key import key_of
 from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.follow import Follower
@@ -63,6 +63,8 @@ class RunContext:
     stop_asked: Callable[[], bool]
     interruptible: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """Within it a user who stops the run cuts work short that cannot ask."""
+    profile_steps: int = 0
+    """Steps that each trial takes under the profiler after the measured ones."""
 
 
 def run_trial(trial: Trial, context: RunContext) -> TrialRecord:
@@ -106,6 +108,8 @@ def _attempt(trial: Trial, context: RunContext, retries: tuple[str, ...]) -> tup
     case, place = trial.case, context.run.trial(trial.case.slug, trial.repeat)
     seed = context.seed + trial.repeat - 1
     job = job_of(case, place.part.absolute(), context.run.code.absolute(), context.suite_folder, seed)
+    if context.profile_steps:
+        job = profiled(job, context.profile_steps)
     started = time.time()
     place.begin(spec_of(trial, job, context, started), context.environment)
     ending = _carry_out(job, case, context)

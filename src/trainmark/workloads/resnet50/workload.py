@@ -23,6 +23,12 @@ def flops(axes: Axes) -> float:
     return recipe.flops_per_image(int(axes["image_size"]))
 
 
+def flops_by_class(axes: Axes) -> dict[str, float]:
+    """Return what a step computes for one image: the images themselves need no gradient."""
+    stem, *others, classifier = (layer.work for layer in layers(axes))
+    return {"convolution": 2 * (2 * stem + 3 * sum(others)), "matrix product": 2 * 3 * classifier}
+
+
 def layers(axes: Axes) -> Iterator[Layer]:
     """From input to output, each convolution with its batch norm: 25,557,032 parameters."""
     *convolutions, (inputs, outputs, _, _) = recipe.convolutions(int(axes["image_size"]))
@@ -72,6 +78,7 @@ WORKLOAD = Workload(
     axes=(Axis("image_size", 224, "image size", slug="s{}", label="{}²"),),
     metrics=declared_metrics({"metrics": METRICS}),
     flops=flops,
+    flops_by_class=flops_by_class,
     layers=layers,
     recipes=recipes,
     standard_recipe="ngc-90",

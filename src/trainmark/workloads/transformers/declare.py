@@ -76,6 +76,7 @@ def transformer(
         flops=lambda axes: float(spec.flops_per_sample(chosen(axes))),
         hardware_flops=lambda axes: float(spec.hardware_flops_per_sample(chosen(axes))),
         conventions=lambda axes: spec.flops_by_convention(chosen(axes)),
+        flops_by_class=lambda axes: spec.flops_by_class(chosen(axes)),
         samples_per_item=lambda axes: spec.samples_per_sequence(chosen(axes)) * int(axes["accumulate"]),
         layers=lambda axes: (Layer(*pair) for pair in spec.layers(chosen(axes))),
         recipes=lambda: [summary(spec.recipes.read(recipe)) for recipe in spec.recipes.names()],

@@ -25,8 +25,13 @@ def mlp_weights(shape):
 
 def block_work(shape, length):
     """Return the multiply-adds of one block's forward pass over a sequence."""
-    pairs = length * (length + 1) // 2 if shape.causal else length**2
-    return length * (attention_weights(shape) + mlp_weights(shape)) + 2 * shape.width * pairs
+    weights = attention_weights(shape) + mlp_weights(shape)
+    return length * weights + 2 * shape.width * attended_pairs(shape, length)
+
+
+def attended_pairs(shape, length):
+    """Return how many pairs of positions attention computes in a sequence."""
+    return length * (length + 1) // 2 if shape.causal else length**2
 
 
 def heads_work(shape, length, predicted):
@@ -65,6 +70,12 @@ def decoder_hardware_flops(shape, length, recompute="none"):
 
 def bert_hardware_flops(shape, length, predicted, recompute="none"):
     return bert_flops(shape, length, predicted) + _recomputed(shape, length, recompute)
+
+
+def attention_flops(shape, length, recompute="none"):
+    """Return what QKᵀ, PV and their gradients take of all that is computed for one sequence."""
+    passes = FORWARD_AND_BACKWARD + (recompute == "blocks")
+    return passes * MULTIPLY_ADD * shape.layers * 2 * shape.width * attended_pairs(shape, length)
 
 
 def _trained(shape, length, predicted):

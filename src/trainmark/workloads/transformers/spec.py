@@ -65,6 +65,12 @@ class TransformerSpec(TrainingSpec):
 
         return Feed(opt)
 
+    def flops_by_class(self, opt):
+        """Return the FLOP computed for one sample by kernel class."""
+        sequence = flops.attention_flops(opt.shape, opt.length, opt.recompute)
+        attention = sequence / self.samples_per_sequence(opt)
+        return {"attention": attention, "matrix product": self.hardware_flops_per_sample(opt) - attention}
+
     def shapes(self, opt):
         return self.model.shapes(opt.shape)
 

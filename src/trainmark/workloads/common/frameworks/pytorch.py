@@ -44,7 +44,8 @@ class Training(CommonTraining):
     def profiler(self):
         from trainmark.profiler import pytorch as profiler
 
-        return profiler.Profiler()
+        models = [value for value in vars(self).values() if isinstance(value, torch.nn.Module)]
+        return profiler.Profiler([self.update], models)
 
     def device_memory(self):
         return torch.cuda.max_memory_allocated(self.device)

@@ -1,0 +1,239 @@
+"""`trainmark explain`: where a step's time goes, why, and what a change would give."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.terminal import terminal_width, unfiltered
+from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
+from trainmark.errors import UserError
+
+if TYPE_CHECKING:
+    from trainmark.cli.results.explain_targets import CaseTarget, Target
+    from trainmark.launch.options import LaunchOptions
+    from trainmark.report.format.words import Lang
+    from trainmark.runner.explain.explained import Explained
+
+FORMATS = ("text", "md", "html", "json")
+OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit")
+
+
+@click.command(
+    "explain", cls=RunCommand, short_help="Say where a step's time goes, why, and what would change it."
+)
+@click.argument("targets", nargs=-1, metavar="[RUN [CASE] | A B | TRACE | -- PROGRAM ...]")
+@click.option("--verify", is_flag=True, help="Make the changes that can be made, and measure them.")
+@click.option(
+    "--repeats", type=click.IntRange(2), default=6, show_default=True, help="Of --verify: trials a case."
+)
+@click.option("--again", is_flag=True, help="Profile a new trial, though the case was explained before.")
+@click.option(
+    "--profile-steps", type=click.IntRange(1, 100), default=5, show_default=True,
+    help="Steps under the profiler, after the measured ones.",
+)  # fmt: skip
+@click.option(
+    "--steps", callback=step_count, metavar="N|auto", help="Of a program: steps measured before the profile."
+)
+@click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
+@click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
+@click.option("--unit", help="Of a program: what its samples are, such as tokens.")
+@click.option("--name", help="Of a program: name the run.")
+@runs_option
+@cluster_options
+@click.option("--memory", "only_memory", is_flag=True, help="Show what holds the peak memory, and only that.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format.")
+@click.option("--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of text, md, html.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write to this file (with --format) or folder.")
+@json_option
+def explain_command(
+    targets: tuple[str, ...],
+    verify: bool,
+    repeats: int,
+    again: bool,
+    profile_steps: int,
+    name: str | None,
+    runs: Path,
+    choice: LaunchOptions,
+    only_memory: bool,
+    kind: str | None,
+    lang: str,
+    out: Path | None,
+    as_json: bool,
+    **about_program: Any,
+) -> int:
+    """Explain a CASE of a RUN, a program of yours, a trace, or the difference of two of them.
+
+    A case is explained by a trial taken for it: its steps are measured as always, and a few more are taken
+    under the profiler afterwards. Later calls show what was found then; --again profiles anew.
+
+    \b
+    Examples:
+      trainmark explain latest                         the only case of the last run
+      trainmark explain latest pytorch-amp-b256-1n1g   one of its cases
+      trainmark explain -- python train.py             your own program
+      trainmark explain before/eager after/compiled    what makes the difference
+      trainmark explain trace.json.gz                  a trace that PyTorch's profiler wrote
+      trainmark explain latest --verify                make the changes, and measure them
+      trainmark explain latest --format html --out step.html
+    """
+    from trainmark.cli.results.explain_targets import parse_targets
+
+    words = program_words(click.get_current_context().meta["program"], "", None)
+    kind = "json" if as_json else kind
+    language: Lang = "zh" if lang == "zh" else "en"
+    if words:
+        if targets:
+            raise click.UsageError("name a run or a program behind `--`, not both.")
+        explained = [_of_program(words, about_program, name, runs, choice, profile_steps)]
+    else:
+        if only := [key for key in OF_PROGRAMS if about_program[key] is not None]:
+            raise click.UsageError(f"--{only[0].replace('_', '-')} is for a program behind `--`.")
+        parsed = parse_targets(targets, runs)
+        explained = [_of_target(target, again, choice, profile_steps) for target in parsed]
+    if len(explained) == 2:
+        return _show_difference(explained, kind, language, out)
+    (one,) = explained
+    if verify:
+        one = _verified(one, repeats, runs)
+    return _show(one, kind, language, out, only_memory)
+
+
+def _of_program(
+    words: Sequence[str],
+    about: dict[str, Any],
+    name: str | None,
+    runs: Path,
+    choice: LaunchOptions,
+    steps: int,
+) -> Explained:
+    from trainmark.cli.common.live import live_display
+    from trainmark.runner.explain.explained import explain_trial
+    from trainmark.runner.explain.profiled_trial import profile_run, with_one_trial
+    from trainmark.runner.preflight.prepare import prepare_program
+    from trainmark.runner.start import new_run
+
+    text = program_suite(words, about)
+    prepared = with_one_trial(prepare_program(text, name_of(words), str(Path.cwd()), (), choice))
+    run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
+    with live_display() as display:
+        trial = profile_run(run, prepared, display, steps)
+    return explain_trial(run, trial)
+
+
+def _of_target(target: Target, again: bool, choice: LaunchOptions, steps: int) -> Explained:
+    from trainmark.cli.results.explain_targets import TraceTarget
+    from trainmark.runner.explain.explained import explain_trace
+
+    if isinstance(target, TraceTarget):
+        return explain_trace(target.path)
+    return _of_case(target, again, choice, steps)
+
+
+def _of_case(target: CaseTarget, again: bool, choice: LaunchOptions, steps: int) -> Explained:
+    """Read what was explained before, or take a trial of the case."""
+    from trainmark.cli.common.live import live_display
+    from trainmark.launch.launchers import stored_options
+    from trainmark.runner.explain.explained import explain_trial, stored
+    from trainmark.runner.explain.profiled_trial import profile_case, with_one_trial
+    from trainmark.runner.preflight.prepare import prepare_again
+
+    run = target.run
+    if not again and (known := stored(run, target.case)) is not None:
+        return known
+    run.require_whole()
+    if run.cluster is not None:
+        choice = stored_options(run.cluster).changed_by(choice)
+    prepared = with_one_trial(prepare_again(run.suite, run.info.folder, choice), target.case)
+    with live_display() as display:
+        trial = profile_case(run, prepared, display, steps)
+    return explain_trial(run, trial)
+
+
+def _verified(explained: Explained, repeats: int, runs: Path) -> Explained:
+    """Make the changes that can be made, each beside the case as it is; their errors join the record."""
+    from trainmark.cli.common.live import live_display
+    from trainmark.runner.explain.verified import verify_changes
+
+    if explained.case is None or explained.situation is None:
+        raise UserError("only a case of a run that can run here can be changed; add --again to profile it.")
+    with live_display() as display:
+        return verify_changes(explained, runs, display, repeats)
+
+
+def _show(explained: Explained, kind: str | None, lang: Lang, out: Path | None, only_memory: bool) -> int:
+    from trainmark.report.explain import json_explanation, markdown, page, terminal
+
+    explanation, width = explained.explanation, terminal_width()
+    trace = "trace.json.gz" if explained.folder else None
+    if only_memory and explanation.memory is None:
+        raise UserError("nothing is known of the memory: " + "; ".join(explanation.notes or ("no note",)))
+    render = {
+        "text": lambda: (
+            "\n".join(
+                terminal.memory_lines(explanation, width, lang)
+                if only_memory
+                else terminal.lines(explanation, width, lang)
+            )
+            + "\n"
+        ),
+        "md": lambda: markdown.render(explanation, lang),
+        "html": lambda: page.render(explanation, lang, trace),
+        "json": lambda: json_explanation.as_json(explanation),
+    }
+    return _deliver(render, explained.folder, "explanation", kind, lang, out)
+
+
+def _show_difference(explained: Sequence[Explained], kind: str | None, lang: Lang, out: Path | None) -> int:
+    from trainmark.explain.difference import difference
+    from trainmark.report.explain import difference_text, json_explanation, page
+
+    before, after = (one.explanation for one in explained)
+    change = difference(before, after)
+    width = terminal_width()
+    render = {
+        "text": lambda: "\n".join(difference_text.lines(change, width, lang)) + "\n",
+        "md": lambda: difference_text.markdown(change, lang),
+        "html": lambda: page.render_difference(change, lang),
+        "json": lambda: json_explanation.difference_json(change),
+    }
+    return _deliver(render, None, "difference", kind, lang, out)
+
+
+def _deliver(
+    render: Mapping[str, Callable[[], str]],
+    folder: Path | None,
+    name: str,
+    kind: str | None,
+    lang: str,
+    out: Path | None,
+) -> int:
+    """Print one format, or write it to a file; without a format print the text and write the files."""
+    from trainmark.store.files import write_text
+
+    if kind is not None and out is not None:
+        write_text(out, render[kind]())
+        click.echo(f"{kind:<9} {out}")
+        return 0
+    if kind is not None:
+        # A page is for a browser, and its scripts hold such characters as others must not see.
+        click.echo(render[kind](), nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
+        return 0
+    click.echo(render["text"](), nl=False)
+    if (place := out or folder) is not None:
+        place.mkdir(parents=True, exist_ok=True)
+        suffix = "" if lang == "en" else f".{lang}"
+        paths = {written: place / f"{name}{suffix}.{written}" for written in ("html", "md")}
+        for written, path in paths.items():
+            write_text(path, render[written]())
+        if folder is not None and (folder / "trace.json.gz").is_file():
+            paths["trace"] = folder / "trace.json.gz"
+        click.echo("\n" + "\n".join(f"{written:<9} {path}" for written, path in paths.items()))
+    return 0

@@ -1,0 +1,223 @@
+"""What to do first: causes that the profile shows, then what could be better, each by what it would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from trainmark.explain.explanation import Advice, Bucket, IdleTime, WhatIf
+from trainmark.explain.what_if.change import milliseconds, percent
+from trainmark.explain.what_if.situation import (
+    COMMUNICATION,
+    LAUNCH,
+    LOADER,
+    OPTIMISER,
+    SYNCHRONISATION,
+    Situation,
+)
+
+LEAST_GAIN = 1.0  # percent: less is no reason to change anything
+# Shares of a step from which on something is a cause, not a trifle.
+LAUNCH_BOUND, WAITING, EXPOSED = 0.10, 0.03, 0.05
+SLOW_LINK = 0.5  # of the fabric's bandwidth
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The parts of an explanation that advice is made of; `clocks` is what the run says of throttling."""
+
+    situation: Situation
+    what_ifs: Sequence[WhatIf]
+    idle: Sequence[IdleTime] = ()
+    buckets: Sequence[Bucket] = ()
+    clocks: str | None = None
+
+    def shown_by(self, cause: str) -> tuple[str, ...]:
+        """What the profile names for an idle cause: calls, lines, counts."""
+        return next((idle.evidence for idle in self.idle if idle.cause == cause), ())
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Something that is wrong: what-ifs that mend it, the best first, whether it is shown, and a sentence."""
+
+    name: str
+    changes: tuple[str, ...]
+    is_shown: Callable[[Evidence], bool]
+    sentence: Callable[[Evidence], str]
+
+
+def diagnose(evidence: Evidence) -> tuple[Advice, ...]:
+    """Return advice with its gain in percent of the throughput: causes first, then improvements, by gain.
+
+    A cause is what the profile shows to be wrong (the device waits, converts layouts, runs without its tensor
+    cores, or below its clock); an improvement is what any program could try. Gaps that follow from a more
+    special cause are not counted for the general one: an optimiser of a thousand launches is not advised as a
+    launch-bound step.
+    """
+    what_ifs = {what_if.name: what_if for what_if in evidence.what_ifs}
+    causes, used = [], set()
+    for cause in CAUSES:
+        what_if = next((what_ifs[name] for name in cause.changes if name in what_ifs), None)
+        if what_if is not None and cause.is_shown(evidence):
+            causes.append(_advice(cause.name, cause.sentence(evidence), what_if, evidence))
+            used.add(what_if.name)
+    causes = [advice for advice in causes if advice.gain >= LEAST_GAIN]
+    rank = {advice.cause: _gain_to_rank_by(advice, evidence, causes) for advice in causes}
+    causes.sort(key=lambda advice: -rank[advice.cause])
+    improvements = [
+        _advice(name, sentence, what_ifs[name], evidence)
+        for name, sentence in IMPROVEMENTS.items()
+        if name in what_ifs and name not in used
+    ]
+    if "graph" in used or "graph" in what_ifs:
+        improvements = [advice for advice in improvements if advice.cause != "no launch gaps"]
+    improvements = [advice for advice in improvements if advice.gain >= LEAST_GAIN]
+    return (*causes, *sorted(improvements, key=lambda advice: -advice.gain))
+
+
+def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: Evidence) -> Advice:
+    step = evidence.situation.step
+    # The best case of the step is the highest gain.
+    gain, low, high = (100 * (step / seconds - 1) for seconds in (what_if.seconds, what_if.high, what_if.low))
+    measured = what_if.verified
+    if measured is not None:
+        gain, low, high = (
+            100 * (step / seconds - 1) for seconds in (measured.seconds, measured.high, measured.low)
+        )
+    how = what_if.how
+    if cause == SYNCHRONISATION and (calls := evidence.shown_by(SYNCHRONISATION)):
+        how = f"take {calls[0]} out of the step, or do it every hundred steps"
+    return Advice(cause, sentence, gain, low, high, how)
+
+
+def _gain_to_rank_by(advice: Advice, evidence: Evidence, causes: Sequence[Advice]) -> float:
+    """The gain, for a launch-bound step without the gaps of an optimiser that is advised on its own."""
+    situation = evidence.situation
+    optimiser = situation.part(OPTIMISER)
+    has_own_advice = any(other.cause == OPTIMISER for other in causes)
+    if advice.cause != LAUNCH or not has_own_advice or optimiser is None or not situation.launches:
+        return advice.gain
+    others = 1 - optimiser.launches / situation.launches
+    saved = situation.step - situation.step / (1 + advice.gain / 100)
+    return 100 * (situation.step / (situation.step - saved * others) - 1)
+
+
+def _share(evidence: Evidence, seconds: float) -> float:
+    return seconds / evidence.situation.step if evidence.situation.step else 0.0
+
+
+def _idle_share(evidence: Evidence, cause: str) -> float:
+    return _share(evidence, evidence.situation.idle_for(cause))
+
+
+def _named(evidence: Evidence, cause: str) -> str:
+    calls = evidence.shown_by(cause)
+    return f" ({'; '.join(calls[:2])})" if calls else ""
+
+
+def _waits(cause: str, words: str) -> Callable[[Evidence], str]:
+    def sentence(evidence: Evidence) -> str:
+        share = percent(_idle_share(evidence, cause))
+        return f"The device {words} for {share} of the step{_named(evidence, cause)}."
+
+    return sentence
+
+
+def _is_float32(evidence: Evidence) -> bool:
+    """Whether products run in float32 on a device whose bfloat16 is at least twice as fast."""
+    situation = evidence.situation
+    now = situation.settings.precision
+    half, own = situation.product_peak("bf16"), situation.product_peak(now) if now else None
+    return now in ("fp32", "tf32") and bool(half and own and half >= 1.5 * own)
+
+
+def _float32_sentence(evidence: Evidence) -> str:
+    situation = evidence.situation
+    now = situation.settings.precision or ""
+    half, own = situation.product_peak("bf16") or 0.0, situation.product_peak(now) or 1.0
+    return f"Products run in {now}; this device multiplies bfloat16 {half / own:.1f} times as fast."
+
+
+def _layout_sentence(evidence: Evidence) -> str:
+    seconds = sum(part.layout_copies for part in evidence.situation.parts)
+    share = percent(_share(evidence, seconds))
+    return f"Kernels that only change NCHW to NHWC and back take {share} of the step."
+
+
+def _optimiser_sentence(evidence: Evidence) -> str:
+    part = evidence.situation.part(OPTIMISER)
+    launches, seconds = (part.launches, part.alone) if part else (0.0, 0.0)
+    return f"The optimiser takes {launches:.0f} launches and {milliseconds(seconds)} a step: it is not fused."
+
+
+def _link_sentence(evidence: Evidence) -> str:
+    share = percent(_share(evidence, evidence.situation.exposed))
+    reached, link = _bandwidth(evidence), evidence.situation.peaks.link
+    speed = f" at {reached / 1e9:.3g} GB/s" if reached else ""
+    limit = f", where the fabric gives {link / 1e9:.3g}" if link else ""
+    return f"Communication that nothing hides takes {share} of the step{speed}{limit}."
+
+
+def _bandwidth(evidence: Evidence) -> float | None:
+    """Bytes/s over all buckets that know theirs, the larger weigh more."""
+    known = [(bucket.bandwidth, bucket.seconds) for bucket in evidence.buckets if bucket.bandwidth]
+    seconds = sum(weight for _, weight in known)
+    return sum(rate * weight for rate, weight in known) / seconds if seconds else None
+
+
+def _shows_layout_copies(evidence: Evidence) -> bool:
+    return any(part.layout_copies for part in evidence.situation.parts)
+
+
+CAUSES = (
+    Cause(
+        LOADER,
+        ("free loader",),
+        lambda evidence: _idle_share(evidence, LOADER) >= WAITING,
+        _waits(LOADER, "waits for the next batch"),
+    ),
+    Cause(
+        SYNCHRONISATION,
+        ("no synchronisation",),
+        lambda evidence: _idle_share(evidence, SYNCHRONISATION) >= WAITING / 3,
+        _waits(SYNCHRONISATION, "waits because the host synchronises with it"),
+    ),
+    Cause(
+        LAUNCH,
+        ("graph", "no launch gaps"),
+        lambda evidence: _idle_share(evidence, LAUNCH) >= LAUNCH_BOUND,
+        _waits(LAUNCH, "waits for the host to launch kernels"),
+    ),
+    Cause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
+    Cause("precision", ("bf16",), _is_float32, _float32_sentence),
+    Cause(OPTIMISER, ("fused optimiser",), lambda evidence: True, _optimiser_sentence),
+    Cause(
+        COMMUNICATION,
+        ("link ×2",),
+        lambda evidence: _share(evidence, evidence.situation.exposed) >= EXPOSED,
+        _link_sentence,
+    ),
+    Cause(
+        "clocks",
+        ("full clock",),
+        lambda evidence: True,
+        lambda evidence: evidence.clocks or "The device runs below its highest clock.",
+    ),
+)
+
+IMPROVEMENTS = {
+    "compile": "A compiler fuses chains of elementwise operations and normalisations.",
+    "graph": "A captured step needs no launches.",
+    "no launch gaps": "The device waits for the host between kernels.",
+    "largest batch": "A larger batch shares what does not grow with it among more samples.",
+    "batch ×2": "A larger batch shares what does not grow with it among more samples.",
+    "channels last": "Convolutions read channels last.",
+    "bf16": "bfloat16 takes half of the bytes.",
+    "communication hidden": "Communication could run while gradients are computed.",
+}
+
+
+def verified(what_ifs: Sequence[WhatIf], evidence: Evidence) -> tuple[Advice, ...]:
+    """Return the advice anew, with what was measured in place of predictions."""
+    return diagnose(replace(evidence, what_ifs=what_ifs))

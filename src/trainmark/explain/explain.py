@@ -1,0 +1,190 @@
+"""From what the ranks of a profiled program left to the explanation of its step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from trainmark.events import DeviceSample
+from trainmark.explain.classes.attribute import classes_of, own_classes
+from trainmark.explain.explanation import ClassTime, Explanation, Peaks, Subject
+from trainmark.explain.idle.causes import causes
+from trainmark.explain.idle.clocks import Slowdown, slowdown
+from trainmark.explain.memory import memory, refusal
+from trainmark.explain.profile import chrome, perfetto
+from trainmark.explain.profile.folder import Captured, CapturedRank
+from trainmark.explain.profile.model import Profile
+from trainmark.explain.ranks.bandwidth import evidence as rank_evidence
+from trainmark.explain.ranks.ranks import ranks as ranks_of
+from trainmark.explain.step.agreement import agreement, corrected_breakdown
+from trainmark.explain.step.breakdown import breakdown
+from trainmark.explain.step.floors import with_floors
+from trainmark.explain.step.modules import by_depth, modules
+from trainmark.explain.step.timeline import timeline
+from trainmark.explain.work.family import completed
+from trainmark.explain.work.model import Work
+from trainmark.explain.work.step import of_step
+
+NO_PEAKS = Peaks()
+MOST_MODULES = 40
+MODULE_DEPTH = 3
+FLOAT32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class TrialFacts:
+    """What is known of a trial beside its profiles; of a trace from elsewhere only the title.
+
+    `samples` are those of a step of all ranks; `work` is one rank's step as its workload declares it, for
+    classes whose operands nobody recorded. `nodes` names the node of each rank.
+    """
+
+    title: str
+    unit: str = "samples"
+    samples: float | None = None
+    framework: str | None = None
+    device: str | None = None
+    peaks: Peaks = NO_PEAKS
+    work: Mapping[str, Work] = field(default_factory=dict)
+    device_samples: Sequence[DeviceSample] = ()
+    nodes: Sequence[str | None] = ()
+    sharded: bool = False
+
+
+@dataclass(frozen=True)
+class Taken:
+    """An explanation without what-ifs and advice, and the profile that it was made from."""
+
+    explanation: Explanation
+    profile: Profile
+    classes: tuple[str, ...]
+    clocks: Slowdown | None
+
+    def write_trace(self, path: Path) -> None:
+        """Write the profile as a trace that Perfetto opens, the class of each span with it."""
+        perfetto.write(path, self.profile, self.classes)
+
+
+def explain(captured: Captured, facts: TrialFacts) -> Taken:
+    """Explain the step of the first rank, and all ranks beside it."""
+    first = captured.ranks[0]
+    profile, detail = shares_profile(first), first.detail
+    classes = classes_of(profile, detail)
+    parts = breakdown(profile, classes)
+    agreed = agreement(profile, first.unprofiled, parts.busy)
+    if agreed.corrected and agreed.measured:
+        parts = corrected_breakdown(parts, profile, agreed.measured)
+    work = completed(_work(profile, detail, classes), facts.work)
+    steps = len(profile.steps)
+    class_times = with_floors(parts.classes, work, facts.peaks, steps)
+    clocks = slowdown(facts.device_samples, _arithmetic(class_times))
+    world_size = max(first.world_size, profile.world_size)
+    explanation = Explanation(
+        subject=_subject(first, facts, world_size),
+        steps=steps,
+        total=parts.total,
+        agreement=agreed,
+        peaks=facts.peaks,
+        classes=class_times,
+        overlaps=parts.overlaps,
+        idle=causes(profile, parts.gaps, detail),
+        modules=by_depth(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
+        memory=memory(first.manifest.get("memory"), world_size, facts.sharded),
+        timeline=timeline(profile, classes),
+        overhead=_overhead(first),
+        facts={name: str(value) for name, value in profile.facts.items() if isinstance(value, str | int)},
+    )
+    notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first)]
+    if clocks is not None:
+        notes.append(clocks.sentence)
+    if world_size > 1:
+        explanation, more = _with_ranks(explanation, captured, facts)
+        notes += more
+    explanation = replace(explanation, notes=tuple(notes))
+    return Taken(explanation, profile, tuple(classes), clocks)
+
+
+def captured_trace(path: Path) -> Captured:
+    """Take a trace from elsewhere for what one rank left."""
+    profile = chrome.read(path)
+    rank = CapturedRank(
+        rank=profile.rank,
+        world_size=profile.world_size,
+        framework="",
+        device=profile.device,
+        device_name=profile.device_name,
+        timing=None,
+        detail=profile,
+        unprofiled=(),
+        profiled=(),
+        manifest={},
+    )
+    return Captured((rank,))
+
+
+def shares_profile(rank: CapturedRank) -> Profile:
+    """Return the pass that shares are made from: the one with the least overhead."""
+    profile = rank.timing or rank.detail
+    if profile is None:
+        raise ValueError("a rank without a pass is none that a folder is read for")
+    return profile
+
+
+def _work(profile: Profile, detail: Profile | None, classes: Sequence[str]) -> dict[str, Work]:
+    """Operands are recorded in the detail pass alone; its classes have the same spans."""
+    if detail is None:
+        return {}
+    own = classes if detail is profile else own_classes(detail)
+    return of_step(detail, own, FLOAT32_BYTES)
+
+
+def _arithmetic(classes: Sequence[ClassTime]) -> int | None:
+    bound = [time.alone for time in classes if time.bound == "arithmetic"]
+    return sum(bound) if bound else None
+
+
+def _subject(first: CapturedRank, facts: TrialFacts, world_size: int) -> Subject:
+    per_rank = first.manifest.get("samples_per_step")
+    samples = facts.samples or (per_rank * world_size if isinstance(per_rank, int | float) else None)
+    version = first.manifest.get("framework_version")
+    framework = facts.framework or " ".join(filter(None, (first.framework, version and str(version))))
+    return Subject(
+        title=facts.title,
+        device=facts.device or first.device_name,
+        framework=framework or None,
+        samples=samples,
+        unit=facts.unit,
+        world_size=world_size,
+    )
+
+
+def _overhead(rank: CapturedRank) -> float | None:
+    """How much longer a step of the pass for shares takes than one without the profiler."""
+    if not rank.profiled or not rank.unprofiled:
+        return None
+    return median(rank.profiled) / median(rank.unprofiled) - 1
+
+
+def _profile_notes(profile: Profile) -> list[str]:
+    notes = profile.facts.get("notes", ())
+    return [str(note) for note in notes] if isinstance(notes, list | tuple) else []
+
+
+def _memory_notes(rank: CapturedRank) -> list[str]:
+    observed = rank.manifest.get("memory")
+    reason = refusal(observed) if observed is not None else None
+    return [f"Memory: {reason}"] if reason else []
+
+
+def _with_ranks(
+    explanation: Explanation, captured: Captured, facts: TrialFacts
+) -> tuple[Explanation, list[str]]:
+    profiles = [shares_profile(rank) for rank in captured.ranks]
+    details = [rank.detail for rank in captured.ranks]
+    classes = [classes_of(profile, detail) for profile, detail in zip(profiles, details, strict=True)]
+    rows, buckets = ranks_of(profiles, classes, details, facts.nodes)
+    return replace(explanation, ranks=rows, buckets=buckets), list(
+        rank_evidence(rows, buckets, facts.peaks.link)
+    )

@@ -1,0 +1,222 @@
+"""The events of a trace: each becomes a row of the columns, or is none of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from reprlib import repr as short
+from typing import Any
+
+from trainmark.explain.profile.collective import MESSAGE, collective_operands
+from trainmark.explain.profile.model import Collector, DeviceKind, HostKind
+from trainmark.explain.profile.operands import OperandsReader
+
+# Kineto's categories; the capitalised ones are from before 2022.
+DEVICE = {
+    "kernel": DeviceKind.KERNEL,
+    "gpu_memcpy": DeviceKind.COPY,
+    "gpu_memset": DeviceKind.MEMSET,
+    "Kernel": DeviceKind.KERNEL,
+    "Memcpy": DeviceKind.COPY,
+    "Memset": DeviceKind.MEMSET,
+}
+HOST = {
+    "cpu_op": HostKind.OPERATOR,
+    "user_annotation": HostKind.ANNOTATION,
+    "cuda_runtime": HostKind.RUNTIME,
+    "cuda_driver": HostKind.RUNTIME,
+    "hip_runtime": HostKind.RUNTIME,
+    "xpu_runtime": HostKind.RUNTIME,
+    "python_function": HostKind.PYTHON,
+    "Operator": HostKind.OPERATOR,
+    "Runtime": HostKind.RUNTIME,
+}
+OVERHEAD = "overhead"
+# Steps that were made out before, in a trace that `perfetto.py` wrote.
+STEP_CATEGORY = "trainmark_step"
+CATEGORIES = frozenset((*DEVICE, *HOST, OVERHEAD, STEP_CATEGORY))
+
+# Microseconds: with the base of a trace, within what a 64-bit count of nanoseconds can hold.
+LATEST = 4_000_000_000_000_000
+SMALLEST, LARGEST = -(1 << 31), (1 << 31) - 1
+SMALLEST_NUMBER, LARGEST_NUMBER = -(1 << 62), 1 << 62
+MOST_DEVICES = 1024
+MOST_STEPS = 1_000_000
+# Characters of distinct names and numbers of distinct shapes: a trace of 1 GB has about a million.
+MOST_STORED = 100_000_000
+
+
+class EventError(ValueError):
+    """An event with a value that cannot be; the message continues "event 5 …"."""
+
+
+class TooLargeError(ValueError):
+    """More than is read; the message says of what."""
+
+
+class EventReader:
+    """Collects the spans of all devices and of the host."""
+
+    def __init__(self, limit: int) -> None:
+        self.count = 0
+        self.host = Collector()
+        self.devices: dict[int, Collector] = {}
+        self.steps: list[tuple[int, int, int]] = []
+        self._limit = limit
+        self._spans: dict[int, int] = {}
+        self._host_spans = 0
+        self._stored = 0
+        self._names: dict[str, str] = {}
+        self._operands = OperandsReader()
+        self._threads: dict[tuple[Any, Any], int] = {}
+        self._thread_numbers: set[int] = set()
+        self._streams: dict[int, int] = {}
+        self._overhead = [0, 0]
+
+    def read(self, events: Iterable[Any]) -> None:
+        categories = CATEGORIES
+        for event in events:
+            self.count += 1
+            if type(event) is not dict:
+                raise EventError(f"is no object but {short(event)}")
+            category = event.get("cat")
+            # Half of all events are flows, instants and labels.
+            if type(category) is str and category in categories and event.get("ph") == "X":
+                self._span(category, event)
+
+    def device_counts(self) -> dict[int, int]:
+        return self._spans
+
+    def busiest_device(self) -> int:
+        """Return the device with the most records, of equal ones the first by number."""
+        return min(self._spans, key=lambda device: (-self._spans[device], device))
+
+    def facts(self) -> dict[str, int]:
+        """Return what the profiler says of its own cost."""
+        records, nanoseconds = self._overhead
+        return {"overhead_records": records, "overhead_nanoseconds": nanoseconds} if records else {}
+
+    def _span(self, category: str, event: dict[str, Any]) -> None:
+        start = _nanoseconds(event, "ts")
+        end = start + _nanoseconds(event, "dur")
+        arguments = event.get("args", {})
+        if type(arguments) is not dict:
+            raise EventError(f"has args that are no object but {short(arguments)}")
+        kind = HOST.get(category)
+        if kind is not None:
+            self._host(kind, event, arguments, start, end)
+        elif category in DEVICE:
+            self._device(DEVICE[category], event, arguments, start, end)
+        elif category == OVERHEAD:
+            self._overhead[0] += 1
+            self._overhead[1] += end - start
+        elif len(self.steps) < MOST_STEPS:
+            self.steps.append((start, end, _number(arguments, "number", 0)))
+
+    def _host(
+        self, kind: HostKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
+    ) -> None:
+        launch = sequence = -1
+        operands = None
+        if kind is HostKind.OPERATOR:
+            sequence = _number(arguments, "Sequence number", -1)
+            if MESSAGE in arguments:
+                operands = collective_operands(arguments)
+            elif "Input Dims" in arguments:
+                operands, size = self._operands.read(arguments)
+                self._store(size)
+        elif kind is HostKind.ANNOTATION and "Input Dims" in arguments:
+            # gloo:all_reduce and its like, which run in threads of their own.
+            operands, size = self._operands.read(arguments)
+            self._store(size)
+        elif kind is HostKind.RUNTIME:
+            # CUPTI counts from 1; 0 is "none".
+            launch = _number(arguments, "correlation", -1) or -1
+        self._host_spans += 1
+        if self._host_spans > self._limit:
+            raise TooLargeError(f"more than {self._limit:,} spans")
+        thread = self._thread(event.get("pid"), event.get("tid"))
+        self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands)
+
+    def _device(
+        self, kind: DeviceKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
+    ) -> None:
+        device = _number(arguments, "device", 0)
+        collector = self.devices.get(device)
+        if collector is None:
+            if len(self.devices) >= MOST_DEVICES:
+                raise TooLargeError(f"more than {MOST_DEVICES} devices")
+            collector = self.devices[device] = Collector()
+            self._spans[device] = 0
+        self._spans[device] += 1
+        if self._spans[device] > self._limit:
+            raise TooLargeError(f"more than {self._limit:,} spans")
+        stream = _number(arguments, "stream", 0)
+        if not SMALLEST <= stream <= LARGEST:
+            stream = self._streams.setdefault(stream, SMALLEST + len(self._streams))
+        collector.device(
+            self._name(event),
+            start,
+            end,
+            stream,
+            kind,
+            _number(arguments, "correlation", -1) or -1,
+            _number(arguments, "graph node id", 0) > 0 or _number(arguments, "graph id", 0) > 0,
+            _number(arguments, "bytes", 0),
+        )
+
+    def _name(self, event: dict[str, Any]) -> str:
+        name = event.get("name")
+        if type(name) is not str:
+            raise EventError(f"has a name that is no text but {short(name)}")
+        known = self._names.get(name)
+        if known is None:
+            # JSON can hold half a surrogate pair, which nothing could print.
+            known = self._names[name] = name.encode(errors="replace").decode()
+            self._store(len(name))
+        return known
+
+    def _store(self, size: int) -> None:
+        self._stored += size
+        if self._stored > MOST_STORED:
+            raise TooLargeError("too many different names and shapes")
+
+    def _thread(self, process: Any, thread: Any) -> int:
+        """Return the thread's own number, or a free one where it has none or another process has it too."""
+        try:
+            number = self._threads.get((process, thread))
+        except TypeError:
+            raise EventError(f"has {short(process)} and {short(thread)} as pid and tid") from None
+        if number is None:
+            number = thread if type(thread) is int and SMALLEST <= thread <= LARGEST else 0
+            while number in self._thread_numbers:
+                number = number + 1 if number < LARGEST else SMALLEST
+            if len(self._threads) >= MOST_STEPS:
+                raise TooLargeError(f"more than {MOST_STEPS:,} threads")
+            self._threads[process, thread] = number
+            self._thread_numbers.add(number)
+        return number
+
+
+def _nanoseconds(event: dict[str, Any], field: str) -> int:
+    value: Any = event.get(field)
+    kind = type(value)
+    if kind is Decimal and 0 <= value < LATEST:
+        nanoseconds: int = round(value * 1000)
+        return nanoseconds
+    if kind is int and 0 <= value < LATEST:
+        return int(value) * 1000
+    raise EventError(f"({short(event.get('name'))}) has {_shown(value)} as its {field}")
+
+
+def _number(arguments: dict[str, Any], field: str, otherwise: int) -> int:
+    if field not in arguments:
+        return otherwise
+    value = arguments[field]
+    if type(value) is int and SMALLEST_NUMBER < value < LARGEST_NUMBER:
+        return value
+    raise EventError(f"has {_shown(value)} as its {field}")
+
+
+def _shown(value: Any) -> str:
+    return str(value)[:40] if isinstance(value, Decimal) else "nothing" if value is None else short(value)

@@ -1,0 +1,106 @@
+"""Device time by module of the model, forward and backward.
+
+Python frames "nn.Module: Linear_1" enclose what a module launches. Backward runs on autograd's thread without
+them: its functions carry the sequence number of the forward operator that made them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from trainmark.explain.classes.attribute import step_of_spans
+from trainmark.explain.explanation import ModuleTime
+from trainmark.explain.profile.autograd import backward_rows, forward_rows
+from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
+from trainmark.explain.profile.model import HostKind, Profile
+
+PREFIX = "nn.Module: "
+SEPARATOR = " / "
+INSTANCE = re.compile(r"_\d+$")
+
+
+def modules(detail: Profile) -> tuple[ModuleTime, ...]:
+    """Return the modules by path, the longest first; empty where no frame names one.
+
+    A path has the innermost module last ("GPT2_0 / Block_3 / Linear_1") and its own time alone, without
+    that of modules in it. What no module launched, as the optimizer's step, is left out.
+    """
+    spans = detail.spans
+    paths = _Paths(detail)
+    if not paths.any:
+        return ()
+    rows = launching_rows(spans, detail.host)
+    inside = step_of_spans(detail) >= 0
+    times: dict[str, list[int]] = {}
+    launched: dict[str, set[int]] = {}
+    lasting = (spans.end - spans.start).tolist()
+    for span in np.flatnonzero(inside & (rows >= 0)).tolist():
+        path, backward = paths.of(int(rows[span]))
+        if path:
+            record = times.setdefault(path, [0, 0])
+            record[backward] += lasting[span]
+            # On a CPU the pieces of one operator are one launch.
+            launch = int(spans.launch[span])
+            launched.setdefault(path, set()).add(-1 - int(rows[span]) if launch < 0 else span)
+    return _ordered(
+        ModuleTime(path, forward, backward, len(launched[path]))
+        for path, (forward, backward) in times.items()
+    )
+
+
+def by_type(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:
+    """Return the times of all modules of a type together: "Linear"."""
+    return _summed(times, lambda name: INSTANCE.sub("", name.rpartition(SEPARATOR)[2]))
+
+
+def by_depth(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
+    """Return the times of modules down to a depth, what lies deeper added to what contains it."""
+    return _summed(times, lambda name: SEPARATOR.join(name.split(SEPARATOR)[:depth]))
+
+
+def _summed(times: Iterable[ModuleTime], group: Callable[[str], str]) -> tuple[ModuleTime, ...]:
+    sums: dict[str, list[int]] = {}
+    for time in times:
+        record = sums.setdefault(group(time.name), [0, 0, 0])
+        for index, number in enumerate((time.forward, time.backward, time.launches)):
+            record[index] += number
+    return _ordered(ModuleTime(name, *record) for name, record in sums.items())
+
+
+def _ordered(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:
+    return tuple(sorted(times, key=lambda time: (-time.forward - time.backward, time.name)))
+
+
+class _Paths:
+    """The module path of host rows, each found once."""
+
+    def __init__(self, profile: Profile) -> None:
+        host = profile.host
+        self.frames = {
+            index: name.removeprefix(PREFIX)
+            for index, name in enumerate(host.names)
+            if name.startswith(PREFIX)
+        }
+        is_frame = np.isin(host.name, list(self.frames)) & (host.kind == HostKind.PYTHON)
+        self.any = bool(is_frame.any())
+        if self.any:
+            self.host, self.is_frame, self.parent = host, is_frame, parents(host)
+            self.forward = forward_rows(host, self.parent)
+            self.backward = backward_rows(host, self.parent)
+            self.paths: dict[int, tuple[str, bool]] = {}
+
+    def of(self, row: int) -> tuple[str, bool]:
+        """Return the path, empty without one, and whether the row is part of backward."""
+        if row not in self.paths:
+            chain = list(ancestors(row, self.parent))
+            backward = bool(self.backward[row])
+            engine = next((outer for outer in chain if outer in self.forward), None) if backward else None
+            # What is recomputed in backward has the frames of its module around it already.
+            if engine is not None and not any(self.is_frame[outer] for outer in chain):
+                chain = list(ancestors(self.forward[engine], self.parent))
+            frames = [outer for outer in reversed(chain) if self.is_frame[outer]]
+            self.paths[row] = SEPARATOR.join(self.frames[int(self.host.name[at])] for at in frames), backward
+        return self.paths[row]

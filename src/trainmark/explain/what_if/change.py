@@ -1,0 +1,51 @@
+"""One change to a training: what it is called, what it predicts, and how it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from trainmark.explain.what_if.rebuild import Prediction
+from trainmark.explain.what_if.situation import Situation
+
+Overrides = Mapping[str, str | int | bool]
+
+
+def _cannot_be_made(situation: Situation) -> Overrides | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Change:
+    """`overrides` are the keys of a suite that make the change to one of our workloads, None where none do.
+
+    `lines` say what to write in a user's own program, by framework; "" is for all others.
+    """
+
+    name: str
+    title: str
+    predict: Callable[[Situation], Prediction | None]
+    lines: Mapping[str, str]
+    overrides: Callable[[Situation], Overrides | None] = _cannot_be_made
+
+    def how(self, situation: Situation) -> str:
+        """Return the line to type, or the setting to change."""
+        settings, overrides = situation.settings, self.overrides(situation)
+        if settings.command and overrides:
+            words = (f"--set {key}={_written(value)}" for key, value in overrides.items())
+            return " ".join([settings.command, *words])
+        line = self.lines.get(settings.framework or "", self.lines[""])
+        return f"no setting of {settings.workload} does it; in your own: {line}" if settings.command else line
+
+
+def _written(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def milliseconds(seconds: float) -> str:
+    """Write a time as sentences do: `12.3 ms`."""
+    return f"{1e3 * seconds:.3g} ms"

@@ -1,0 +1,63 @@
+"""Every change that is predicted, one file for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.explain.explanation import WhatIf
+from trainmark.explain.what_if.change import Change
+from trainmark.explain.what_if.changes import (
+    batch,
+    communication,
+    compiler,
+    device,
+    host,
+    layout,
+    optimizer,
+    precision,
+)
+from trainmark.explain.what_if.record import Entry, interval, published
+from trainmark.explain.what_if.situation import Situation
+
+CHANGES: tuple[Change, ...] = (
+    *host.CHANGES,
+    *compiler.CHANGES,
+    *batch.CHANGES,
+    *layout.CHANGES,
+    *precision.CHANGES,
+    *optimizer.CHANGES,
+    *communication.CHANGES,
+    *device.CHANGES,
+)
+
+
+def find(name: str) -> Change | None:
+    """Return the change of that name; None for another GPU, which is made of its datasheet."""
+    return next((change for change in CHANGES if change.name == name), None)
+
+
+def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tuple[WhatIf, ...]:
+    """Return what every change that applies would give, the shortest step first.
+
+    Intervals are those that the record of verified predictions supports; without one it is the published.
+    """
+    entries = published() if record is None else tuple(record)
+    what_ifs = []
+    for change in (*CHANGES, *device.on_other_devices(situation)):
+        prediction = change.predict(situation)
+        if prediction is None:
+            continue
+        bounds = interval(change.name, situation.device, entries)
+        what_ifs.append(
+            WhatIf(
+                name=change.name,
+                title=change.title,
+                seconds=prediction.seconds,
+                low=prediction.seconds * bounds.low,
+                high=prediction.seconds * bounds.high,
+                how=change.how(situation),
+                why=prediction.why,
+                basis=bounds.basis,
+            )
+        )
+    return tuple(sorted(what_ifs, key=lambda what_if: what_if.seconds))

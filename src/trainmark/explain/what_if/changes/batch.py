@@ -1,0 +1,114 @@
+"""A larger batch: what does not grow with it is shared by more samples."""
+
+from __future__ import annotations
+
+from math import floor, log2
+
+from trainmark.explain.what_if.change import Change, Overrides, milliseconds
+from trainmark.explain.what_if.rebuild import Prediction, launch_gaps
+from trainmark.explain.what_if.situation import (
+    COMMUNICATION,
+    LAUNCH,
+    LOADER,
+    OPTIMISER,
+    PRODUCT_CLASSES,
+    Part,
+    Situation,
+)
+
+# Seconds of a kernel (or an operator of a CPU) that are the same for any batch: start, ramp-up, and a last
+# wave of blocks that fills the device in part. Steps of ResNet-50 at batch 128, 256 and 512 on an H200, eager
+# and compiled (docs/results/h200-speed.md), give 5 to 8 µs.
+START_SECONDS = {"cuda": 5.5e-6, "cpu": 1e-6}
+# A share of the memory that stays free for the allocator and the libraries.
+USABLE_MEMORY = 0.92
+WEIGHT_PASSES = 3  # read forward, read backward, gradient written
+ELEMENT_BYTES = {"amp": 2, "bf16": 2}
+
+
+def twice(situation: Situation) -> Prediction | None:
+    usable = _largest(situation)
+    return None if usable is not None and usable < 2 else _times(situation, 2)
+
+
+def largest(situation: Situation) -> Prediction | None:
+    """The largest power of two times this batch that the memory holds, from 4 on."""
+    factor = largest_factor(situation)
+    return None if factor is None or factor < 4 else _times(situation, factor)
+
+
+def largest_factor(situation: Situation) -> int | None:
+    """Return how many times the batch the memory holds, a power of two; None where that is not known."""
+    usable = _largest(situation)
+    return None if usable is None else 2 ** floor(log2(max(usable, 1.0)))
+
+
+def _largest(situation: Situation) -> float | None:
+    memory, fixed, total = situation.memory, situation.fixed_memory, situation.device_memory
+    if memory is None or fixed is None or total is None or memory <= fixed:
+        return None
+    return (USABLE_MEMORY * total - fixed) / (memory - fixed)
+
+
+def _times(situation: Situation, factor: int) -> Prediction | None:
+    """Seconds of a step of `factor` batches ÷ `factor`, to compare with the step as it is."""
+    computing = [part for part in situation.parts if part.name != COMMUNICATION]
+    if not computing:
+        return None
+    now = sum(part.alone for part in computing)
+    fixed = sum(fixed_seconds(part, situation) for part in computing)
+    then = fixed + (now - fixed) * factor
+    compute = situation.compute * then / now if now else 0.0
+    exposed = max(0.0, situation.exposed - situation.hidden * (factor - 1))
+    idle = sum(seconds for cause, seconds in situation.idle.items() if cause not in (LAUNCH, LOADER))
+    if situation.device == "cuda":
+        gaps = max(0.0, situation.idle_for(LAUNCH) - (compute - situation.compute))
+    else:
+        gaps = launch_gaps(situation, compute + exposed, 1.0)
+    step = compute + exposed + idle + gaps + situation.idle_for(LOADER) * factor
+    constant = fixed + situation.exposed + situation.idle_for(LAUNCH) + idle
+    why = (
+        f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do "
+        f"not grow with the batch: {factor} times the samples share them; the time is that of as many as now."
+    )
+    return Prediction(step / factor, why)
+
+
+def fixed_seconds(part: Part, situation: Situation) -> float:
+    """Return the seconds of a class that are the same for any batch."""
+    if part.name == OPTIMISER:
+        return part.alone
+    fixed = part.launches * START_SECONDS[situation.device]
+    if part.name in PRODUCT_CLASSES and part.bound == "memory" and part.bytes and part.bytes > 0:
+        element = ELEMENT_BYTES.get(situation.settings.precision or "", 4)
+        weights = WEIGHT_PASSES * element * (situation.parameters or 0)
+        fixed += part.alone * min(1.0, weights / part.bytes)
+    return min(fixed, part.alone)
+
+
+def batch_overrides(situation: Situation) -> Overrides | None:
+    settings = situation.settings
+    return {"batch_per_device": 2 * settings.batch} if settings.batch else None
+
+
+def largest_overrides(situation: Situation) -> Overrides | None:
+    batch, factor = situation.settings.batch, largest_factor(situation)
+    return {"batch_per_device": factor * batch} if batch and factor else None
+
+
+CHANGES = (
+    Change(
+        "batch ×2",
+        "twice the batch",
+        twice,
+        {"": "batch_size × 2, with the learning rate that goes with it"},
+        batch_overrides,
+    ),
+    Change(
+        "largest batch",
+        "the largest batch that fits",
+        largest,
+        {"": "the largest batch_size that fits, with the learning rate that goes with it"},
+        largest_overrides,
+    ),
+)

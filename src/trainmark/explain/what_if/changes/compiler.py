@@ -1,0 +1,66 @@
+"""A compiler: chains of elementwise operations and normalisations become one kernel each."""
+
+from __future__ import annotations
+
+from trainmark.explain.what_if.change import Change, Overrides, milliseconds
+from trainmark.explain.what_if.rebuild import Prediction, rebuilt, tuned_seconds
+from trainmark.explain.what_if.situation import PRODUCT_CLASSES, Situation
+
+FUSIBLE = ("normalisation", "elementwise", "reduction")
+# Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
+# saves: the read of what lies between, and its write in half of the cases, as backward needs the other half.
+PASSES, SAVED_PASSES = 2.5, 1.5
+# Of three products of a linear layer (forward, dgrad, wgrad) two stand in a chain, with a place before each;
+# a convolution has three, as the statistics of its batch norm are a pass of their own.
+PLACES = {"convolution": 1.0, "matrix product": 2 / 3, "attention": 2 / 3}
+ALREADY_COMPILED = ("jax", "mindspore", "mxnet")  # the whole step, in any case
+
+
+def compiled(situation: Situation) -> Prediction | None:
+    """Between two products at most one fused kernel is left, and its bytes shrink with the chain's length."""
+    settings = situation.settings
+    if settings.compiler or settings.framework in ALREADY_COMPILED or settings.engine == "fused":
+        return None
+    fusible = [part for part in situation.parts if part.name in FUSIBLE and part.launches]
+    products = [part for part in situation.parts if part.name in PRODUCT_CLASSES]
+    places = sum(part.launches * PLACES[part.name] for part in products)
+    if not fusible or not places:
+        return None
+    before = sum(part.launches for part in fusible)
+    after = min(before, places)
+    ratio = fused_bytes(before / after)
+    alone = {part.name: tuned_seconds(part) * ratio for part in fusible}
+    step = rebuilt(situation, alone, situation.launches - before + after)
+    now, then = sum(part.alone for part in fusible), sum(alone.values())
+    why = (
+        f"{before:.0f} elementwise, normalising and reducing launches become {after:.0f}, at most one "
+        f"in each place between products, with {ratio:.2f} of their bytes: {milliseconds(now)} become "
+        f"{milliseconds(then)}."
+    )
+    return Prediction(step, why)
+
+
+def fused_bytes(length: float) -> float:
+    """Return the share of its bytes that a chain of so many operations moves as one kernel."""
+    return (PASSES * length - SAVED_PASSES * (length - 1)) / (PASSES * length)
+
+
+def compile_overrides(situation: Situation) -> Overrides | None:
+    settings = situation.settings
+    return {"compile": True} if settings.framework not in ALREADY_COMPILED else None
+
+
+CHANGES = (
+    Change(
+        "compile",
+        "compile the model",
+        compiled,
+        {
+            "pytorch": "model = torch.compile(model)",
+            "tensorflow": "@tf.function(jit_compile=True)",
+            "paddle": 'paddle.jit.to_static(model, backend="CINN")',
+            "": "use the framework's compiler",
+        },
+        compile_overrides,
+    ),
+)

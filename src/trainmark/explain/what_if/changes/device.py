@@ -1,0 +1,110 @@
+"""What the device would give: every class at its floor, its highest clock, another GPU."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from trainmark.explain.what_if.change import Change, milliseconds, percent
+from trainmark.explain.what_if.changes.precision import product_seconds
+from trainmark.explain.what_if.rebuild import Prediction, rebuilt
+from trainmark.explain.what_if.situation import (
+    COMMUNICATION,
+    PRODUCT_CLASSES,
+    DevicePeaks,
+    Part,
+    Situation,
+)
+
+LEAST_THROTTLING = 0.02  # clocks differ by as much without any cause
+
+
+def at_floors(situation: Situation) -> Prediction | None:
+    """Idle time and classes without a floor stay as they are."""
+    known = [part for part in situation.parts if part.floor is not None and part.busy]
+    if not known:
+        return None
+    alone = {part.name: part.alone * min(1.0, (part.floor or 0.0) / part.busy) for part in known}
+    saved = sum(part.alone - alone[part.name] for part in known)
+    return Prediction(
+        rebuilt_without_host(situation, alone),
+        f"{milliseconds(saved)} less, were every class with a known floor at it; idle time as now.",
+    )
+
+
+def rebuilt_without_host(situation: Situation, alone: dict[str, float]) -> float:
+    """Return the step with these times of classes, its idle time as it is."""
+    return rebuilt(situation, alone, idle=situation.idle or {"launch": 0.0})
+
+
+def full_clock(situation: Situation) -> Prediction | None:
+    """Products follow the clock; what the memory bounds has a clock of its own."""
+    clock = situation.clock
+    if clock is None or clock > 1 - LEAST_THROTTLING:
+        return None
+    bound = [part for part in situation.parts if part.name in PRODUCT_CLASSES and part.bound != "memory"]
+    alone = {part.name: part.alone * clock for part in bound}
+    return Prediction(
+        rebuilt(situation, alone),
+        f"The device ran at {percent(clock)} of its highest clock, and products take as much longer.",
+    )
+
+
+def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
+    """Each class by the ratio of the peaks that bound it; the host and the link stay."""
+    sheet, precision = situation.datasheet, situation.settings.precision
+    precision = "fp16" if precision == "amp" else precision
+    if sheet is None or precision is None or sheet.title == other.title:
+        return None
+    now, then = sheet.flops.get(precision), other.flops.get(precision)
+    if not now or not then or not sheet.bandwidth or not other.bandwidth:
+        return None
+    flops, memory = then / now, other.bandwidth / sheet.bandwidth
+    alone = {
+        part.name: _elsewhere(part, situation, flops, memory)
+        for part in situation.parts
+        if part.name != COMMUNICATION
+    }
+    return Prediction(
+        rebuilt(situation, alone),
+        f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth, by "
+        "their datasheets; the host and the link stay.",
+    )
+
+
+def _elsewhere(part: Part, situation: Situation, flops: float, memory: float) -> float:
+    """A class with products stays as far from its roofline as it is; any other follows the memory."""
+    if part.name not in PRODUCT_CLASSES:
+        return part.alone / memory
+    peak, bandwidth = situation.peaks.flops, situation.peaks.bandwidth
+    if part.flop and peak:
+        scaled = bandwidth and bandwidth * memory
+        return product_seconds(part, peak, peak * flops, bandwidth, scaled)
+    return part.alone / min(flops, memory)
+
+
+def on_other_devices(situation: Situation) -> tuple[Change, ...]:
+    return tuple(
+        Change(
+            f"on {other.title}",
+            f"on a {other.title}",
+            partial(on_device, other),
+            {"": f"use a {other.title}"},
+        )
+        for other in situation.others
+    )
+
+
+CHANGES = (
+    Change(
+        "floors",
+        "every class at its floor",
+        at_floors,
+        {"": "the best that kernels could give on this device; no setting does it"},
+    ),
+    Change(
+        "full clock",
+        "the device at its highest clock",
+        full_clock,
+        {"": "nvidia-smi -q -d PERFORMANCE,POWER says why; nvidia-smi -pl raises a power cap"},
+    ),
+)

@@ -1,0 +1,119 @@
+"""Changes to what the device waits for: the host's launches, synchronisations, the loader."""
+
+from __future__ import annotations
+
+from trainmark.explain.what_if.change import Change, Overrides, milliseconds
+from trainmark.explain.what_if.rebuild import Prediction, issue_seconds
+from trainmark.explain.what_if.situation import LAUNCH, LOADER, SYNCHRONISATION, Situation
+
+# Between two kernels of a CUDA graph where one waits for the other: an estimate, the record tells its errors.
+GRAPH_GAP = 1e-6
+# Gaps that are too short a part of a step to speak of.
+LEAST_SHARE = 0.002
+
+
+def capture_graph(situation: Situation) -> Prediction | None:
+    """Launch gaps shrink to the time that a graph needs between two kernels."""
+    gaps = situation.idle_for(LAUNCH)
+    if situation.device != "cuda" or situation.settings.cuda_graph or _is_small(gaps, situation):
+        return None
+    left = min(gaps, situation.gaps.get(LAUNCH, 0.0) * GRAPH_GAP)
+    return Prediction(
+        situation.step - gaps + left,
+        f"{milliseconds(gaps)} of waiting for launches become {milliseconds(left)}: 1 µs for each gap.",
+    )
+
+
+def graph_overrides(situation: Situation) -> Overrides | None:
+    settings = situation.settings
+    if settings.workload == "resnet50":
+        return {"cuda_graph": True}
+    # Transformers are captured by the compiler alone: it must be there before, or two changes are one.
+    compiled = settings.framework == "pytorch" and settings.compiler == "compile"
+    return {"compile": "reduce-overhead"} if compiled else None
+
+
+def without_launch_gaps(situation: Situation) -> Prediction | None:
+    gaps = situation.idle_for(LAUNCH)
+    if _is_small(gaps, situation):
+        return None
+    return Prediction(
+        situation.step - gaps, f"The step without {milliseconds(gaps)} of waiting for the host."
+    )
+
+
+def without_synchronisation(situation: Situation) -> Prediction | None:
+    """A host that runs ahead again leaves no launch gaps either, where it issues a step in time."""
+    waiting = situation.idle_for(SYNCHRONISATION)
+    if _is_small(waiting, situation):
+        return None
+    gaps = situation.idle_for(LAUNCH)
+    runs_ahead = situation.device == "cuda" and situation.host is not None
+    if gaps and runs_ahead and issue_seconds(situation) < situation.compute + situation.exposed:
+        why = (
+            f"The step without {milliseconds(waiting)} of synchronisation and {milliseconds(gaps)} of launch "
+            "gaps that follow it: the host issues a step in less time than the device takes."
+        )
+        return Prediction(situation.step - waiting - gaps, why)
+    why = f"The step without {milliseconds(waiting)} of waiting in synchronisation."
+    return Prediction(situation.step - waiting, why)
+
+
+def free_loader(situation: Situation) -> Prediction | None:
+    waiting = situation.idle_for(LOADER)
+    if _is_small(waiting, situation):
+        return None
+    return Prediction(
+        situation.step - waiting, f"The step without {milliseconds(waiting)} of waiting for the next batch."
+    )
+
+
+def loader_overrides(situation: Situation) -> Overrides | None:
+    settings = situation.settings
+    return {"data": "synthetic"} if settings.data not in (None, "synthetic") else None
+
+
+def _is_small(seconds: float, situation: Situation) -> bool:
+    return seconds < LEAST_SHARE * situation.step
+
+
+CHANGES = (
+    Change(
+        "graph",
+        "capture the step as a CUDA graph",
+        capture_graph,
+        {
+            "pytorch": 'model = torch.compile(model, mode="reduce-overhead")',
+            "jax": "XLA_FLAGS=--xla_gpu_graph_min_graph_size=1",
+            "": "capture the step as a CUDA graph",
+        },
+        graph_overrides,
+    ),
+    Change(
+        "no launch gaps",
+        "a host that is never late",
+        without_launch_gaps,
+        {"": "fewer and larger kernels: compile, capture a graph, or a larger batch"},
+    ),
+    Change(
+        "no synchronisation",
+        "no synchronisation inside the step",
+        without_synchronisation,
+        {
+            "pytorch": "leave .item(), .cpu() and torch.cuda.synchronize() out of the step",
+            "jax": "leave float(), np.asarray() and block_until_ready() out of the step",
+            "": "read no value of the device inside the step",
+        },
+    ),
+    Change(
+        "free loader",
+        "a loader that costs nothing",
+        free_loader,
+        {
+            "pytorch": "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True)",
+            "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
+            "": "prefetch batches in other processes",
+        },
+        loader_overrides,
+    ),
+)

@@ -1,0 +1,53 @@
+"""A fused optimiser: one kernel reads and writes every parameter and its state once."""
+
+from __future__ import annotations
+
+from trainmark.explain.what_if.change import Change, milliseconds
+from trainmark.explain.what_if.rebuild import Prediction, rebuilt
+from trainmark.explain.what_if.situation import OPTIMISER, Situation
+
+# Bytes a parameter: float32 weight, gradient and state read, weight and state written.
+PARAMETER_BYTES = {"adam": 28, "adamw": 28, "sgd": 20, "lamb": 40}
+DEFAULT_PARAMETER_BYTES = 28
+REACHED_BANDWIDTH = 0.85  # of a copy's, by a kernel over a list of tensors
+FUSED_LAUNCHES = 8  # a list of tensors is cut into a few
+LEAST_GAIN = 1.15  # a fused optimiser is not faster than itself
+
+
+def fused_optimiser(situation: Situation) -> Prediction | None:
+    part = situation.part(OPTIMISER)
+    if part is None or part.launches <= FUSED_LAUNCHES:
+        return None
+    fused = fused_seconds(situation)
+    if fused is None or part.alone < LEAST_GAIN * fused:
+        return None
+    launches = situation.launches - part.launches + FUSED_LAUNCHES
+    why = (
+        f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
+        f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
+    )
+    return Prediction(rebuilt(situation, {OPTIMISER: fused}, launches), why)
+
+
+def fused_seconds(situation: Situation) -> float | None:
+    """Return the time of one pass over parameters and state; None where their number is not known."""
+    if not situation.parameters or not situation.peaks.bandwidth:
+        return None
+    name = (situation.settings.optimizer or "").lower()
+    size = PARAMETER_BYTES.get(name, DEFAULT_PARAMETER_BYTES)
+    return size * situation.parameters / (REACHED_BANDWIDTH * situation.peaks.bandwidth)
+
+
+CHANGES = (
+    Change(
+        "fused optimiser",
+        "a fused optimiser",
+        fused_optimiser,
+        {
+            "pytorch": "torch.optim.AdamW(..., fused=True)",
+            "jax": "jit the update together with the gradients",
+            "paddle": "paddle.optimizer.AdamW(..., use_multi_tensor=True)",
+            "": "an optimiser that updates all parameters in one kernel",
+        },
+    ),
+)

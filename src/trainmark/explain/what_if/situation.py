@@ -1,0 +1,217 @@
+"""What predictions are made from: one step by its parts, how it trains, and what the device can do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from trainmark.explain.explanation import ClassTime, Explanation, Peaks
+
+NANOSECONDS = 1e9
+NO_PEAKS = Peaks()
+COMMUNICATION, OPTIMISER = "communication", "optimiser"
+# What reads and writes tensors without reusing what it read: its time follows its bytes.
+MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
+PRODUCT_CLASSES = ("convolution", "matrix product", "attention")
+LAUNCH, SYNCHRONISATION, LOADER = "launch", "synchronisation", "loader"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the program trains, as far as it is known; of a user's own program nearly all is None.
+
+    `command` is the line that runs it as it is, to which `--set` is appended; None for a user's program.
+    """
+
+    workload: str | None = None
+    framework: str | None = None
+    precision: str | None = None
+    layout: str | None = None
+    compiler: str | None = None
+    cuda_graph: bool = False
+    engine: str | None = None
+    batch: int | None = None
+    data: str | None = None
+    workers: int | None = None
+    optimizer: str | None = None
+    world_size: int = 1
+    command: str | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kernel class in one step, times in seconds; `alone` is while no other class ran."""
+
+    name: str
+    alone: float
+    busy: float
+    launches: float
+    flop: float | None = None
+    bytes: float | None = None
+    floor: float | None = None
+    bound: str | None = None
+    layout_copies: float = 0.0  # seconds of kernels that only change a convolution's layout
+
+
+@dataclass(frozen=True)
+class DevicePeaks:
+    """A device by its datasheet: FLOP/s of dense products by precision, and bytes/s of its memory."""
+
+    title: str
+    flops: Mapping[str, float]
+    bandwidth: float | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One step of one rank: `parts`, `overlap` and `idle` add up to `step`, all in seconds.
+
+    `gaps` counts the idle gaps of a step by cause. `peaks` are measured in the precision of the settings,
+    `product_peaks` those measured in any precision; `datasheet` is this device's, `others` what it could be
+    exchanged for. `host` is the time in which the host issues a step, `clock` the share of the highest clock
+    at which the device ran; `memory` is the peak, `fixed_memory` the part that does not grow with the batch.
+    """
+
+    step: float
+    device: str
+    parts: tuple[Part, ...] = ()
+    overlap: float = 0.0
+    idle: Mapping[str, float] = field(default_factory=dict)
+    gaps: Mapping[str, float] = field(default_factory=dict)
+    settings: Settings = Settings()
+    peaks: Peaks = NO_PEAKS
+    product_peaks: Mapping[str, float] = field(default_factory=dict)
+    datasheet: DevicePeaks | None = None
+    others: tuple[DevicePeaks, ...] = ()
+    parameters: int | None = None
+    memory: int | None = None
+    fixed_memory: int | None = None
+    device_memory: int | None = None
+    host: float | None = None
+    clock: float | None = None
+
+    def part(self, name: str) -> Part | None:
+        return next((part for part in self.parts if part.name == name), None)
+
+    def idle_for(self, cause: str) -> float:
+        return self.idle.get(cause, 0.0)
+
+    @property
+    def launches(self) -> float:
+        return sum(part.launches for part in self.parts)
+
+    @property
+    def compute(self) -> float:
+        """Seconds in which the device did anything but communicate."""
+        return sum(part.alone for part in self.parts if part.name != COMMUNICATION) + self.overlap
+
+    @property
+    def exposed(self) -> float:
+        """Seconds of communication that nothing hides."""
+        part = self.part(COMMUNICATION)
+        return part.alone if part else 0.0
+
+    @property
+    def hidden(self) -> float:
+        """Seconds of communication under other classes."""
+        part = self.part(COMMUNICATION)
+        return max(0.0, part.busy - part.alone) if part else 0.0
+
+    def product_peak(self, precision: str) -> float | None:
+        """FLOP/s of products in that precision: measured, else by the ratio of the datasheet's peaks."""
+        precision = "fp16" if precision == "amp" else precision
+        if known := self.product_peaks.get(precision):
+            return known
+        own = "fp16" if self.settings.precision == "amp" else self.settings.precision
+        if self.peaks.flops and precision == own:
+            return self.peaks.flops
+        sheet = self.datasheet.flops if self.datasheet else {}
+        if own is None or not self.peaks.flops or precision not in sheet or own not in sheet:
+            return None
+        return self.peaks.flops * sheet[precision] / sheet[own]
+
+
+def situation_of(
+    explanation: Explanation,
+    settings: Settings,
+    device: str,
+    *,
+    product_peaks: Mapping[str, float] | None = None,
+    datasheet: DevicePeaks | None = None,
+    others: tuple[DevicePeaks, ...] = (),
+    parameters: int | None = None,
+    device_memory: int | None = None,
+    host: float | None = None,
+    clock: float | None = None,
+) -> Situation:
+    """Return the situation of an explained step, its parts scaled to the step timed without the profiler."""
+    scale = explanation.step_seconds / (explanation.total or 1)  # seconds a step per nanosecond of all steps
+    counted = max(explanation.steps, 1)
+    if settings.precision is None:
+        settings = replace(settings, precision=precision_of(explanation.classes))
+    memory = explanation.memory
+    growing = sum(part.bytes for part in memory.parts if part.kind == "activations") if memory else 0
+    return Situation(
+        step=explanation.step_seconds,
+        device=device,
+        parts=tuple(_part(time, scale, counted) for time in explanation.classes),
+        overlap=sum(overlap.nanoseconds for overlap in explanation.overlaps) * scale,
+        idle={idle.cause: idle.nanoseconds * scale for idle in explanation.idle},
+        gaps={idle.cause: idle.gaps / counted for idle in explanation.idle},
+        settings=settings,
+        peaks=explanation.peaks,
+        product_peaks=product_peaks or {},
+        datasheet=datasheet,
+        others=others,
+        parameters=parameters,
+        memory=memory.peak if memory else None,
+        fixed_memory=memory.peak - growing if memory and growing else None,
+        device_memory=device_memory,
+        host=host,
+        clock=clock,
+    )
+
+
+def _part(time: ClassTime, scale: float, steps: int) -> Part:
+    return Part(
+        name=time.name,
+        alone=time.alone * scale,
+        busy=time.busy * scale,
+        launches=time.launches / steps,
+        flop=None if time.flop is None else time.flop / steps,
+        bytes=None if time.bytes is None else time.bytes / steps,
+        floor=None if time.floor is None else time.floor / NANOSECONDS / steps,
+        bound=time.bound,
+        layout_copies=sum(kernel.nanoseconds for kernel in time.kernels if is_layout_copy(kernel.name))
+        * scale,
+    )
+
+
+def is_layout_copy(kernel: str) -> bool:
+    """Whether a kernel only changes a layout: cuDNN's before and after a convolution in NCHW."""
+    name = kernel.lower()
+    return any(word in name for word in ("nchwtonhwc", "nhwctonchw", "nchw_to_nhwc", "nhwc_to_nchw"))
+
+
+# Parts of kernel names by the operands that they multiply, the narrower first: cuBLAS, cuDNN, CUTLASS.
+PRECISION_WORDS = (
+    ("bf16", ("bf16", "bfloat16", "nvjet_tst")),
+    (
+        "amp",
+        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "h1688", "nvjet_hsh", "nvjet_hss"),
+    ),
+    ("tf32", ("tf32", "s1688", "nvjet_sst")),
+    ("fp32", ("sgemm", "ffma", "simt", "f32f32_f32f32_f32", "scudnn", "nvjet_sss")),
+)
+
+
+def precision_of(classes: tuple[ClassTime, ...]) -> str | None:
+    """Return the precision in which most of the time of products is spent, by the names of their kernels."""
+    seconds: dict[str, int] = {}
+    for time in classes:
+        for kernel in time.kernels if time.name in PRODUCT_CLASSES else ():
+            name = kernel.name.lower()
+            words = (precision for precision, parts in PRECISION_WORDS if any(part in name for part in parts))
+            if precision := next(words, None):
+                seconds[precision] = seconds.get(precision, 0) + kernel.nanoseconds
+    return max(seconds, key=seconds.__getitem__) if seconds else None

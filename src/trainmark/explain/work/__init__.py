@@ -1,0 +1,1 @@
+"""FLOP and bytes of operators from their operands, of a step by class, and of a family's step."""

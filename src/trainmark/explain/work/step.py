@@ -1,0 +1,231 @@
+"""FLOP and bytes of one step by class, from the operands that operators were called with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from trainmark.explain.classes import (
+    ATTENTION,
+    CONVOLUTION,
+    ELEMENTWISE,
+    MATRIX_PRODUCT,
+    OPTIMISER,
+    REDUCTION,
+)
+from trainmark.explain.classes.attribute import step_of_spans
+from trainmark.explain.classes.names import BACKWARD_FUNCTION, class_of_operator
+from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
+from trainmark.explain.profile.model import DeviceKind, HostKind, Operands, Profile
+from trainmark.explain.work import attention, convolutions, products, traffic
+from trainmark.explain.work.model import Cost, Formula, Work
+
+# Of a class's time, for its sums to be called its own.
+NEARLY_ALL = 0.95
+WRAPPER = re.compile(
+    r"aten::(conv\dd|conv_transpose\dd|_?convolution|linear|matmul|einsum|scaled_dot_product_attention)"
+)
+PRODUCTS = frozenset({CONVOLUTION, MATRIX_PRODUCT, ATTENTION})
+
+
+def of_step(profile: Profile, classes: Sequence[str], list_element: int | None = None) -> dict[str, Work]:
+    """Return the work of each class in one step, the mean over all steps.
+
+    An operator counts once, in the class of the longest span that it launched: of nested ones the outermost
+    that has a formula. `list_element` is the bytes of an element of what optimizers are given as lists, whose
+    type profilers do not record; None leaves them uncounted.
+    """
+    counted = _counted(profile, classes, _Formulas(profile, list_element))
+    steps = len(profile.steps)
+    return {name: total.work(name, steps) for name, total in counted.items()} if steps else {}
+
+
+class _Total:
+    """Sums of one class over all steps."""
+
+    def __init__(self) -> None:
+        self.flop, self.bytes = 0, 0
+        self.time, self.with_flop, self.with_bytes = 0, 0, 0
+
+    def add(self, cost: Cost) -> None:
+        self.flop += cost.flop or 0
+        self.bytes += cost.bytes or 0
+
+    def work(self, name: str, steps: int) -> Work:
+        time = max(self.time, 1)
+        flop = self.flop / steps if name in PRODUCTS and self.with_flop >= NEARLY_ALL * time else None
+        moved = self.bytes / steps if self.with_bytes and self.with_bytes >= NEARLY_ALL * time else None
+        return Work(flop or None, moved, max(self.with_flop, self.with_bytes) / time)
+
+
+def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> dict[str, _Total]:
+    spans = profile.spans
+    rows = launching_rows(spans, profile.host).tolist()
+    lasting = (spans.end - spans.start).tolist()
+    inside = np.flatnonzero(step_of_spans(profile) >= 0).tolist()
+    totals: dict[str, _Total] = {name: _Total() for name in sorted({classes[span] for span in inside})}
+    launched: dict[int, dict[str, int]] = {}
+    calling: list[tuple[int, str, int]] = []
+    for span in inside:
+        name = classes[span]
+        totals[name].time += lasting[span]
+        if spans.kind[span] != DeviceKind.KERNEL:
+            cost: Cost | None = _moved(spans.names[int(spans.name[span])], int(spans.bytes[span]))
+            if cost is not None:
+                totals[name].add(cost)
+        else:
+            row = formulas.row(rows[span], name)
+            cost = None if row is None else formulas.cost(row)
+            if row is None:
+                calling.append((rows[span], name, lasting[span]))
+            else:
+                by_class = launched.setdefault(row, {})
+                by_class[name] = by_class.get(name, 0) + lasting[span]
+        if cost is not None:
+            totals[name].with_flop += lasting[span] if cost.flop is not None else 0
+            totals[name].with_bytes += lasting[span] if cost.bytes is not None else 0
+    if profile.device == "cpu":
+        # An operator that only calls counted ones does no work of its own, nor does autograd's engine. One
+        # that calls others beside a product of its own, without a formula, leaves its class uncounted.
+        callers = formulas.callers(launched)
+        for row, name, time in calling:
+            calls = row in callers and (name not in PRODUCTS or formulas.is_wrapper(row))
+            if calls or formulas.is_autograd(row):
+                totals[name].time -= time
+    for row, by_class in launched.items():
+        row_cost = formulas.cost(row)
+        if row_cost is not None:
+            totals[_class_of_row(by_class, row_cost)].add(row_cost)
+    return totals
+
+
+def _class_of_row(by_class: Mapping[str, int], cost: Cost) -> str:
+    """Return the class of an operator's work: of a product that of its kernels, else the longest."""
+    names = [name for name in by_class if name in PRODUCTS] if cost.flop else []
+    return max(names or by_class, key=lambda name: by_class[name])
+
+
+def _moved(name: str, size: int) -> Cost | None:
+    """Return what a copy or memset moves in the device's memory: both ways where it stays there."""
+    if not size:
+        return None
+    return Cost(None, 2 * size if "DtoD" in name or "D2D" in name else size)
+
+
+class _Formulas:
+    """The formula of each host row, and what it gives, once a row."""
+
+    def __init__(self, profile: Profile, list_element: int | None) -> None:
+        self.host, self.list_element = profile.host, list_element
+        self.parent = parents(profile.host)
+        self.kinds = profile.host.kind.tolist()
+        self.names = profile.host.names
+        self.name = profile.host.name.tolist()
+        results = convolutions.seen_results(self._operands_of(convolutions.BACKWARD))
+        with_flop: dict[str, Formula] = {
+            **products.PRODUCTS,
+            **attention.ATTENTION,
+            **{name: convolutions.forward(places, results) for name, places in convolutions.FORWARD.items()},
+            convolutions.BACKWARD: convolutions.backward,
+        }
+        self.formulas = {**with_flop, **traffic.TRAFFIC}
+        self.wrappers: dict[str, Formula] = {
+            **products.PRODUCT_WRAPPERS,
+            **attention.ATTENTION_WRAPPERS,
+            **{name: convolutions.forward(places, results) for name, places in convolutions.WRAPPERS.items()},
+        }
+        self.product_callers = self.callers(self._rows_of({*with_flop, *self.wrappers}))
+        self.chosen: dict[tuple[int, str], int | None] = {}
+        self.by_row: dict[int, Formula] = {}
+        self.costs: dict[int, Cost | None] = {}
+
+    def callers(self, rows: Iterable[int]) -> set[int]:
+        return {outer for row in rows for outer in ancestors(row, self.parent) if outer != row}
+
+    def is_wrapper(self, row: int) -> bool:
+        return WRAPPER.fullmatch(self.names[self.name[row]]) is not None
+
+    def is_autograd(self, row: int) -> bool:
+        name = self.names[self.name[row]]
+        return "autograd::" in name or BACKWARD_FUNCTION.fullmatch(name) is not None
+
+    def _rows_of(self, names: set[str]) -> list[int]:
+        numbers = [index for index, text in enumerate(self.names) if text in names]
+        is_row = np.isin(self.host.name, numbers) & (self.host.kind == HostKind.OPERATOR)
+        return np.flatnonzero(is_row).tolist()
+
+    def _operands_of(self, name: str) -> list[Operands]:
+        return [self.host.operands[row] for row in self._rows_of({name}) if row in self.host.operands]
+
+    def cost(self, row: int) -> Cost | None:
+        if row not in self.costs:
+            operands = self.host.operands.get(row)
+            self.costs[row] = None if operands is None else self.by_row[row](operands)
+        return self.costs[row]
+
+    def row(self, launching: int, span_class: str) -> int | None:
+        """Return the row whose work a span is part of, None where nothing around it has a formula."""
+        key = launching, span_class
+        if key not in self.chosen:
+            self.chosen[key] = self._find(launching, span_class)
+        return self.chosen[key]
+
+    def _find(self, launching: int, span_class: str) -> int | None:
+        """Look for the outermost operator with a formula.
+
+        Without one take the innermost that usually calls such an operator and here did the work itself.
+        """
+        operators = [row for row in ancestors(launching, self.parent) if self.kinds[row] == HostKind.OPERATOR]
+        for row in reversed(operators):
+            formula = self.formulas.get(self.names[self.name[row]]) or self._by_form(row)
+            if formula is not None and row in self.host.operands:
+                self.by_row.setdefault(row, formula)
+                return row
+        for row in operators:
+            formula = self.wrappers.get(self.names[self.name[row]])
+            if formula is not None and row in self.host.operands and row not in self.product_callers:
+                self.by_row.setdefault(row, formula)
+                return row
+        alike = self._outermost_alike(operators)
+        formula = None if alike is None else _by_class(self.names[self.name[alike]], span_class)
+        if alike is not None and formula is not None:
+            self.by_row.setdefault(alike, formula)
+            return alike
+        return None
+
+    def _outermost_alike(self, operators: list[int]) -> int | None:
+        """Return the outermost of nested operators of the innermost's class: relu_, not its clamp_min_."""
+        names = [self.names[self.name[row]] for row in operators]
+        if not operators or operators[0] not in self.host.operands:
+            return None
+        own, chosen = class_of_operator(names[0]), operators[0]
+        for row, name in zip(operators[1:], names[1:], strict=True):
+            alike = name.startswith("aten::") and class_of_operator(name) == own
+            if not alike or row not in self.host.operands:
+                break
+            chosen = row
+        return chosen
+
+    def _by_form(self, row: int) -> Formula | None:
+        """Return the formula of Inductor's kernels and of operators on lists of tensors, by their names."""
+        name = self.names[self.name[row]]
+        if name in traffic.VIEWS:
+            return traffic.nothing
+        if name.startswith("triton_tem_"):
+            return products.template
+        if name.startswith("triton_"):
+            return traffic.all_tensors
+        if "_foreach_" in name or name.startswith("aten::_fused_"):
+            return traffic.listed(name, self.list_element)
+        return None
+
+
+def _by_class(name: str, span_class: str) -> Formula | None:
+    """Return the formula that all operators of a class share."""
+    if not name.startswith("aten::"):
+        return None
+    if span_class in (ELEMENTWISE, OPTIMISER):
+        return traffic.elementwise(name)
+    return traffic.reduction if span_class == REDUCTION else None

@@ -1,0 +1,1 @@
+"""What `trainmark explain` shows: terminal, Markdown, page and JSON."""

@@ -1,0 +1,133 @@
+"""Arithmetic of the tables: figures of one step, rounded so that what is shown adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, isfinite, log10
+
+from trainmark.explain.explanation import ClassTime, Explanation, WhatIf
+from trainmark.report.format import number
+
+DIGITS = 4
+MOST_DECIMALS = 4
+MILLISECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """One row of the step: a class, an overlap of several, or idle time of one cause."""
+
+    kind: str
+    name: str
+    nanoseconds: int
+    classes: tuple[str, ...] = ()
+    of_class: ClassTime | None = None
+
+
+def parts(explanation: Explanation) -> list[Part]:
+    """Return what adds up to the step: classes by time, then overlap, then idle time."""
+    classes = sorted(explanation.classes, key=lambda own: (-own.alone, own.name))
+    overlaps = sorted(explanation.overlaps, key=lambda own: (-own.nanoseconds, own.classes))
+    idle = sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
+    return [
+        *(Part("class", own.name, own.alone, of_class=own) for own in classes),
+        *(Part("overlap", "+".join(own.classes), own.nanoseconds, own.classes) for own in overlaps),
+        *(Part("idle", own.cause, own.nanoseconds) for own in idle),
+    ]
+
+
+def part_texts(explanation: Explanation) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return milliseconds and share of every part as they are written in all tables, by its kind and name."""
+    own = parts(explanation)
+    times = [part.nanoseconds for part in own]
+    texts = zip(step_milliseconds(explanation, times), shares(explanation, times), strict=True)
+    return {(part.kind, part.name): text for part, text in zip(own, texts, strict=True)}
+
+
+def apportioned(values: Sequence[int], unit: float, decimals: int) -> list[str]:
+    """Write integers in `unit` with so many decimals, rounded so that the texts add up to the rounded sum.
+
+    The largest-remainder method: every value is rounded down, and the units that are missing go to the
+    largest remainders.
+    """
+    scale = 10**decimals / unit
+    exact = [value * scale for value in values]
+    whole = [floor(value) for value in exact]
+    missing = round(sum(exact)) - sum(whole)
+    by_remainder = sorted(range(len(exact)), key=lambda place: (whole[place] - exact[place], place))
+    for place in by_remainder[: max(0, missing)]:
+        whole[place] += 1
+    return [f"{value / 10**decimals:,.{decimals}f}" for value in whole]
+
+
+def decimals_of(value: float, digits: int = DIGITS) -> int:
+    """Return the decimals that give `value` its significant digits."""
+    if not isfinite(value) or value <= 0:
+        return 1
+    return min(MOST_DECIMALS, max(0, digits - 1 - floor(log10(value))))
+
+
+def step_milliseconds(explanation: Explanation, values: Sequence[int]) -> list[str]:
+    """Write nanoseconds of all steps as milliseconds of one; those that make up the step add up to it."""
+    steps = max(1, explanation.steps)
+    return apportioned(values, steps * MILLISECOND, step_decimals(explanation))
+
+
+def step_decimals(explanation: Explanation) -> int:
+    return decimals_of(explanation.total / max(1, explanation.steps) / MILLISECOND)
+
+
+def shares(explanation: Explanation, values: Sequence[int]) -> list[str]:
+    """Write nanoseconds as per cent of the step, which add up to 100.0 where the values are all of it."""
+    if explanation.total <= 0:
+        return [number.MISSING for _ in values]
+    return [f"{text} %" for text in apportioned(values, explanation.total / 100, 1)]
+
+
+def scaled(values: Sequence[float | None], units: Sequence[tuple[str, float]]) -> tuple[str, list[str]]:
+    """Return the unit that suits the largest value, and all values in it; unknown ones are empty."""
+    largest = max((value for value in values if value is not None), default=0.0)
+    name, unit = next((pair for pair in units if largest >= pair[1]), units[-1])
+    decimals = decimals_of(largest / unit, 3) if largest > 0 else 0
+    return name, ["" if value is None else _fixed(value / unit, decimals) for value in values]
+
+
+def _fixed(value: float, decimals: int) -> str:
+    """`0.02`; what would round to nothing is `<0.01`."""
+    least = 10.0**-decimals
+    return f"<{least:.{decimals}f}" if 0 < value < least / 2 else f"{value:,.{decimals}f}"
+
+
+def times_floor(own: ClassTime) -> float | None:
+    """How many times its floor a class takes; overlapped time counts, because the work in it does."""
+    return own.busy / own.floor if own.floor else None
+
+
+def samples_per_second(explanation: Explanation) -> float | None:
+    samples, seconds = explanation.subject.samples, explanation.step_seconds
+    return samples / seconds if samples and seconds > 0 else None
+
+
+def milliseconds(seconds: float | None) -> str:
+    return number.MISSING if seconds is None else number.significant(1000 * seconds, 4)
+
+
+def signed_percent(share: float | None, decimals: int = 1) -> str:
+    """`+1.9 %`, `−3.0 %`."""
+    if share is None or not isfinite(share):
+        return number.MISSING
+    value = round(100 * share, decimals) + 0.0
+    sign = "+" if value > 0 else "−" if value < 0 else "±"
+    return f"{sign}{abs(value):.{decimals}f} %"
+
+
+def throughput_gain(explanation: Explanation, change: WhatIf) -> float | None:
+    """Return by which share the throughput rises, where the samples of a step stay as they are."""
+    return explanation.step_seconds / change.seconds - 1 if change.seconds > 0 else None
+
+
+def prediction_error(change: WhatIf) -> float | None:
+    if change.verified is None or change.verified.seconds <= 0:
+        return None
+    return change.seconds / change.verified.seconds - 1

@@ -1,0 +1,164 @@
+"""The sentences of an explanation: the headline, how far the profile agrees, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainmark.explain.explanation import Advice, Explanation, Peaks, Subject
+from trainmark.measure.quantity import rate_words
+from trainmark.report.explain import figures
+from trainmark.report.format import number
+from trainmark.report.format.explain_sentences import sentence
+from trainmark.report.format.explain_words import cause_name, class_name, explain_words
+from trainmark.report.format.words import Lang
+
+MOST_OF_IDLE = 0.5
+LEAST_TOLD_IDLE = 0.005
+
+
+def subject_line(subject: Subject, lang: Lang) -> str:
+    """`ResNet-50, batch 256 on NVIDIA H200 · PyTorch 2.11 · 2 ranks`."""
+    t = explain_words(lang)
+    first = t["on_device"].format(title=subject.title, device=subject.device) if subject.device else ""
+    ranks = t["ranks_of"].format(count=subject.world_size) if subject.world_size > 1 else ""
+    return " · ".join(filter(None, (first or subject.title, subject.framework, ranks)))
+
+
+def about_line(explanation: Explanation, lang: Lang) -> str:
+    """`NVIDIA H200 · PyTorch 2.11 · 2 ranks · 5 profiled steps`: all but the title."""
+    t, subject = explain_words(lang), explanation.subject
+    ranks = t["ranks_of"].format(count=subject.world_size) if subject.world_size > 1 else ""
+    steps = steps_words(explanation.steps, lang)
+    return " · ".join(filter(None, (subject.device, subject.framework, ranks, steps)))
+
+
+def rate_sentence(explanation: Explanation, lang: Lang) -> str:
+    t, time = explain_words(lang), duration(explanation.step_seconds)
+    rate = figures.samples_per_second(explanation)
+    if rate is None:
+        return t["time_only"].format(time=time)
+    return t["rate"].format(time=time, rate=number.throughput(rate), unit=explanation.subject.unit)
+
+
+def where_sentence(explanation: Explanation, lang: Lang) -> str:
+    """Name the longest class and the idle time, the larger first; empty where shares are refused."""
+    if explanation.agreement.refusal is not None or explanation.total <= 0:
+        return ""
+    t, clauses = explain_words(lang), list[tuple[float, str]]()
+    if explanation.classes:
+        most = max(explanation.classes, key=lambda own: own.alone)
+        times, share = figures.times_floor(most), most.alone / explanation.total
+        words = t["most" if times is None else "most_floor"].format(
+            share=number.percent(share),
+            name=class_name(most.name, lang),
+            times=number.significant(times, 2),
+        )
+        clauses.append((share, words))
+    idle = explanation.idle_nanoseconds / explanation.total
+    if idle >= LEAST_TOLD_IDLE:
+        cause = max(explanation.idle, key=lambda own: own.nanoseconds)
+        known = cause.nanoseconds > MOST_OF_IDLE * explanation.idle_nanoseconds
+        words = t["most_idle_cause" if known else "most_idle"].format(
+            share=number.percent(idle), cause=cause_name(cause.cause, lang)
+        )
+        clauses.append((idle, words))
+    ordered = [words for _, words in sorted(clauses, key=lambda clause: -clause[0])]
+    text = t["most_join"].join(ordered) + t["full_stop"] if ordered else ""
+    return text[:1].upper() + text[1:]
+
+
+def steps_words(steps: int, lang: Lang) -> str:
+    t = explain_words(lang)
+    return t["profiled_step"] if steps == 1 else t["profiled_steps"].format(steps=steps)
+
+
+def first_sentence(explanation: Explanation, lang: Lang) -> str:
+    """The first advice with its gain; empty where there is none."""
+    if not explanation.advice:
+        return ""
+    first = explanation.advice[0]
+    return explain_words(lang)["first"].format(
+        sentence=sentence(first.sentence, lang), gain=gain_words(first, lang)
+    )
+
+
+def gain_words(advice: Advice, lang: Lang) -> str:
+    """`(throughput +12.0 % [+8.1, +16.2])`."""
+    bounds = f"[{advice.low:+.1f}, {advice.high:+.1f}]".replace("-", "−")
+    gain = figures.signed_percent(advice.gain / 100)
+    return explain_words(lang)["gain"].format(gain=gain, bounds=bounds)
+
+
+def agreement_words(explanation: Explanation, lang: Lang) -> str:
+    """Say how far the profiled step is from the timed one, and what profiling costs."""
+    t, agreement = explain_words(lang), explanation.agreement
+    profiled = duration(agreement.profiled)
+    if agreement.measured is None:
+        sentences = [t["agreement_alone"].format(profiled=profiled)]
+    else:
+        sentences = [
+            t["agreement"].format(
+                profiled=profiled,
+                measured=duration(agreement.measured),
+                difference=figures.signed_percent(agreement.difference),
+            )
+        ]
+    if agreement.corrected:
+        sentences.append(t["corrected"])
+    if explanation.overhead is not None:
+        sentences.append(t["overhead"].format(overhead=number.percent(explanation.overhead)))
+    return joined(sentences, lang)
+
+
+def joined(sentences: Iterable[str], lang: Lang) -> str:
+    """Sentences in Chinese follow each other without a space."""
+    return ("" if lang == "zh" else " ").join(filter(None, sentences))
+
+
+def refusal_sentence(explanation: Explanation, lang: Lang) -> str:
+    return explain_words(lang)["refused"].format(refusal=sentence(explanation.agreement.refusal or "", lang))
+
+
+def floor_sentence(explanation: Explanation, lang: Lang) -> str:
+    """Name the peaks that floors are made from; empty where there is no floor."""
+    if not any(own.floor for own in explanation.classes):
+        return ""
+    return explain_words(lang)["floor_note"].format(peaks=peak_words(explanation.peaks, lang))
+
+
+def peak_words(peaks: Peaks, lang: Lang) -> str:
+    """`741 TFLOP/s, memory 4,130 GB/s, link 3.13 GB/s`, as far as they are known."""
+    t = explain_words(lang)
+    arithmetic = f"{number.significant(peaks.flops / 1e12, 3)} TFLOP/s" if peaks.flops else ""
+    bandwidth = f"{t['memory_bound']} {rate_words(peaks.bandwidth)}" if peaks.bandwidth else ""
+    link = f"{t['link']} {rate_words(peaks.link)}" if peaks.link else ""
+    return t["list_join"].join(filter(None, (arithmetic, bandwidth, link))) or number.MISSING
+
+
+def basis_sentence(explanation: Explanation, lang: Lang) -> str:
+    """Say what the intervals of the what-ifs rest on; empty where there is none."""
+    bases = dict.fromkeys(sentence(change.basis, lang) for change in explanation.what_ifs if change.basis)
+    t = explain_words(lang)
+    return t["basis"].format(bases=t["most_join"].join(bases)) if bases else ""
+
+
+def memory_sentence(explanation: Explanation, lang: Lang) -> str:
+    t, memory = explain_words(lang), explanation.memory
+    if memory is None:
+        return ""
+    reserved = memory.reserved is not None
+    return t["memory_reserved" if reserved else "memory_line"].format(
+        peak=gibibytes(memory.peak), reserved=gibibytes(memory.reserved)
+    )
+
+
+def duration(seconds: float) -> str:
+    """Four digits in the unit that fits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{number.significant(seconds / scale, 4)} {unit}"
+    return f"{number.significant(seconds / 1e-6, 4)} µs"
+
+
+def gibibytes(value: float | None) -> str:
+    return f"{number.significant(value / number.GIB, 3)} GiB" if value is not None else number.MISSING

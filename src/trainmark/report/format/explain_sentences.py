@@ -1,0 +1,246 @@
+"""Sentences of an explanation in Chinese, by the English template that made them.
+
+An explanation holds finished sentences. One that fits a template is written anew with the same values; one
+that fits none stays in English.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from string import Formatter
+
+from trainmark.report.format.words import Lang
+
+SENTENCES: tuple[tuple[str, str], ...] = (
+    # Titles of changes
+    ("compile the model", "编译模型"),
+    ("capture the step as a CUDA graph", "将一步捕获为 CUDA graph"),
+    ("a host that is never late", "主机从不延迟"),
+    ("no synchronisation inside the step", "步内不同步"),
+    ("a loader that costs nothing", "数据加载不耗时"),
+    ("twice the batch", "批量加倍"),
+    ("the largest batch that fits", "可容纳的最大批量"),
+    ("tensors with channels last", "张量采用 channels last"),
+    ("bfloat16 in place of float32", "以 bfloat16 代替 float32"),
+    ("a fused optimiser", "融合优化器"),
+    ("communication hidden under computing", "通信被计算掩盖"),
+    ("a link of twice the bandwidth", "链路带宽加倍"),
+    ("every class at its floor", "所有类别达到下限"),
+    ("the device at its highest clock", "设备以最高频率运行"),
+    ("on a {device}", "换用 {device}"),
+    # Advice
+    (
+        "The device waits for the next batch for {share} of the step.",
+        "设备有 {share} 的时间在等待下一批数据。",
+    ),
+    (
+        "The device waits for the next batch for {share} of the step ({evidence}).",
+        "设备有 {share} 的时间在等待下一批数据（{evidence}）。",
+    ),
+    (
+        "The device waits because the host synchronises with it for {share} of the step.",
+        "因主机同步，设备有 {share} 的时间在等待。",
+    ),
+    (
+        "The device waits because the host synchronises with it for {share} of the step ({evidence}).",
+        "因主机同步，设备有 {share} 的时间在等待（{evidence}）。",
+    ),
+    (
+        "The device waits for the host to launch kernels for {share} of the step.",
+        "设备有 {share} 的时间在等待主机下发核函数。",
+    ),
+    (
+        "The device waits for the host to launch kernels for {share} of the step ({evidence}).",
+        "设备有 {share} 的时间在等待主机下发核函数（{evidence}）。",
+    ),
+    (
+        "Products run in {precision}; this device multiplies bfloat16 {times} times as fast.",
+        "矩阵乘以 {precision} 运行；本设备以 bfloat16 计算可快 {times} 倍。",
+    ),
+    (
+        "Kernels that only change NCHW to NHWC and back take {share} of the step.",
+        "仅在 NCHW 与 NHWC 之间转换的核函数占一步的 {share}。",
+    ),
+    (
+        "The optimiser takes {launches} launches and {time} a step: it is not fused.",
+        "优化器每步启动 {launches} 次、耗时 {time}：未融合。",
+    ),
+    (
+        "Communication that nothing hides takes {share} of the step at {speed} GB/s, where the fabric gives"
+        " {limit}.",
+        "未被掩盖的通信占一步的 {share}，速率 {speed} GB/s，而链路可达 {limit}。",
+    ),
+    (
+        "Communication that nothing hides takes {share} of the step at {speed} GB/s.",
+        "未被掩盖的通信占一步的 {share}，速率 {speed} GB/s。",
+    ),
+    (
+        "Communication that nothing hides takes {share} of the step.",
+        "未被掩盖的通信占一步的 {share}。",
+    ),
+    ("The device runs below its highest clock.", "设备未以最高频率运行。"),
+    (
+        "A compiler fuses chains of elementwise operations and normalisations.",
+        "编译器可将连续的逐元素与归一化操作融合。",
+    ),
+    ("A captured step needs no launches.", "捕获后的一步无需逐个下发。"),
+    ("The device waits for the host between kernels.", "设备在核函数之间等待主机。"),
+    (
+        "A larger batch shares what does not grow with it among more samples.",
+        "批量越大，不随批量增长的开销由越多样本分摊。",
+    ),
+    ("Convolutions read channels last.", "卷积以 channels last 读取。"),
+    ("bfloat16 takes half of the bytes.", "bfloat16 只占一半字节。"),
+    (
+        "Communication could run while gradients are computed.",
+        "通信可与梯度计算同时进行。",
+    ),
+    # Why a change would give its step
+    (
+        "{gaps} of waiting for launches become {left}: 1 µs for each gap.",
+        "等待下发的 {gaps} 变为 {left}：每个间隙 1 µs。",
+    ),
+    ("The step without {time} of waiting for the host.", "一步减去等待主机的 {time}。"),
+    (
+        "The step without {waiting} of synchronisation and {gaps} of launch gaps that follow it: the host"
+        " issues a step in less time than the device takes.",
+        "一步减去同步的 {waiting} 与随后的下发间隙 {gaps}：主机下发一步的时间短于设备所需。",
+    ),
+    ("The step without {time} of waiting in synchronisation.", "一步减去同步等待的 {time}。"),
+    ("The step without {time} of waiting for the next batch.", "一步减去等待下一批数据的 {time}。"),
+    (
+        "{before} elementwise, normalising and reducing launches between {products} products become {after},"
+        " with {ratio} of their bytes: {time} become {fused}.",
+        "{products} 个矩阵乘之间的 {before} 次逐元素、归一化与归约启动变为 {after} 次，"
+        "字节数为原来的 {ratio}：{time} 变为 {fused}。",
+    ),
+    (
+        "{constant} of a step (optimiser, starts of kernels, exposed communication, gaps) do not grow with"
+        " the batch: {factor} times the samples share them; the time is that of as many as now.",
+        "一步中有 {constant}（优化器、核函数启动、未掩盖的通信、间隙）不随批量增长，由 {factor} 倍样本分摊；"
+        "此处为与现在同样多样本的时间。",
+    ),
+    (
+        "The step without {time} of changing layouts around convolutions.",
+        "一步减去卷积前后转换布局的 {time}。",
+    ),
+    (
+        "Products at {times} times the peak, as far from it as now and a little further; elementwise"
+        " operations and normalisation: half of the bytes; the optimiser stays in float32.",
+        "矩阵乘的峰值为 {times} 倍，达到峰值的比例与现在相近而略低；逐元素与归一化的字节数减半；"
+        "优化器仍为 float32。",
+    ),
+    (
+        "{launches} launches of the optimiser become {fused} that pass over weights, gradients and state"
+        " once: {time} become {then}.",
+        "优化器的 {launches} 次启动变为 {fused} 次，权重、梯度与状态只遍历一次：{time} 变为 {then}。",
+    ),
+    (
+        "The step without {time} of communication that nothing hides.",
+        "一步减去未被掩盖的通信 {time}。",
+    ),
+    (
+        "Half of the {time} of exposed communication: transfers take half the time.",
+        "未掩盖的通信 {time} 减半：传输时间减半。",
+    ),
+    (
+        "{time} less, were every class with a known floor at it; idle time as now.",
+        "若下限已知的类别都达到下限，可减少 {time}；空闲时间不变。",
+    ),
+    (
+        "The device ran at {share} of its highest clock, and products take as much longer.",
+        "设备以最高频率的 {share} 运行，矩阵乘相应变慢。",
+    ),
+    (
+        "{device} has {flops} times the {precision} peak and {memory} times the bandwidth, by their"
+        " datasheets; the host and the link stay.",
+        "按规格书，{device} 的 {precision} 峰值为 {flops} 倍，带宽为 {memory} 倍；主机与链路不变。",
+    ),
+    # What intervals rest on
+    ("{count} verified predictions of it on {kind}", "{kind} 上该改动的 {count} 次已验证预测"),
+    (
+        "{count} verified predictions of all changes on any device",
+        "所有设备上全部改动的 {count} 次已验证预测",
+    ),
+    ("{count} verified predictions of all changes on {kind}", "{kind} 上全部改动的 {count} 次已验证预测"),
+    (
+        "no record: fewer than 4 what-ifs were verified, the interval is a guess",
+        "没有记录：已验证的预测不足 4 次，区间为估计",
+    ),
+    # Refusals and notes
+    (
+        "The profiled step took {difference}% longer than the steps timed without the profiler ({profiled}"
+        " against {measured} ms), more than {most}%: its shares would not be those of the real step.",
+        "分析时的一步比不带分析器的计时长 {difference} %（{profiled} 与 {measured} ms），超过 {most} %："
+        "其占比不是真实一步的占比。",
+    ),
+    (
+        "The profiled step took {difference}% shorter than the steps timed without the profiler ({profiled}"
+        " against {measured} ms), more than {most}%: its shares would not be those of the real step.",
+        "分析时的一步比不带分析器的计时短 {difference} %（{profiled} 与 {measured} ms），超过 {most} %："
+        "其占比不是真实一步的占比。",
+    ),
+    ("The profiler lost 1 record: profile fewer steps.", "分析器丢失了 1 条记录：请减少分析的步数。"),
+    (
+        "The profiler lost {count} records: profile fewer steps.",
+        "分析器丢失了 {count} 条记录：请减少分析的步数。",
+    ),
+    ("The profile has no complete step: profile more steps.", "分析结果中没有完整的一步：请增加分析的步数。"),
+    ("The profile has no records of the device.", "分析结果中没有设备的记录。"),
+    (
+        "No step annotations: everything recorded is taken as one step.",
+        "没有步的标记：全部记录视为一步。",
+    ),
+    (
+        "The profiler ran out of buffers and ended the recording early.",
+        "分析器缓冲区用尽，记录提前结束。",
+    ),
+    # Evidence
+    (
+        "{late} of {launches} launches came late, {mean} µs idle before each",
+        "{launches} 次下发中有 {late} 次过晚，每次之前空闲 {mean} µs",
+    ),
+    (
+        "{count} starts of kernels in the queue, {mean} µs each",
+        "队列中核函数启动 {count} 次，每次 {mean} µs",
+    ),
+    (
+        "{time} of it would be hidden without the synchronisation before it",
+        "若无此前的同步，其中 {time} 会被掩盖",
+    ),
+    # Memory
+    (
+        "Half the batch frees {freed}: half of the activations, {known}.",
+        "批量减半可释放 {freed}：即激活 {known} 的一半。",
+    ),
+    (
+        "Activation checkpointing of the {count} modules {pattern} ({type}) frees {freed}: they save {saved},"
+        " of which {inputs} of inputs and one module's {largest} remain; their forward pass is computed"
+        " twice.",
+        "对 {count} 个模块 {pattern}（{type}）做激活重计算可释放 {freed}：它们保存 {saved}，"
+        "其中输入 {inputs} 与单个模块的 {largest} 仍保留；其前向计算两次。",
+    ),
+)
+
+
+def sentence(text: str, lang: Lang) -> str:
+    """Return the sentence in a language; in English it is as it was made."""
+    if lang == "en":
+        return text
+    for pattern, chinese in _patterns():
+        if match := pattern.fullmatch(text):
+            return chinese.format(**match.groupdict())
+    return text
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Templates with the most text of their own first: a value may not swallow what another template says."""
+    ordered = sorted(SENTENCES, key=lambda pair: -sum(len(text) for text, *_ in Formatter().parse(pair[0])))
+    return tuple((re.compile(_pattern(english)), chinese) for english, chinese in ordered)
+
+
+def _pattern(template: str) -> str:
+    pieces = Formatter().parse(template)
+    return "".join(re.escape(text) + (f"(?P<{name}>.+?)" if name else "") for text, name, *_ in pieces)

@@ -1,0 +1,1 @@
+"""A trial taken under the profiler, and changes made to see whether a prediction holds."""

@@ -1,0 +1,187 @@
+"""The explanation of a profiled trial or of a trace: made once, kept beside the run, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainmark.errors import UserError
+from trainmark.events import DeviceSample, stream
+from trainmark.explain.advice import Evidence, diagnose
+from trainmark.explain.explain import Taken, TrialFacts, captured_trace, explain
+from trainmark.explain.explanation import Explanation, Peaks
+from trainmark.explain.profile import folder as profile_folder
+from trainmark.explain.profile.folder import Captured
+from trainmark.explain.ranks.bandwidth import link_bandwidth
+from trainmark.explain.what_if.changes import predict
+from trainmark.explain.what_if.situation import Settings, Situation, situation_of
+from trainmark.explain.work.family import of_case
+from trainmark.explain.work.model import Work
+from trainmark.measure.figure import TrialFigure
+from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
+from trainmark.runner.explain.record import known_record
+from trainmark.runner.explain.situation import case_situation, device_peaks
+from trainmark.store.fabric import load_fabric
+from trainmark.store.files import StoreError, decoded, read_object, write_json
+from trainmark.store.run import RunFolder
+from trainmark.store.trial import SAMPLES
+from trainmark.suite.model import Case, Command
+from trainmark.system.available import known_datasheet
+from trainmark.typed_json import encode
+
+EXPLANATION, TRACE = "explanation.json", "trace.json.gz"
+# How the manifest of a profile names the precisions of a suite.
+BANDWIDTH = "bandwidth"
+
+
+@dataclass(frozen=True)
+class Explained:
+    """An explanation; `folder` is where it is kept, None for a trace from elsewhere.
+
+    `case` and `situation` are there right after the trial was taken, for changes to be made.
+    """
+
+    explanation: Explanation
+    folder: Path | None = None
+    run: RunFolder | None = None
+    case: Case | None = None
+    situation: Situation | None = None
+
+
+def stored(run: RunFolder, case: str | None) -> Explained | None:
+    """Return what was explained before of a case, or of the only case that was."""
+    if case is None:
+        known = sorted((run.path / EXPLAIN).glob(f"*/{EXPLANATION}"))
+        if len(known) != 1:
+            return None
+        case = known[0].parent.name
+    folder = explain_folder(run.path, case)
+    path = folder / EXPLANATION
+    if not path.is_file():
+        return None
+    return Explained(decoded(Explanation, read_object(path), path), folder, run)
+
+
+def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
+    """Explain a profiled trial with what-ifs and advice, and keep it with a trace beside it."""
+    captured = profile_folder.read(trial.profile)
+    taken = explain(captured, trial_facts(run, trial, captured))
+    peaks = measured_peaks(captured)
+    device = trial.record.key.device or ""
+    clock = taken.clocks.clock_share if taken.clocks else None
+    own_command = f"trainmark run {run.info.suite}" if not isinstance(trial.case.workload, Command) else None
+    situation = case_situation(
+        taken.explanation, trial.case, device, own_command, product_peaks=peaks, clock=clock
+    )
+    explanation = with_changes(taken, situation)
+    folder = explain_folder(run.path, trial.case.slug)
+    folder.mkdir(parents=True, exist_ok=True)
+    keep(folder, explanation)
+    taken.write_trace(folder / TRACE)
+    return Explained(explanation, folder, run, trial.case, situation)
+
+
+def explain_trace(path: Path) -> Explained:
+    """Explain a trace file, or a folder of profiles, of which nothing else is known."""
+    captured = profile_folder.read(path) if path.is_dir() else captured_trace(path)
+    peaks = measured_peaks(captured)
+    taken = explain(captured, TrialFacts(title=path.name, peaks=Peaks(bandwidth=peaks.get(BANDWIDTH))))
+    first = captured.ranks[0]
+    settings = Settings(framework=first.framework or None, world_size=first.world_size)
+    sheet = known_datasheet(first.device_name or "")
+    situation = situation_of(
+        taken.explanation,
+        settings,
+        first.device,
+        product_peaks=peaks,
+        datasheet=device_peaks(sheet) if sheet else None,
+    )
+    return Explained(with_changes(taken, situation))
+
+
+def keep(folder: Path, explanation: Explanation) -> None:
+    write_json(folder / EXPLANATION, encode(explanation))
+
+
+def with_changes(taken: Taken, situation: Situation) -> Explanation:
+    """Add what-ifs and advice; where shares are refused there is nothing to make them from."""
+    explanation = taken.explanation
+    if explanation.agreement.refusal is not None:
+        return explanation
+    what_ifs = predict(situation, known_record())
+    clocks = taken.clocks.sentence if taken.clocks else None
+    evidence = Evidence(situation, what_ifs, explanation.idle, explanation.buckets, clocks)
+    return replace(explanation, what_ifs=what_ifs, advice=diagnose(evidence))
+
+
+def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> TrialFacts:
+    """Return what the trial's record, its samples and the machine's records tell beside the profiles."""
+    case, record = trial.case, trial.record
+    figure = record.figure
+    samples = _samples_of_step(figure)
+    return TrialFacts(
+        title=case.slug,
+        unit=figure.unit if figure else "samples",
+        samples=samples,
+        framework=" ".join(filter(None, (record.key.framework, record.key.framework_version))) or None,
+        device=record.key.device,
+        peaks=_peaks(run, case, figure, measured_peaks(captured)),
+        work=_declared_work(case, samples),
+        device_samples=_device_samples(trial.folder / SAMPLES),
+        nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),
+        sharded=dict(case.axes).get("sharding") not in (None, "none"),
+    )
+
+
+def measured_peaks(captured: Captured) -> dict[str, float]:
+    """Return FLOP/s by precision, and the bandwidth, as the profiled program measured them at its end."""
+    facts = captured.ranks[0].manifest.get("facts")
+    peaks: Any = facts.get("peaks") if isinstance(facts, Mapping) else None
+    if not isinstance(peaks, Mapping):
+        return {}
+    return {str(name): float(value) for name, value in peaks.items() if isinstance(value, int | float)}
+
+
+def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:
+    """Prefer what was measured right after the profile; else what the trial's end measured."""
+    utilisation = figure.utilisation if figure else None
+    per_device = utilisation.peak_flops / case.topology.devices if utilisation else None
+    return Peaks(
+        flops=measured.get(case.precision or "") or per_device,
+        bandwidth=measured.get(BANDWIDTH) or (figure.peak_bandwidth if figure else None),
+        link=_link(run, case),
+    )
+
+
+def _link(run: RunFolder, case: Case) -> float | None:
+    """Return the bandwidth that `trainmark fabric` measured over these nodes; None where it did not."""
+    if case.topology.devices == 1:
+        return None
+    try:
+        fabric = load_fabric(run.path)
+    except (StoreError, UserError, OSError):
+        return None
+    return link_bandwidth(fabric, case.topology.devices) if fabric else None
+
+
+def _samples_of_step(figure: TrialFigure | None) -> float | None:
+    if figure is None or figure.step_times is None:
+        return None
+    return figure.throughput * figure.step_times.mean
+
+
+def _declared_work(case: Case, samples: float | None) -> dict[str, Work]:
+    """Return one rank's part of a step as the family declares it; nothing for a user's own program."""
+    if isinstance(case.workload, Command) or samples is None:
+        return {}
+    workload = case.family.workload
+    axes = {**workload.defaults, **dict(case.axes)}
+    return of_case(workload, axes, samples / case.topology.devices, case.engine or "stock")
+
+
+def _device_samples(path: Path) -> list[DeviceSample]:
+    if not path.exists():
+        return []
+    return [event for event in stream.read(path) if isinstance(event, DeviceSample)]

@@ -1,0 +1,82 @@
+"""A case and its explanation as the situation that what-ifs are predicted from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trainmark.explain.explanation import Explanation
+from trainmark.explain.what_if.situation import DevicePeaks, Settings, Situation, situation_of
+from trainmark.suite.model import Case, Command
+from trainmark.system.available import Datasheet, datasheets, known_datasheet
+
+# What a step is asked to run on instead, where the device at hand is another one.
+COMPARED = ("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200")
+
+
+def settings_of(case: Case, command: str | None = None, optimizer: str | None = None) -> Settings:
+    """Return how a settled case trains; `command` runs it as it is."""
+    own = isinstance(case.workload, Command)
+    return Settings(
+        workload=None if own else case.workload_name,
+        framework=case.framework,
+        precision=case.precision,
+        layout=case.layout,
+        compiler=case.compiler,
+        cuda_graph=case.cuda_graph is True,
+        engine=case.engine,
+        batch=case.batch_per_device,
+        data=case.data,
+        workers=case.workers,
+        optimizer=optimizer or _optimizer(case),
+        world_size=case.topology.devices,
+        command=None if own else command,
+    )
+
+
+def _optimizer(case: Case) -> str | None:
+    if isinstance(case.workload, Command):
+        return None
+    declared = case.family.workload
+    wanted = case.recipe or declared.standard_recipe
+    return next((recipe.optimizer for recipe in declared.recipes() if recipe.name == wanted), None)
+
+
+def parameters_of(case: Case) -> int | None:
+    """Return the parameters of the case's model, as its family counts them."""
+    if isinstance(case.workload, Command) or case.family.workload.layers is None:
+        return None
+    axes = {**case.family.workload.defaults, **dict(case.axes)}
+    return sum(layer.parameters for layer in case.family.workload.layers(axes))
+
+
+def case_situation(
+    explanation: Explanation,
+    case: Case,
+    device_name: str,
+    command: str | None = None,
+    *,
+    product_peaks: Mapping[str, float] | None = None,
+    device_memory: int | None = None,
+    host: float | None = None,
+    clock: float | None = None,
+) -> Situation:
+    """Return the situation of a case on a device, with the datasheets of the ones to compare with."""
+    sheet = known_datasheet(device_name)
+    others = [other for other in datasheets() if sheet and other.title in COMPARED and other != sheet]
+    return situation_of(
+        explanation,
+        settings_of(case, command),
+        "cuda" if case.device == "cuda" else "cpu",
+        product_peaks=product_peaks,
+        datasheet=device_peaks(sheet) if sheet else None,
+        others=tuple(map(device_peaks, others)),
+        parameters=parameters_of(case),
+        device_memory=device_memory,
+        host=host,
+        clock=clock,
+    )
+
+
+def device_peaks(sheet: Datasheet) -> DevicePeaks:
+    """Return a datasheet as what-ifs take it."""
+    return DevicePeaks(sheet.title, sheet.flops, sheet.bandwidth)

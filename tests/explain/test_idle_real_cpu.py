@@ -1,0 +1,66 @@
+"""A real training on the CPU with planted sleeps, profiled by PyTorch."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from trainmark.explain.classes.attribute import classes_of
+from trainmark.explain.idle.causes import causes
+from trainmark.explain.profile.chrome import read
+from trainmark.explain.step.breakdown import breakdown
+
+torch = pytest.importorskip("torch")
+
+STEPS = 4
+
+
+def sleeping_loader():
+    time.sleep(0.02)
+    return torch.ones(8, 16)
+
+
+def write_log():
+    time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory):
+    model = torch.nn.Linear(16, 16)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    settings = {"with_stack": True, "record_shapes": True}
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **settings) as profiler:
+        for step in range(STEPS + 1):
+            with torch.profiler.record_function(f"trainmark_step#{step}"):
+                with torch.profiler.record_function("trainmark_data"):
+                    batch = sleeping_loader()
+                model(batch).sum().backward()
+                optimizer.step()
+                write_log()
+    path = tmp_path_factory.mktemp("trace") / "trace.json"
+    profiler.export_chrome_trace(str(path))
+    profile = read(path)
+    parts = breakdown(profile, classes_of(profile, None))
+    return parts, causes(profile, parts.gaps)
+
+
+def test_the_sleeping_loader_is_first_with_the_function_that_sleeps(idle):
+    _, (loader, *_) = idle
+    assert loader.cause == "loader"
+    assert loader.nanoseconds >= STEPS * 20_000_000
+    assert loader.evidence[0].startswith("trainmark_data: sleep at ")
+    assert f"sleeping_loader · {STEPS}×" in loader.evidence[0]
+
+
+def test_a_sleep_outside_the_loader_is_the_hosts(idle):
+    _, rows = idle
+    (launch,) = [row for row in rows if row.cause == "launch"]
+    assert STEPS * 5_000_000 <= launch.nanoseconds < STEPS * 20_000_000
+    assert "sleep at " in launch.evidence[0]
+    assert "write_log" in launch.evidence[0]
+
+
+def test_the_causes_add_up_to_the_idle_time_of_the_breakdown(idle):
+    parts, rows = idle
+    assert sum(row.nanoseconds for row in rows) == parts.idle

@@ -1,0 +1,78 @@
+"""Device time by module, forward and backward."""
+
+from __future__ import annotations
+
+from builders_step import Row, Span, call, profile_of
+
+from trainmark.explain.explanation import ModuleTime
+from trainmark.explain.profile.model import HostKind
+from trainmark.explain.step.modules import by_depth, by_type, modules
+
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+def frame(name: str, start: int, end: int, thread: int = 0) -> Row:
+    return Row(f"nn.Module: {name}", start, end, HostKind.PYTHON, thread)
+
+
+FORWARD = [
+    frame("Net_0", 0, 100),
+    frame("Linear_0", 10, 40),
+    # A view made no node: the number is the next operator's.
+    Row("aten::detach", 30, 35, sequence=5),
+    frame("Linear_1", 50, 90),
+    Row("aten::linear", 55, 85, sequence=5),
+    Row("aten::addmm", 60, 80, sequence=5),
+    call(65, 1),
+]
+BACKWARD = [
+    Row(ENGINE + "AddmmBackward0", 120, 150, thread=1, sequence=5),
+    Row("AddmmBackward0", 121, 149, thread=1, sequence=5),
+    Row("aten::mm", 125, 140, thread=1),
+    call(130, 2, thread=1),
+]
+SPANS = [Span("gemm", 70, 80, launch=1), Span("gemm", 131, 151, launch=2), Span("sgd", 170, 180, launch=3)]
+
+
+def test_backward_comes_home_to_the_module_that_made_its_node():
+    assert modules(profile_of(SPANS, [200], rows=[*FORWARD, *BACKWARD])) == (
+        ModuleTime("Net_0 / Linear_1", forward=10, backward=20, launches=2),
+    )
+
+
+def test_what_is_recomputed_in_backward_belongs_to_the_module_around_it():
+    rows = [
+        *FORWARD,
+        Row(ENGINE + "CheckpointBackward", 120, 190, thread=1, sequence=5),
+        frame("Conv_0", 125, 150, thread=1),
+        Row("aten::conv2d", 130, 140, thread=1),
+        call(131, 2, thread=1),
+    ]
+    times = {time.name: time for time in modules(profile_of(SPANS, [200], rows=rows))}
+    assert times["Conv_0"] == ModuleTime("Conv_0", forward=0, backward=20, launches=1)
+
+
+def test_without_frames_of_modules_there_are_none():
+    assert modules(profile_of(SPANS, [200], rows=BACKWARD)) == ()
+
+
+def test_spans_outside_the_steps_do_not_count():
+    assert modules(profile_of(SPANS, [100], rows=[*FORWARD, *BACKWARD]))[0].backward == 0
+
+
+TIMES = (
+    ModuleTime("Net_0 / Block_0 / Linear_0", 10, 20, 1),
+    ModuleTime("Net_0 / Block_1 / Linear_12", 1, 2, 1),
+    ModuleTime("Net_0 / Block_1 / Norm_1", 5, 6, 1),
+)
+
+
+def test_modules_of_one_type_are_added_up():
+    assert by_type(TIMES) == (ModuleTime("Linear", 11, 22, 2), ModuleTime("Norm", 5, 6, 1))
+
+
+def test_what_lies_deeper_is_added_to_what_contains_it():
+    assert by_depth(TIMES, 2) == (
+        ModuleTime("Net_0 / Block_0", 10, 20, 1),
+        ModuleTime("Net_0 / Block_1", 6, 8, 2),
+    )

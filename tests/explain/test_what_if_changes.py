@@ -1,0 +1,192 @@
+"""Each change predicts what its arithmetic says, and is silent where it does not apply."""
+
+from dataclasses import replace
+
+import pytest
+from builders_what_if import A100, H200, MS, USUAL, gpu_step
+
+from trainmark.explain.what_if.changes import predict
+from trainmark.explain.what_if.changes.batch import largest_factor
+from trainmark.explain.what_if.changes.compiler import fused_bytes
+from trainmark.explain.what_if.situation import Part, Settings
+
+
+def predicted(situation, name):
+    return next((what_if for what_if in predict(situation) if what_if.name == name), None)
+
+
+def test_a_graph_leaves_a_microsecond_of_each_launch_gap():
+    step = gpu_step(idle={"launch": 30 * MS}, gaps={"launch": 500})
+    assert predicted(step, "graph").seconds == pytest.approx(step.step - 30 * MS + 0.5 * MS)
+
+
+def test_a_captured_step_is_not_captured_again():
+    step = gpu_step(idle={"launch": 30 * MS}, settings=Settings(framework="pytorch", cuda_graph=True))
+    assert predicted(step, "graph") is None
+
+
+def test_what_no_gap_shows_is_not_advised_to_be_captured():
+    assert predicted(gpu_step(), "graph") is None
+
+
+def test_a_chain_of_two_operations_saves_a_third_of_its_bytes_and_longer_ones_more():
+    assert fused_bytes(1) == 1
+    assert fused_bytes(2) == pytest.approx(0.7)
+    assert fused_bytes(10) < fused_bytes(3) < fused_bytes(2)
+
+
+def test_a_compiler_brings_slow_kernels_to_what_their_bytes_need():
+    slow = replace(USUAL["normalisation"], alone=60 * MS, busy=60 * MS)
+    gain = gpu_step(normalisation=slow).step - gpu_step().step
+    assert predicted(gpu_step(normalisation=slow), "compile").seconds < predicted(
+        gpu_step(), "compile"
+    ).seconds + (gain / 4)
+
+
+def test_a_compiler_shortens_what_it_can_fuse_and_nothing_else():
+    step = gpu_step()
+    left = sum(part.alone for part in step.parts if part.name not in ("normalisation", "elementwise"))
+    assert left < predicted(step, "compile").seconds < step.step
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(framework="jax"), Settings(framework="pytorch", compiler="compile")]
+)
+def test_what_is_compiled_is_not_compiled_again(settings):
+    assert predicted(gpu_step(settings=settings), "compile") is None
+
+
+def test_a_larger_batch_shares_the_optimiser_and_is_told_for_as_many_samples_as_now():
+    step = gpu_step(optimiser=Part("optimiser", 20 * MS, 20 * MS, 4))
+    twice = predicted(step, "batch ×2").seconds
+    assert step.step / 2 < twice <= step.step - 10 * MS
+
+
+def test_a_larger_batch_hides_launch_gaps_under_longer_kernels():
+    late, early = gpu_step(idle={"launch": 30 * MS}), gpu_step()
+    assert predicted(late, "batch ×2").seconds == pytest.approx(predicted(early, "batch ×2").seconds)
+
+
+def test_a_slow_loader_is_as_slow_for_each_sample_of_a_larger_batch():
+    free, slow = gpu_step(), gpu_step(idle={"loader": 50 * MS})
+    assert predicted(slow, "batch ×2").seconds - predicted(free, "batch ×2").seconds == pytest.approx(50 * MS)
+
+
+def test_the_largest_batch_is_what_memory_leaves_beside_weights():
+    step = gpu_step(memory=20 << 30, fixed_memory=10 << 30, device_memory=140 << 30)
+    assert largest_factor(step) == 8
+    assert predicted(step, "largest batch").how.startswith("the largest batch_size")
+
+
+def test_a_batch_that_cannot_grow_is_not_advised():
+    full = gpu_step(memory=130 << 30, fixed_memory=10 << 30, device_memory=140 << 30)
+    assert predicted(full, "batch ×2") is None
+
+
+def test_channels_last_saves_the_kernels_that_change_the_layout():
+    turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
+    step = gpu_step(
+        convolution=turned, settings=Settings(framework="pytorch", precision="amp", layout="NCHW")
+    )
+    what_if = predicted(step, "channels last")
+    assert what_if.seconds == pytest.approx(step.step - 15 * MS)
+    assert "channels_last" in what_if.how
+
+
+def test_channels_last_brings_batch_norm_to_what_its_bytes_need():
+    turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
+    slow = replace(USUAL["normalisation"], alone=50 * MS, busy=50 * MS)
+    step = gpu_step(convolution=turned, normalisation=slow, settings=Settings(layout="NCHW"))
+    at_best = 10 * MS * 1.6 / 0.85
+    assert predicted(step, "channels last").seconds == pytest.approx(step.step - 15 * MS - 50 * MS + at_best)
+
+
+def test_eager_batch_norm_gains_little_from_bfloat16_in_pytorch():
+    eager = gpu_step(settings=Settings(framework="pytorch", precision="tf32"))
+    compiled = gpu_step(settings=Settings(framework="pytorch", precision="tf32", compiler="compile"))
+    difference = predicted(eager, "bf16").seconds - predicted(compiled, "bf16").seconds
+    assert difference == pytest.approx(12 * MS * (0.85 - 0.5))
+
+
+def test_bfloat16_is_predicted_from_float32_alone():
+    assert predicted(gpu_step(), "bf16") is None
+    assert predicted(gpu_step(settings=Settings(framework="pytorch", precision="fp32")), "bf16") is not None
+
+
+def test_bfloat16_in_place_of_tf32_gives_less_than_the_peaks_promise_and_more_than_nothing():
+    step = gpu_step(settings=Settings(framework="pytorch", precision="tf32"))
+    bound = [part for part in step.parts if part.bound == "arithmetic"]
+    saved = step.step - predicted(step, "bf16").seconds
+    products = sum(part.alone for part in bound)
+    assert 0.4 * products < saved < 0.5 * step.step
+
+
+def test_a_step_of_shorter_kernels_waits_for_a_host_that_is_as_slow_as_before():
+    float32 = Settings(framework="pytorch", precision="fp32")
+    host = 50 * MS
+    assert predicted(gpu_step(settings=float32, host=host), "bf16").seconds >= host
+
+
+def test_an_optimiser_of_many_launches_is_predicted_as_one_pass_over_its_state():
+    loose = gpu_step(optimiser=Part("optimiser", 15 * MS, 15 * MS, 900), settings=Settings(optimizer="adamw"))
+    one_pass = 28 * 25e6 / (0.85 * 4e12)
+    assert predicted(loose, "fused optimiser").seconds == pytest.approx(
+        loose.step - 15 * MS + one_pass, rel=0.01
+    )
+
+
+def test_a_fused_optimiser_is_not_fused_again():
+    assert predicted(gpu_step(), "fused optimiser") is None
+
+
+def test_no_step_is_shorter_than_the_communication_it_hides():
+    step = gpu_step(communication=Part("communication", 40 * MS, 90 * MS, 10))
+    assert predicted(step, "communication hidden").seconds == pytest.approx(90 * MS)
+
+
+def test_twice_the_bandwidth_halves_exposed_communication():
+    step = gpu_step(communication=Part("communication", 40 * MS, 50 * MS, 10))
+    assert predicted(step, "link ×2").seconds == pytest.approx(step.step - 20 * MS)
+
+
+def test_communication_comes_out_where_the_computing_over_it_gets_shorter():
+    several = gpu_step(communication=Part("communication", 0.0, 50 * MS, 10), overlap=50 * MS)
+    single = gpu_step(overlap=50 * MS)
+    assert several.step == single.step
+    assert single.step > predicted(several, "compile").seconds > predicted(single, "compile").seconds
+
+
+def test_every_class_at_its_floor_keeps_idle_time_and_classes_without_one():
+    step = gpu_step(idle={"loader": 5 * MS})
+    assert predicted(step, "floors").seconds == pytest.approx(step.step - (2 + 2 + 0.1) * MS)
+
+
+def test_another_gpu_follows_the_peaks_that_bound_each_class():
+    step = gpu_step(others=(A100, H200))
+    slower = predicted(step, "on A100 80GB SXM")
+    ratio = slower.seconds / step.step
+    assert 4.8 / 2.039 < ratio < 989.5 / 312
+    assert predicted(step, "on H200 SXM") is None
+
+
+def test_a_throttled_device_is_predicted_at_its_highest_clock():
+    step = gpu_step(clock=0.5)
+    assert predicted(step, "full clock").seconds == pytest.approx(step.step - 21 * MS)
+    assert predicted(gpu_step(clock=0.995), "full clock") is None
+
+
+def test_synchronisation_takes_its_launch_gaps_along_where_the_host_is_quick_enough():
+    idle = {"synchronisation": 5 * MS, "launch": 4 * MS}
+    quick = gpu_step(idle=idle, host=20 * MS)
+    unknown = gpu_step(idle=idle)
+    assert predicted(quick, "no synchronisation").seconds == pytest.approx(quick.step - 9 * MS)
+    assert predicted(unknown, "no synchronisation").seconds == pytest.approx(unknown.step - 5 * MS)
+
+
+def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
+    ours = gpu_step(
+        settings=Settings(framework="pytorch", command="trainmark run quick", workload="resnet50")
+    )
+    own = gpu_step(settings=Settings(framework="pytorch"))
+    assert predicted(ours, "compile").how == "trainmark run quick --set compile=true"
+    assert predicted(own, "compile").how == "model = torch.compile(model)"

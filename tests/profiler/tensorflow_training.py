@@ -1,0 +1,38 @@
+"""A small convolutional net in TensorFlow, profiled for four steps; the argument is the path of the trace."""
+
+import json
+import sys
+
+import tensorflow as tf
+
+from trainmark.profiler.tensorflow import Profiler
+
+kernel = tf.Variable(tf.fill((3, 3, 3, 8), 0.1))
+dense = tf.Variable(tf.ones((8, 4)))
+
+
+@tf.function
+def step(images, labels):
+    with tf.GradientTape() as tape:
+        features = tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(images, kernel, 1, "SAME")), (1, 2))
+        loss = tf.reduce_mean((features @ dense - labels) ** 2)
+    gradients = tape.gradient(loss, [kernel, dense])
+    kernel.assign_sub(0.1 * gradients[0])
+    dense.assign_sub(0.1 * gradients[1])
+    return loss
+
+
+def main():
+    images, labels = tf.ones((4, 16, 16, 3)), tf.ones((4, 4))
+    step(images, labels)
+    profiler = Profiler()
+    passes = profiler.passes()
+    profiler.start(passes[0])
+    for number in range(4):
+        with profiler.annotate(f"trainmark_step#{number}"):
+            float(step(images, labels))
+    profiler.stop(passes[0], sys.argv[1])
+    print(json.dumps({"passes": passes, "facts": profiler.facts(), "memory": profiler.memory()}))
+
+
+main()

@@ -1,0 +1,232 @@
+"""Explanations in the terminal, as Markdown and as JSON."""
+
+import json
+import re
+from dataclasses import replace
+from string import Formatter
+
+import pytest
+from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
+
+from trainmark.explain.explanation import ClassTime, IdleTime, ModuleTime, Overlap
+from trainmark.report.explain import difference_text, figures, json_explanation, markdown, tables, terminal
+from trainmark.report.format.explain_sentences import SENTENCES, sentence
+from trainmark.report.format.explain_words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
+from trainmark.report.format.line_fit import display_width
+from trainmark.report.format.wrap import wrapped
+
+ALL = {"resnet50": resnet50, "refused": refused, "two_ranks": two_ranks, "cpu": cpu}
+
+
+def number(text):
+    return float(text.replace(",", "").removesuffix(" %"))
+
+
+@pytest.mark.parametrize("name", ["resnet50", "two_ranks", "cpu"])
+def test_the_rows_of_a_step_add_up_to_its_last_row_as_they_are_shown(name):
+    *rows, whole = tables.step_table(ALL[name]()).rows
+    for column in (1, 2):
+        assert sum(number(row[column]) for row in rows) == pytest.approx(number(whole[column]), abs=1e-9)
+    assert whole[2] == "100.0 %"
+
+
+def test_every_row_is_within_a_unit_of_what_it_rounds():
+    texts = figures.apportioned([1, 1, 1, 999_997], 1_000_000 / 100, 1)
+    assert sum(map(number, texts)) == 100.0
+    assert [abs(number(text) - exact) < 0.1 for text, exact in zip(texts, (0, 0, 0, 100), strict=True)] == [
+        True
+    ] * 4
+
+
+def test_figures_of_a_class_are_of_one_step():
+    row = next(row for row in tables.step_table(resnet50()).rows if row[0] == "convolution")
+    assert row[3:] == ["158", "3.15", "31.2", "19.80", "2.14"]
+
+
+def test_the_answer_comes_first():
+    first = terminal.lines(resnet50(), 200)[:3]
+    assert first[0].startswith("ResNet-50, bf16, batch 256 on NVIDIA H200")
+    assert first[1] == (
+        "70.12 ms a step, 3,651.0 images/s. 60.2 % of the step is convolution, 2.1 × its floor;"
+        " the device is idle for 2.0 % (mostly: host too late)."
+    )
+    assert first[2].startswith("First: A compiler fuses")
+    assert first[2].endswith("(throughput +27.3 % [+21.3, +33.6])")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("width", [80, 120])
+def test_all_but_what_is_to_be_typed_fits_the_terminal(name, lang, width):
+    explanation = ALL[name]()
+    typed = {line.strip() for advice in explanation.advice for line in advice.how.splitlines()}
+    wide = [
+        line
+        for line in terminal.lines(explanation, width, lang)
+        if display_width(line) > width and line.strip() not in typed
+    ]
+    assert wide == []
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_refused_explanation_gives_its_reason_and_no_share_of_time(lang):
+    explanation = replace(refused(), memory=None, notes=())
+    shown = "\n".join(terminal.lines(explanation, 200, lang))
+    reason = sentence(explanation.agreement.refusal, lang)
+    assert reason in shown
+    without_reason = shown.replace(reason, "")
+    assert re.findall(r"[\d.]+ %", without_reason) == ["10.3 %", "0.8 %"]  # the difference and the overhead
+    assert "convolution" not in shown and "卷积" not in shown
+
+
+def test_json_gives_null_for_a_refused_share():
+    tree = json_explanation.tree(refused())
+    assert {row["share"] for row in tree["classes"] + tree["idle"] + tree["overlaps"]} == {None}
+    assert tree["agreement"]["difference"] == pytest.approx(0.1031, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_json_says_is_read_back_as_it_was(name):
+    explanation = ALL[name]()
+    assert json_explanation.read(json_explanation.as_json(explanation)) == explanation
+
+
+def test_the_shares_of_json_add_up_to_one():
+    tree = json_explanation.tree(resnet50())
+    rows = tree["classes"] + tree["idle"] + tree["overlaps"]
+    assert sum(row["share"] for row in rows) == pytest.approx(1.0, abs=1e-12)
+    assert sum(row.get("alone", row.get("nanoseconds")) for row in rows) == tree["total"]
+
+
+def test_a_prediction_stands_beside_what_came_of_it():
+    row = tables.what_if_table(resnet50()).rows[0]
+    assert row[1:] == ["55.10", "[52.50, 57.80]", "+27.3 %", "54.80", "+0.5 %"]
+
+
+def test_ranks_and_collectives_are_listed_where_there_are_several():
+    lines = terminal.lines(two_ranks(), 100)
+    assert any(
+        line.split() == ["1", "node-b", "101.30", "71.10", "28.80", "9.00", "1.40", "2.40"] for line in lines
+    )
+    assert any(line.startswith("all-reduce 5") and line.endswith("73 %") for line in lines)
+    assert not any("all-reduce" in line for line in terminal.lines(resnet50(), 100))
+
+
+def test_hostile_names_stay_one_line_of_text_each():
+    shown = terminal.lines(hostile(), 80)
+    assert not any("\x1b" in line or "\n" in line for line in shown)
+
+
+def test_markdown_rows_keep_their_shape():
+    blocks = re.findall(r"(?:^\|.*\n)+", markdown.render(hostile()), re.MULTILINE)
+    assert len(blocks) >= 3
+    for block in blocks:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}) == 1
+
+
+def test_markdown_has_every_section_of_the_terminal():
+    titles = re.findall(r"^## (.*)$", markdown.render(two_ranks()), re.MULTILINE)
+    assert titles == [
+        *("Where a step goes", "Idle, by cause", "Advice", "Longest kernels", "By module", "Ranks"),
+        *("Collectives", "Memory", "Notes"),
+    ]
+
+
+def test_an_explanation_of_nothing_is_shown_without_an_error():
+    empty = replace(cpu(), classes=(), idle=(), total=0, steps=0)
+    assert terminal.lines(empty, 80)[0].startswith("train.py")
+
+
+@pytest.mark.parametrize("per", ["step", "sample"])
+def test_the_changes_of_a_difference_add_up_as_they_are_shown(per):
+    *rows, whole = difference_text.table(difference(per)).rows
+    for column in (1, 2, 3):
+        shown = [number(row[column].replace("−", "-")) for row in (*rows, whole)]
+        assert sum(shown[:-1]) == pytest.approx(shown[-1], abs=1e-9)
+
+
+def test_a_difference_names_its_largest_part():
+    lines = difference_text.lines(difference(), 80)
+    assert lines[2:4] == [
+        "A step takes 70.10 ms in A and 54.80 ms in B: −15.30 ms (−21.8 %).",
+        "Most of it: elementwise, −6.400 ms.",
+    ]
+    assert "Only in" not in "".join(lines) and lines[-1].startswith("- Both ran")
+
+
+def test_json_of_a_difference_has_the_change_of_every_part():
+    tree = json.loads(json_explanation.difference_json(difference()))
+    assert tree["change"] == pytest.approx(sum(row["change"] for row in tree["contributions"]))
+
+
+def test_both_languages_take_the_same_values_in_every_sentence():
+    def fields(text):
+        return sorted(name for _, name, _, _ in Formatter().parse(text) if name)
+
+    assert all(fields(en) == fields(zh) for en, zh in EXPLAIN_WORDS.values())
+    assert all(en and zh for pairs in (EXPLAIN_WORDS, CLASSES, CAUSES, HOLDERS) for en, zh in pairs.values())
+
+
+def test_names_of_classes_and_causes_are_in_chinese():
+    shown = "\n".join(terminal.lines(two_ranks(), 120, "zh"))
+    for word in ("卷积", "通信", "空闲：同步", "激活", "被等待"):
+        assert word in shown
+
+
+def test_chinese_is_broken_at_the_width_and_not_before_punctuation():
+    lines = wrapped("分析时每步 70.31 ms，不分析时 70.12 ms：相差 +0.3 %。" * 3, 30)
+    assert len(lines) > 3
+    assert all(display_width(line) <= 32 for line in lines)
+    assert not any(line[0] in "，。：" for line in lines)
+
+
+def test_what_has_the_same_name_in_two_kinds_stays_apart():
+    explanation = replace(
+        resnet50(),
+        total=STEPS * 30,
+        classes=(ClassTime("communication", STEPS * 10, STEPS * 10, STEPS),),
+        idle=(IdleTime("communication", STEPS * 15, STEPS),),
+        overlaps=(Overlap(("communication", "copy"), STEPS * 5),),
+    )
+    assert [row[0] for row in tables.step_table(explanation).rows[:3]] == [
+        "communication",
+        "communication + copy",
+        "idle: communication",
+    ]
+
+
+def test_a_sentence_that_is_known_is_written_in_chinese_with_its_values():
+    english = (
+        "The device waits because the host synchronises with it for 4.1 % of the step"
+        " (aten::item at train.py(31) · 5× · 1.200 ms)."
+    )
+    assert (
+        sentence(english, "zh")
+        == "因主机同步，设备有 4.1 % 的时间在等待（aten::item at train.py(31) · 5× · 1.200 ms）。"
+    )
+    assert sentence(english, "en") == english
+    assert sentence("Nobody has translated {this}.", "zh") == "Nobody has translated {this}."
+
+
+def test_every_known_sentence_finds_its_own_translation():
+    for english, chinese in SENTENCES:
+        names = {name for _, name, _, _ in Formatter().parse(english) if name}
+        assert names == {name for _, name, _, _ in Formatter().parse(chinese) if name}
+        values = {name: f"{place} µs" for place, name in enumerate(sorted(names))}
+        assert sentence(english.format(**values), "zh") == chinese.format(**values)
+
+
+def test_the_larger_of_idle_time_and_the_longest_class_comes_first():
+    whole = cpu()
+    waiting = replace(whole, total=10 * whole.total, idle=(IdleTime("loader", 9 * whole.total, 3),))
+    assert terminal.lines(waiting, 200)[1].startswith("612.3 ms a step. The device is idle for 90.0 %")
+
+
+def test_the_module_that_all_are_in_stands_in_the_title():
+    modules = tuple(ModuleTime(f"GPT_0 / Block_{place} / Linear", 10, 20, STEPS) for place in range(3))
+    explanation = replace(resnet50(), modules=modules)
+    assert tables.modules_title(explanation) == "By module of GPT_0"
+    assert [row[0] for row in tables.modules_table(explanation).rows] == [
+        f"Block_{place} / Linear" for place in range(3)
+    ]
+    assert tables.modules_title(resnet50()) == "By module"
