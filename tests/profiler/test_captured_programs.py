@@ -18,7 +18,6 @@ pytest.importorskip("torch")
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 MEASURED, PROFILED = 12, 3
-# Unprofiled steps before and after, each with two to settle; two for the profiler to warm up; a boundary;
 # Five steps and two to settle before, between and after the passes; in a pass two to warm up and a boundary.
 UNPROFILED, PASS, MEMORY = 2 + 5, 2 + 1 + PROFILED, 1
 STEPS_OF_PROFILE = 3 * UNPROFILED + 2 * PASS + MEMORY
