@@ -16,6 +16,7 @@ from trainmark.explain.profile import folder as profile_folder
 from trainmark.explain.profile.folder import Captured
 from trainmark.explain.ranks.bandwidth import link_bandwidth
 from trainmark.explain.what_if.changes import predict
+from trainmark.explain.what_if.host import host_seconds
 from trainmark.explain.what_if.situation import Settings, Situation, situation_of
 from trainmark.explain.work.family import of_case
 from trainmark.explain.work.model import Work
@@ -73,7 +74,13 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
     clock = taken.clocks.clock_share if taken.clocks else None
     own_command = f"trainmark run {run.info.suite}" if not isinstance(trial.case.workload, Command) else None
     situation = case_situation(
-        taken.explanation, trial.case, device, own_command, product_peaks=peaks, clock=clock
+        taken.explanation,
+        trial.case,
+        device,
+        own_command,
+        product_peaks=peaks,
+        host=host_seconds(taken.profile),
+        clock=clock,
     )
     explanation = with_changes(taken, situation)
     folder = explain_folder(run.path, trial.case.slug)

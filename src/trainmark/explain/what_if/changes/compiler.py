@@ -20,6 +20,8 @@ ALREADY_COMPILED = ("jax", "mindspore", "mxnet")  # the whole step, in any case
 def compiled(situation: Situation) -> Prediction | None:
     """Between two products at most one fused kernel is left, and its bytes shrink with the chain's length."""
     settings = situation.settings
+    if situation.device == "cpu":  # measured slower there as often as faster
+        return None
     if settings.compiler or settings.framework in ALREADY_COMPILED or settings.engine == "fused":
         return None
     fusible = [part for part in situation.parts if part.name in FUSIBLE and part.launches]

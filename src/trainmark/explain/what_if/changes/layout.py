@@ -40,7 +40,7 @@ CHANGES = (
         "tensors with channels last",
         channels_last,
         {
-            "pytorch": "model = model.to(memory_format=torch.channels_last), and the images likewise",
+            "pytorch": "model = model.to(memory_format=torch.channels_last), and its inputs likewise",
             "tensorflow": 'tf.keras.backend.set_image_data_format("channels_last")',
             "": "NHWC in place of NCHW",
         },
