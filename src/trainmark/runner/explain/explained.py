@@ -152,14 +152,18 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
 
 
 def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:
-    """Prefer what was measured right after the profile; else what the trial's end measured."""
+    """Take the best that was measured on the device, after the profile or at the end of the trial."""
     utilisation = figure.utilisation if figure else None
     per_device = utilisation.peak_flops / case.topology.devices if utilisation else None
     return Peaks(
-        flops=measured.get(case.precision or "") or per_device,
-        bandwidth=measured.get(BANDWIDTH) or (figure.peak_bandwidth if figure else None),
+        flops=_best(measured.get(case.precision or ""), per_device),
+        bandwidth=_best(measured.get(BANDWIDTH), figure.peak_bandwidth if figure else None),
         link=_link(run, case),
     )
+
+
+def _best(*peaks: float | None) -> float | None:
+    return max((peak for peak in peaks if peak), default=None)
 
 
 def _link(run: RunFolder, case: Case) -> float | None:
@@ -176,7 +180,7 @@ def _link(run: RunFolder, case: Case) -> float | None:
 def _samples_of_step(figure: TrialFigure | None) -> float | None:
     if figure is None or figure.step_times is None:
         return None
-    return figure.throughput * figure.step_times.mean
+    return round(figure.throughput * figure.step_times.mean, 3)
 
 
 def _declared_work(case: Case, samples: float | None) -> dict[str, Work]:
