@@ -48,7 +48,9 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
     what_ifs = []
     for change in (*CHANGES, *device.on_other_devices(situation)):
         prediction = change.predict(situation)
-        if prediction is None or (change in CHANGES and prediction.seconds > situation.step * WORSE):
+        if prediction is None or prediction.seconds <= 0:
+            continue
+        if change in CHANGES and prediction.seconds > situation.step * WORSE:
             continue
         bounds = interval(change.name, situation.device, entries)
         what_ifs.append(
