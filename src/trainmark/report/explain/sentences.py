@@ -49,7 +49,7 @@ def where_sentence(explanation: Explanation, lang: Lang) -> str:
         most = max(explanation.classes, key=lambda own: own.alone)
         times, share = figures.times_floor(most), most.alone / explanation.total
         words = t["most" if times is None else "most_floor"].format(
-            share=number.percent(share),
+            share=figures.part_texts(explanation)["class", most.name][1],
             name=class_name(most.name, lang),
             times=number.significant(times, 2),
         )
