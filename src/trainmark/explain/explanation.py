@@ -228,7 +228,7 @@ class Explanation:
 
     @property
     def idle_nanoseconds(self) -> int:
-        return sum(each.nanoseconds for each in self.idle)
+        return sum(idle.nanoseconds for idle in self.idle)
 
     @property
     def step_seconds(self) -> float:

@@ -284,8 +284,8 @@ def _launches(own: ClassTime | None, steps: int) -> str:
 
 
 def _per_step(count: int, steps: int) -> str:
-    each = count / steps
-    return f"{each:,.0f}" if each.is_integer() else f"{each:,.1f}"
+    per_step = count / steps
+    return f"{per_step:,.0f}" if per_step.is_integer() else f"{per_step:,.1f}"
 
 
 def _floor(own: ClassTime | None, explanation: Explanation) -> list[str]:

@@ -39,7 +39,7 @@ BANDWIDTH = "bandwidth"
 
 @dataclass(frozen=True)
 class Explained:
-    """An explanation; `folder` is where it is kept, None for a trace from elsewhere.
+    """An explanation; `folder` is where it is stored, None for a trace from elsewhere.
 
     `case` and `situation` are there right after the trial was taken, for changes to be made.
     """
