@@ -55,7 +55,7 @@ MOST_OF_JSON = 3.0
 MOST_BYTES_AN_EVENT = 300.0
 
 
-def measure(events: int = 100_000, large: int = 2_000_000, repeats: int = REPEATS) -> list[Row]:
+def measure(events: int = 100_000, large: int = 1_000_000, repeats: int = REPEATS) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         count = write(path, events)

@@ -16,6 +16,7 @@ from trainmark.explain.profile.model import (
     HostSpans,
     Operands,
     Profile,
+    Source,
     Step,
 )
 
@@ -29,6 +30,7 @@ class Span(NamedTuple):
     in_graph: bool = False
     kind: DeviceKind = DeviceKind.KERNEL
     size: int = 0
+    source: Source | None = None
 
 
 class Row(NamedTuple):
@@ -59,7 +61,8 @@ def profile_of(
         )
     for span in spans:
         collector.device(
-            *(span.name, span.start, span.end, span.stream, span.kind, span.launch, span.in_graph, span.size)
+            *(span.name, span.start, span.end, span.stream, span.kind, span.launch, span.in_graph, span.size),
+            source=span.source,
         )
     host = collector.host_spans()
     edges = [start, *ends]

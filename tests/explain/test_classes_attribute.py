@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders_step import Row, Span, call, profile_of
 
 from trainmark.explain.classes.attribute import classes_of
-from trainmark.explain.profile.model import DeviceKind, HostKind
+from trainmark.explain.profile.model import DeviceKind, HostKind, Source
 
 ADD = "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>"
 GEMM = "ampere_sgemm_128x128_tn"
@@ -84,3 +84,23 @@ def test_copies_and_memsets_are_copies_whatever_launched_them():
     rows = [Row("aten::convolution_backward", 0, 10), call(5, 1)]
     spans = [Span("Memset (Device)", 6, 9, launch=1, kind=DeviceKind.MEMSET)]
     assert classes_of(profile_of(spans, [20], rows=rows)) == ["copy"]
+
+
+def test_a_compiled_program_says_what_a_fusion_computes():
+    spans = [
+        Span("ynn_fusion.4", 0, 10, source=Source("jit(step)/transpose(jvp())/dot_general")),
+        Span("ynn_fusion.4", 10, 20, source=Source("jit(step)/jvp(Block)/layer_norm/reduce")),
+        Span("loop_add_fusion", 20, 30, source=Source("jit(step)/optimizer.update/add")),
+        Span("loop_add_fusion", 30, 40),
+    ]
+    assert classes_of(profile_of(spans, [50])) == [
+        "matrix product",
+        "normalisation",
+        "optimiser",
+        "elementwise",
+    ]
+
+
+def test_a_library_that_a_compiled_program_calls_is_known_by_its_kernels():
+    spans = [Span("nvjet_tst_128x256_64x4", 0, 10, source=Source("custom-call"))]
+    assert classes_of(profile_of(spans, [50])) == ["matrix product"]

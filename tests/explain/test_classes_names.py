@@ -104,7 +104,7 @@ KERNELS = {
         "gloo:all_reduce",
         "nccl:all_gather",
     ),
-    "other": ("some_unknown_thing", "custom-call.3"),
+    "other": ("unheard_of_kernel", "custom-call.3"),
 }
 OWN = Path(NAMES).parents[2] / "workloads"
 

@@ -117,7 +117,9 @@ def test_a_rank_without_any_profile_is_refused(tmp_path, passes):
         ({"version": 0}, "its version is 0"),
         ({"version": "1"}, "'version' must be a whole number"),
         ({"world_size": 0}, "there is no rank 0 of 0"),
-        ({"framework": None}, "'framework' must be text"),
+        ({"framework": None}, "it names no framework"),
+        ({"framework": 5}, "'framework' must be text"),
+        ({"device": None}, "neither cuda nor cpu"),
         ({"device": "abacus"}, "neither cuda nor cpu"),
         ({"passes": {}}, "'passes' must be a list"),
         ({"passes": [{"name": "timing", "trace": "../../etc/passwd"}]}, "is no file name"),
@@ -129,6 +131,11 @@ def test_a_rank_without_any_profile_is_refused(tmp_path, passes):
 )
 def test_a_manifest_with_a_wrong_value_is_refused(tmp_path, changes, reason):
     assert reason in refusal(leave(tmp_path, manifest(**changes)))
+
+
+def test_a_rank_that_says_why_it_has_no_profile_is_quoted(tmp_path):
+    content = manifest(framework=None, device=None, passes=[], error="MXNet has no profiler\nthat is known.")
+    assert refusal(leave(tmp_path, content)).endswith("rank 0: MXNet has no profiler that is known.")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "[" * 100_000, "\0"])

@@ -195,3 +195,21 @@ def test_half_a_surrogate_pair_in_a_name_can_be_printed(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('[{"ph": "X", "cat": "kernel", "name": "a\\ud800", "ts": 1, "dur": 1}]')
     assert names_of(chrome.read(path).spans) == ["a?"]
+
+
+def test_rates_that_are_not_finite_as_c_prints_them_do_not_stop_the_reading(tmp_path):
+    path = write_trace(tmp_path / "t.json", [kernel("a", 1, 0, rate="R"), kernel("b", 2, 0, rate="R")])
+    path.write_text(path.read_text().replace('"R"', "-inf", 1).replace('"R"', "nan"))
+    assert names_of(chrome.read(path).spans) == ["a", "b"]
+
+
+def test_facts_that_are_not_finite_are_left_out(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text(
+        '{"a": 1e999, "b": NaN, "c": 4.5, "ab": 1'
+        + "0" * 400
+        + ', "traceEvents": ['
+        + json.dumps(kernel("k", 1, 1))
+        + "]}"
+    )
+    assert {name: fact for name, fact in chrome.read(path).facts.items() if name in "abc"} == {"c": 4.5}

@@ -85,7 +85,7 @@ def test_a_gzip_stream_cut_anywhere_is_refused(tmp_path):
         ('{"traceEvents": [{} {}]}', "expected ',' or ']' at character 20"),
         ('{"traceEvents": [{"a" 1}]}', "expecting ':' delimiter at character 22"),
         ('{"traceEvents": [{"a": wrong}], "more": "0123456789abcdef"}', "expected a value at character 23"),
-        ('{"traceEvents": [{"a": inf}]}', "expected a value at character 23"),
+        ('{"traceEvents": [{"a": info}]}', "expected a value at character 23"),
         ('{"traceEvents" []}', "expected ':' at character 15"),
         ("{traceEvents: []}", "expected a name in double quotes at character 1"),
         ('{"traceEvents": []} more', "more text after the end at character 20"),

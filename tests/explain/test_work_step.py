@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders_step import Row, Span, call, profile_of
 
-from trainmark.explain.profile.model import DeviceKind, Operands
+from trainmark.explain.profile.model import DeviceKind, Operands, Source
 from trainmark.explain.work.family import completed, of_case
 from trainmark.explain.work.model import Work
 from trainmark.explain.work.step import of_step
@@ -70,6 +70,17 @@ def test_what_a_graph_replays_has_no_operands_and_takes_the_familys_flop():
     assert "matrix product" not in completed(by_operands, declared)
 
 
+def test_an_instruction_of_a_compiled_program_brings_its_numbers_once():
+    path = "jit(step)/dot_general"
+    spans = [Span(GEMM, 0, 10, source=Source(path, 1024, 896)), Span("splitK", 10, 12, source=Source(path))]
+    assert work_of(spans, ["matrix product"] * 2, [])["matrix product"] == Work(1024, 896)
+
+
+def test_a_library_call_without_a_count_leaves_its_class_without_flop():
+    spans = [Span(GEMM, 0, 10, source=Source("custom-call", 0, 896))]
+    assert work_of(spans, ["matrix product"], [])["matrix product"] == Work(None, 896)
+
+
 @pytest.mark.parametrize(("name", "moved"), [("Memcpy DtoD (Device -> Device)", 2000), ("Memcpy HtoD", 1000)])
 def test_a_copy_inside_the_device_reads_and_writes_its_memory(name, moved):
     spans = [Span(name, 10, 20, kind=DeviceKind.COPY, size=1000)]
@@ -80,7 +91,7 @@ def test_a_resnets_flop_by_class_are_its_declared_ones_without_the_images_gradie
     workload = registry.find("resnet50").workload
     work = of_case(workload, workload.defaults, 2)
     stem = 2 * next(iter(workload.layers(workload.defaults))).work
-    assert sum(each.flop for each in work.values()) == 2 * (workload.flops(workload.defaults) - stem)
+    assert sum(part.flop for part in work.values()) == 2 * (workload.flops(workload.defaults) - stem)
     assert work["matrix product"].flop == 2 * 3 * 2 * 2048 * 1000
 
 

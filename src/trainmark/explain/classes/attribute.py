@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.classes import COPY, OTHER
-from trainmark.explain.classes.names import class_of, decides
+from trainmark.explain.classes.names import class_of, class_of_path, decides
 from trainmark.explain.profile.autograd import ENGINE, forward_rows
 from trainmark.explain.profile.enclosing import launching_rows, parents
-from trainmark.explain.profile.model import DeviceKind, HostKind, HostSpans, Profile
+from trainmark.explain.profile.model import DeviceKind, HostKind, HostSpans, Profile, Source
 
 
 def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:
@@ -31,21 +32,41 @@ def own_classes(profile: Profile) -> list[str]:
     """Return the classes from the profile's own host rows."""
     spans = profile.spans
     callers = _callers(profile.host)
-    decided: dict[tuple[int, Caller], str] = {}
+    decided: dict[tuple[int, Caller, str | None], str] = {}
     result = []
     rows = launching_rows(spans, profile.host).tolist()
-    for name, kind, row in zip(spans.name.tolist(), spans.kind.tolist(), rows, strict=True):
+    sources = sources_of(profile, rows)
+    columns = zip(spans.name.tolist(), spans.kind.tolist(), rows, strict=True)
+    for span, (name, kind, row) in enumerate(columns):
         if kind != DeviceKind.KERNEL:
             result.append(COPY)
             continue
-        key = name, callers[row] if row >= 0 else NOBODY
+        source = sources.get(span)
+        key = name, callers[row] if row >= 0 else NOBODY, None if source is None else source.operator
         if key not in decided:
-            text, caller = spans.names[name], key[1]
-            # On a CPU a span is an operator itself.
-            operator = None if caller.operator == text else caller.operator
-            decided[key] = class_of(text, operator, caller.enclosing)
+            decided[key] = _decide(spans.names[name], key[1], key[2])
         result.append(decided[key])
     return result
+
+
+def sources_of(profile: Profile, rows: Sequence[int]) -> dict[int, Source]:
+    """Return what compiled programs say of each span: its own source, else that of its row of the host."""
+    sources = dict(profile.spans.sources)
+    if profile.host.sources:
+        for span, row in enumerate(rows):
+            source = profile.host.sources.get(row)
+            if source is not None:
+                sources.setdefault(span, source)
+    return sources
+
+
+def _decide(name: str, caller: Caller, path: str | None) -> str:
+    """Return the class of a span; a compiled program knows what it runs, unless it calls a library."""
+    by_path = OTHER if path is None else class_of_path(path)
+    if by_path != OTHER:
+        return by_path
+    # On a CPU a span is an operator itself.
+    return class_of(name, None if caller.operator == name else caller.operator, caller.enclosing)
 
 
 class Caller(NamedTuple):

@@ -75,12 +75,24 @@ def class_of_operator(name: str) -> str:
     """Return the class of a host operator: ATen's, autograd's, or the path that JAX gives."""
     if is_inductor(name):
         return _class_in("inductor", name)
+    if "/" in name and "::" not in name:
+        return class_of_path(name)
     by_operator = _class_in("operators", name)
-    if by_operator != OTHER or "::" in name:
-        return by_operator
-    scope, _, leaf = name.rpartition("/")
-    by_scope = _class_in("xla", scope)
-    return by_scope if by_scope in (NORMALISATION, ATTENTION) else _class_in("xla", leaf)
+    return by_operator if by_operator != OTHER or "::" in name else _class_in("xla", name)
+
+
+@lru_cache(MOST_NAMES)
+def class_of_path(path: str) -> str:
+    """Return the class of an instruction of XLA by its scope and what it computes.
+
+    "jit(step)/jvp(Block)/layer_norm/add" is part of a norm, "…/layer_norm/dot_general" is a product.
+    """
+    scope, _, leaf = path.rpartition("/")
+    kernel_class = _class_in("xla", leaf)
+    by_scope = _class_in("scopes", scope)
+    if by_scope in REFINED.get(kernel_class, ()):
+        return by_scope
+    return OPTIMISER if kernel_class in (ELEMENTWISE, REDUCTION) and is_optimiser(scope) else kernel_class
 
 
 @lru_cache(MOST_NAMES)

@@ -8,7 +8,7 @@ from reprlib import repr as short
 from typing import Any
 
 from trainmark.explain.profile.collective import MESSAGE, collective_operands
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind
+from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Source
 from trainmark.explain.profile.operands import OperandsReader
 
 # Kineto's categories; the capitalised ones are from before 2022.
@@ -78,7 +78,7 @@ class EventReader:
         for event in events:
             self.count += 1
             if type(event) is not dict:
-                raise EventError(f"is no object but {short(event)}")
+                raise EventError(f"is no object but {_shown(event)}")
             category = event.get("cat")
             # Half of all events are flows, instants and labels.
             if type(category) is str and category in categories and event.get("ph") == "X":
@@ -101,7 +101,7 @@ class EventReader:
         end = start + _nanoseconds(event, "dur")
         arguments = event.get("args", {})
         if type(arguments) is not dict:
-            raise EventError(f"has args that are no object but {short(arguments)}")
+            raise EventError(f"has args that are no object but {_shown(arguments)}")
         kind = HOST.get(category)
         if kind is not None:
             self._host(kind, event, arguments, start, end)
@@ -136,7 +136,8 @@ class EventReader:
         if self._host_spans > self._limit:
             raise TooLargeError(f"more than {self._limit:,} spans")
         thread = self._thread(event.get("pid"), event.get("tid"))
-        self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands)
+        source = _source(arguments) if kind is HostKind.OPERATOR else None
+        self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands, source)
 
     def _device(
         self, kind: DeviceKind, event: dict[str, Any], arguments: dict[str, Any], start: int, end: int
@@ -163,12 +164,13 @@ class EventReader:
             _number(arguments, "correlation", -1) or -1,
             _number(arguments, "graph node id", 0) > 0 or _number(arguments, "graph id", 0) > 0,
             _number(arguments, "bytes", 0),
+            _source(arguments) if kind is DeviceKind.KERNEL else None,
         )
 
     def _name(self, event: dict[str, Any]) -> str:
         name = event.get("name")
         if type(name) is not str:
-            raise EventError(f"has a name that is no text but {short(name)}")
+            raise EventError(f"has a name that is no text but {_shown(name)}")
         known = self._names.get(name)
         if known is None:
             # JSON can hold half a surrogate pair, which nothing could print.
@@ -186,7 +188,7 @@ class EventReader:
         try:
             number = self._threads.get((process, thread))
         except TypeError:
-            raise EventError(f"has {short(process)} and {short(thread)} as pid and tid") from None
+            raise EventError(f"has {_shown(process)} and {_shown(thread)} as pid and tid") from None
         if number is None:
             number = thread if type(thread) is int and SMALLEST <= thread <= LARGEST else 0
             while number in self._thread_numbers:
@@ -196,6 +198,16 @@ class EventReader:
             self._threads[process, thread] = number
             self._thread_numbers.add(number)
         return number
+
+
+def _source(arguments: dict[str, Any]) -> Source | None:
+    """Return what of a compiled program an event ran: our traces of XLA have it, Kineto's do not."""
+    operator = arguments.get("operator")
+    if type(operator) is not str:
+        return None
+    flop, traffic = (_number(arguments, field, -1) for field in ("flop", "traffic"))
+    name = operator.encode(errors="replace").decode()
+    return Source(name, flop if flop >= 0 else None, traffic if traffic >= 0 else None)
 
 
 def _nanoseconds(event: dict[str, Any], field: str) -> int:

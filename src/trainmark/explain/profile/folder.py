@@ -65,9 +65,10 @@ class _Manifest:
     version: int
     rank: int
     world_size: int
-    framework: str
-    device: str
     passes: tuple[_Pass, ...]
+    framework: str | None = None
+    device: str | None = None
+    error: str | None = None  # why nothing was profiled, and the framework may be unknown
     unprofiled_step_seconds: tuple[tuple[float, ...], ...] = ()
     device_name: str | None = None
     framework_version: str | None = None
@@ -138,8 +139,10 @@ def _problem(manifest: _Manifest, rank: int) -> str | None:
         return f"it is of rank {manifest.rank}"
     if not rank < manifest.world_size <= MOST_RANKS:
         return f"there is no rank {rank} of {manifest.world_size}"
-    if manifest.device not in ("cuda", "cpu"):
-        return f"its device is '{manifest.device[:40]}', neither cuda nor cpu"
+    if manifest.error is None and manifest.framework is None:
+        return "it names no framework"
+    if manifest.error is None and manifest.device not in ("cuda", "cpu"):
+        return f"its device is {manifest.device!r:.40}, neither cuda nor cpu"
     for entry in manifest.passes:
         if entry.trace is not None and not TRACE_NAME.fullmatch(entry.trace):
             return f"the trace of its pass '{entry.name[:40]}' is no file name"
@@ -150,6 +153,8 @@ def _problem(manifest: _Manifest, rank: int) -> str | None:
 
 
 def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedRank:
+    if manifest.error is not None:
+        raise UserError(f"{folder} holds no profile of rank {manifest.rank}: {_one_line(manifest.error)}.")
     profiles: dict[str, Profile] = {}
     notes = []
     passes = {entry.name: entry for entry in manifest.passes}
@@ -165,8 +170,8 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
     return CapturedRank(
         manifest.rank,
         manifest.world_size,
-        manifest.framework,
-        manifest.device,
+        manifest.framework or "",
+        manifest.device or "",
         manifest.device_name,
         profiles.get(TIMING),
         profiles.get(DETAIL),
@@ -185,10 +190,14 @@ def _profile(
         expected = name == DETAIL or manifest.device == "cuda"
         return None, f"there is no {name} pass." if expected else None
     if entry.error is not None:
-        return None, f"the {name} pass failed: {entry.error[:300]}"
+        return None, f"the {name} pass failed: {_one_line(entry.error)}."
     if entry.trace is None or not (folder / entry.trace).exists():
         return None, f"the trace of the {name} pass is missing."
     profile = chrome.read(folder / entry.trace)
     if manifest.device == "cuda" and profile.device == "cpu":
         return None, f"the {name} pass recorded no kernels; may this user profile the GPU?"
     return profile, None
+
+
+def _one_line(sentence: str) -> str:
+    return " ".join(sentence.split())[:300].rstrip(".")

@@ -17,6 +17,7 @@ MOST_CHARACTERS = 1 << 24
 MARGIN = 16
 SPACE = re.compile(r"[ \t\n\r]*")
 COMMA = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
+NOT_FINITE = re.compile(r"-?(?:inf|nan)\b")
 # What remains behind the reported place where a text ends before its value does.
 CUT = re.compile(
     r"[\s,:]*(?:-|[.eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul|N|Na|-?I(?:n(?:f(?:i(?:n(?:it?)?)?)?)?)?|\\|\\?u\w{0,4})?"
@@ -108,7 +109,8 @@ class JsonStream:
             try:
                 value, end = self._scan(self._text, self._at)
             except StopIteration as stop:
-                self._continue(stop.value, "expected a value")
+                if not self._mend(stop.value):
+                    self._continue(stop.value, "expected a value")
             except JSONDecodeError as error:
                 at = len(self._text) if error.msg.startswith("Unterminated") else error.pos
                 self._continue(at, error.msg[0].lower() + error.msg[1:])
@@ -124,6 +126,13 @@ class JsonStream:
                     continue
                 self._at += end - before
                 return value
+
+    def _mend(self, failed: int) -> bool:
+        """Put NaN, which can be read, in place of what C++ prints for a number that is not finite."""
+        match = NOT_FINITE.match(self._text, failed)
+        if match:
+            self._text = f"{self._text[:failed]}{'NaN':>{len(match[0])}}{self._text[match.end() :]}"
+        return bool(match)
 
     def _continue(self, failed: int, reason: str) -> None:
         """Read on where the end of the text may be why decoding failed; else refuse."""

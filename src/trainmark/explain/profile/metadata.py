@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 # Kineto's messages, which it puts into the trace by level.
@@ -16,6 +17,7 @@ ENDED = re.compile(r"Exceeded max GPU buffer count|stopped early|Allocated memor
 MOST_FACTS = 100
 MOST_TEXT = 200
 LARGEST_BASE = 4_000_000_000_000_000_000
+LARGEST = 1 << 63
 
 
 class Metadata:
@@ -54,7 +56,7 @@ class Metadata:
     def _devices(self, devices: list[Any]) -> None:
         for device in devices[:MOST_FACTS]:
             if isinstance(device, dict) and isinstance(device.get("name"), str) and device["name"]:
-                self.device_names[_whole(device.get("id")) or 0] = device["name"][:MOST_TEXT]
+                self.device_names[_whole(device.get("id")) or 0] = _printable(device["name"][:MOST_TEXT])
 
     def _messages(self, messages: list[Any]) -> None:
         for message in messages:
@@ -64,14 +66,24 @@ class Metadata:
                 self.lost += int(match[1] or match[2])
             elif ENDED.search(message):
                 self.lost += 1
-                self.notes.append("The profiler ran out of buffers and ended the recording early.")
+                self.notes = ["The profiler ran out of buffers and ended the recording early."]
 
     def _fact(self, name: str, value: Any) -> None:
-        if len(self.facts) < MOST_FACTS and len(name) <= MOST_TEXT:
-            if isinstance(value, Decimal):
-                value = float(value)
-            if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= MOST_TEXT):
-                self.facts[name] = value
+        if len(self.facts) >= MOST_FACTS or len(name) > MOST_TEXT:
+            return
+        if isinstance(value, Decimal):
+            value = float(value)
+        if isinstance(value, str) and len(value) <= MOST_TEXT:
+            self.facts[_printable(name)] = _printable(value)
+        elif (isinstance(value, float) and isfinite(value)) or (
+            isinstance(value, int) and abs(value) < LARGEST
+        ):
+            self.facts[_printable(name)] = value
+
+
+def _printable(text: str) -> str:
+    """JSON can hold half a surrogate pair, which nothing could print."""
+    return text.encode(errors="replace").decode()
 
 
 def _whole(value: Any, most: int = 1 << 31) -> int | None:

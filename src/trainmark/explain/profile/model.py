@@ -51,6 +51,17 @@ class Operands(NamedTuple):
     values: tuple[str, ...] = ()
 
 
+class Source(NamedTuple):
+    """What of a compiled program a span ran, where the profiler knows: "jit(step)/jvp(Dense_0)/dot_general".
+
+    `flop` and `traffic` (bytes) are the instruction's; of several spans of one only the first has them.
+    """
+
+    operator: str
+    flop: int | None = None
+    traffic: int | None = None
+
+
 @dataclass(frozen=True)
 class DeviceSpans:
     """Kernels, copies and memsets of one device by start; `launch` is the correlation id, -1 without one.
@@ -68,6 +79,7 @@ class DeviceSpans:
     in_graph: npt.NDArray[np.bool_]  # replayed by a CUDA graph
     bytes: npt.NDArray[np.int64]  # of copies and memsets, else 0
     operator: Indices  # row of the host operator that launched it, -1 where unknown
+    sources: Mapping[int, Source] = field(default_factory=dict)  # by row, where known
 
     def __len__(self) -> int:
         return len(self.start)
@@ -86,6 +98,7 @@ class HostSpans:
     launch: npt.NDArray[np.int64]  # correlation id of a runtime call, else -1
     sequence: npt.NDArray[np.int64]  # autograd's number, the same forward and backward, else -1
     operands: Mapping[int, Operands] = field(default_factory=dict)  # by row, where recorded
+    sources: Mapping[int, Source] = field(default_factory=dict)  # by row, where known
 
     def __len__(self) -> int:
         return len(self.start)
@@ -137,6 +150,9 @@ class Collector:
         self._host = array("q")
         self._operands: dict[Operands, int] = {}
         self._names: dict[str, int] = {}
+        # By the number of the row as it came.
+        self._device_sources: dict[int, Source] = {}
+        self._host_sources: dict[int, Source] = {}
 
     def device(
         self,
@@ -148,7 +164,10 @@ class Collector:
         launch: int = -1,
         in_graph: bool = False,
         size: int = 0,
+        source: Source | None = None,
     ) -> None:
+        if source is not None:
+            self._device_sources[len(self._device) // 8] = source
         self._device.extend((self._name(name), kind, start, end, stream, launch, in_graph, size))
 
     def host(
@@ -161,7 +180,10 @@ class Collector:
         launch: int = -1,
         sequence: int = -1,
         operands: Operands | None = None,
+        source: Source | None = None,
     ) -> None:
+        if source is not None:
+            self._host_sources[len(self._host) // 8] = source
         number = -1 if operands is None else self._operands.setdefault(operands, len(self._operands))
         self._host.extend((self._name(name), kind, start, end, thread, launch, sequence, number))
 
@@ -182,6 +204,7 @@ class Collector:
             table[order, 5],
             table[order, 6],
             OperandsByRow(tuple(self._operands), table[order, 7].astype(np.int32)),
+            _sorted(self._host_sources, order),
         )
 
     def device_spans(self, operators: Mapping[int, int] | None = None) -> DeviceSpans:
@@ -201,4 +224,14 @@ class Collector:
             table[order, 6].astype(bool),
             table[order, 7],
             np.full(len(order), -1, np.int32) if rows is None else np.array(rows, np.int32),
+            _sorted(self._device_sources, order),
         )
+
+
+def _sorted(sources: Mapping[int, Source], order: npt.NDArray[np.intp]) -> dict[int, Source]:
+    """Return what belongs to rows as they came by the rows as they are ordered."""
+    if not sources:
+        return {}
+    row = np.empty(len(order), np.int64)
+    row[order] = np.arange(len(order))
+    return {int(row[number]): source for number, source in sources.items()}

@@ -15,10 +15,10 @@ from trainmark.explain.classes import (
     OPTIMISER,
     REDUCTION,
 )
-from trainmark.explain.classes.attribute import step_of_spans
+from trainmark.explain.classes.attribute import sources_of, step_of_spans
 from trainmark.explain.classes.names import BACKWARD_FUNCTION, class_of_operator
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
-from trainmark.explain.profile.model import DeviceKind, HostKind, Operands, Profile
+from trainmark.explain.profile.model import DeviceKind, HostKind, Operands, Profile, Source
 from trainmark.explain.work import attention, convolutions, products, traffic
 from trainmark.explain.work.model import Cost, Formula, Work
 
@@ -53,6 +53,14 @@ class _Total:
         self.flop += cost.flop or 0
         self.bytes += cost.bytes or 0
 
+    def add_source(self, source: Source, lasting: int, is_first: bool) -> None:
+        """Add what a compiled program says of a span; only the first of an instruction has its numbers."""
+        if is_first:
+            self.add(Cost(source.flop, source.traffic))
+        # An instruction that calls a library may have no count: its FLOP are 0.
+        self.with_flop += 0 if source.flop == 0 else lasting
+        self.with_bytes += lasting
+
     def work(self, name: str, steps: int) -> Work:
         time = max(self.time, 1)
         flop = self.flop / steps if name in PRODUCTS and self.with_flop >= NEARLY_ALL * time else None
@@ -64,14 +72,23 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
     spans = profile.spans
     rows = launching_rows(spans, profile.host).tolist()
     lasting = (spans.end - spans.start).tolist()
+    is_kernel = (spans.kind == DeviceKind.KERNEL).tolist()
     inside = np.flatnonzero(step_of_spans(profile) >= 0).tolist()
     totals: dict[str, _Total] = {name: _Total() for name in sorted({classes[span] for span in inside})}
+    sources = sources_of(profile, rows)
+    from_sources: set[int] = set()
     launched: dict[int, dict[str, int]] = {}
     calling: list[tuple[int, str, int]] = []
     for span in inside:
         name = classes[span]
         totals[name].time += lasting[span]
-        if spans.kind[span] != DeviceKind.KERNEL:
+        if span in sources:
+            # On a CPU the pieces of one row have one source.
+            row = rows[span] if rows[span] in profile.host.sources else -1 - span
+            totals[name].add_source(sources[span], lasting[span], row not in from_sources)
+            from_sources.add(row)
+            continue
+        if not is_kernel[span]:
             cost: Cost | None = _moved(spans.names[int(spans.name[span])], int(spans.bytes[span]))
             if cost is not None:
                 totals[name].add(cost)
@@ -120,7 +137,7 @@ class _Formulas:
     def __init__(self, profile: Profile, list_element: int | None) -> None:
         self.host, self.list_element = profile.host, list_element
         self.parent = parents(profile.host)
-        self.kinds = profile.host.kind.tolist()
+        self.is_operator = (profile.host.kind == HostKind.OPERATOR).tolist()
         self.names = profile.host.names
         self.name = profile.host.name.tolist()
         results = convolutions.seen_results(self._operands_of(convolutions.BACKWARD))
@@ -177,7 +194,7 @@ class _Formulas:
 
         Without one take the innermost that usually calls such an operator and here did the work itself.
         """
-        operators = [row for row in ancestors(launching, self.parent) if self.kinds[row] == HostKind.OPERATOR]
+        operators = [row for row in ancestors(launching, self.parent) if self.is_operator[row]]
         for row in reversed(operators):
             formula = self.formulas.get(self.names[self.name[row]]) or self._by_form(row)
             if formula is not None and row in self.host.operands:
