@@ -193,7 +193,7 @@ class Collector:
         return -1 if source is None else self._sources.setdefault(source, len(self._sources))
 
     def _by_row(self, number: npt.NDArray[np.int64]) -> Mapping[int, Source]:
-        return ByRow(tuple(self._sources), number.astype(np.int32)) if self._sources else {}
+        return ByRow(tuple(self._sources), number.astype(np.int32)) if (number >= 0).any() else {}
 
     def host_spans(self) -> HostSpans:
         """By start; of two that start together the longer first, as it encloses the other."""

@@ -82,29 +82,41 @@ def read(proto):
                     computations[identity] = instructions
     result = {}
     for instructions in computations.values():
-        for raw in instructions.values():
+        users = _users(instructions)
+        for identity, raw in instructions.items():
             flop = _flop(raw, instructions, computations)
-            operands = [instructions[identity] for identity in raw.operands if identity in instructions]
+            operands = [instructions[operand] for operand in raw.operands if operand in instructions]
             traffic = sum(_size(shape) for one in [raw] + operands for shape in one.shapes)
-            result[raw.name] = Instruction(_operator(raw, computations), flop, traffic)
+            operator = _operator(raw, computations, users.get(identity, []) + operands)
+            result[raw.name] = Instruction(operator, flop, traffic)
     return result
+
+
+def _users(instructions):
+    users = {}
+    for raw in instructions.values():
+        for operand in raw.operands:
+            users.setdefault(operand, []).append(raw)
+    return users
 
 
 def _symbol(name):
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
-def _operator(raw, computations):
+def _operator(raw, computations, neighbours):
     """Name what an instruction computes, after the scope in which the program asked for it.
 
     The last part of XLA's own name is not to be trusted: a transpose that layout assignment put before a
-    convolution is named as the convolution.
+    convolution is named as the convolution. Passes that rewrite an instruction may leave it without a name:
+    then it has the scope of what uses its result, else of what it takes.
     """
     main = _main(raw, computations)
     source = (main.operator or raw.operator).partition(";")[0]
     if main.opcode == "custom-call":
         return source or main.target
-    scope = source.rpartition("/")[0]
+    scopes = (one.operator.partition(";")[0].rpartition("/")[0] for one in neighbours)
+    scope = source.rpartition("/")[0] if source else next(filter(None, scopes), "")
     primitive = PRIMITIVES.get(main.opcode, main.opcode)
     return "{}/{}".format(scope, primitive) if scope else primitive
 
@@ -124,17 +136,21 @@ def _main(raw, computations):
 
 
 def _flop(raw, instructions, computations):
-    """Count multiplications and additions of matrix products and convolutions, within a fusion too."""
+    """Count multiplications and additions of matrix products and convolutions, within a fusion too.
+
+    None where a library is called of which nobody knows what it computes.
+    """
     if raw.opcode in ("fusion", "call"):
-        return sum(
+        counts = [
             _flop(one, computations[identity], computations)
             for identity in raw.called
             if identity in computations
             for one in computations[identity].values()
-        )
+        ]
+        return None if None in counts else sum(counts)
     operands = [instructions[identity].shapes for identity in raw.operands if identity in instructions]
     if len(operands) < 2 or not raw.shapes or not operands[0] or not operands[1]:
-        return 0
+        return None if raw.opcode == "custom-call" else 0
     result, left, right = raw.shapes[0], operands[0][0], operands[1][0]
     if raw.opcode == "convolution" or raw.target.startswith("__cudnn$conv"):
         return _convolution_flop(raw, result, left, right)
@@ -143,7 +159,7 @@ def _flop(raw, instructions, computations):
         for axis in raw.contracting:
             inner *= left[1][axis] if axis < len(left[1]) else 1
         return 2 * _elements(result) * inner
-    return 0
+    return None if raw.opcode == "custom-call" else 0
 
 
 def _convolution_flop(raw, result, left, right):
