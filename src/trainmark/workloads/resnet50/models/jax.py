@@ -66,8 +66,8 @@ def batch_norm(net, name, x):
         along = functools.partial(jnp.expand_dims, axis=others)
         shifted = x.astype(jnp.float32)
         if net.training:
-            # Both moments from one reading of `x`, as deviations from some pixel of each channel: without that,
-            # the variance of a channel far from zero would be the small difference of two large numbers.
+            # Both moments from one reading of `x`, as deviations from some pixel of each channel: without
+            # that, the variance of a channel far from zero would be the small difference of two large numbers.
             middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
             origin = lax.stop_gradient(x[middle].astype(jnp.float32))
             shifted = shifted - along(origin)
