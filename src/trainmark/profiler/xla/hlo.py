@@ -33,6 +33,7 @@ ELEMENT_BITS = {
     **{1: 8, 2: 8, 3: 16, 4: 32, 5: 64, 6: 8, 7: 16, 8: 32, 9: 64, 10: 16, 11: 32, 12: 64, 15: 64, 16: 16},
     **{18: 128, 19: 8, 20: 8, 21: 4, 22: 4, 23: 8, 24: 8, 25: 8, 28: 8, 29: 8},
 }
+BACKWARD = "transpose("  # of JAX: the gradient of what it encloses
 CONTRACTING = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
 
 
@@ -87,7 +88,7 @@ def read(proto):
             flop = _flop(raw, instructions, computations)
             operands = [instructions[operand] for operand in raw.operands if operand in instructions]
             traffic = sum(_size(shape) for one in [raw] + operands for shape in one.shapes)
-            operator = _operator(raw, computations, users.get(identity, []) + operands)
+            operator = _operator(raw, computations, operands, users.get(identity, []))
             result[raw.name] = Instruction(operator, flop, traffic)
     return result
 
@@ -104,21 +105,38 @@ def _symbol(name):
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
-def _operator(raw, computations, neighbours):
+def _operator(raw, computations, operands, users):
     """Name what an instruction computes, after the scope in which the program asked for it.
 
     The last part of XLA's own name is not to be trusted: a transpose that layout assignment put before a
     convolution is named as the convolution. Passes that rewrite an instruction may leave it without a name:
-    then it has the scope of what uses its result, else of what it takes.
+    then it has the scope that is common to what it takes and to what uses its result.
     """
     main = _main(raw, computations)
     source = (main.operator or raw.operator).partition(";")[0]
     if main.opcode == "custom-call":
         return source or main.target
-    scopes = (one.operator.partition(";")[0].rpartition("/")[0] for one in neighbours)
-    scope = source.rpartition("/")[0] if source else next(filter(None, scopes), "")
+    scope = source.rpartition("/")[0] or _common_scope(_scopes(operands), _scopes(users))
     primitive = PRIMITIVES.get(main.opcode, main.opcode)
     return "{}/{}".format(scope, primitive) if scope else primitive
+
+
+def _scopes(instructions):
+    scopes = (one.operator.partition(";")[0].rpartition("/")[0] for one in instructions)
+    return [scope for scope in scopes if scope]
+
+
+def _common_scope(of_operands, of_users):
+    """What takes a gradient is backward; forward's results may be used there too, and say nothing of it."""
+    backward = any(BACKWARD in scope for scope in of_operands)
+    scopes = of_operands + of_users
+    alike = [scope for scope in scopes if (BACKWARD in scope) == backward] or scopes
+    common = []
+    for parts in zip(*(scope.split("/") for scope in alike)):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "/".join(common)
 
 
 def _main(raw, computations):

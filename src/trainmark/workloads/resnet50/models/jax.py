@@ -67,7 +67,7 @@ def batch_norm(net, name, x):
         shifted = x.astype(jnp.float32)
         if net.training:
             # Both moments from one reading of `x`, as deviations from some pixel of each channel: without
-            # that, the variance of a channel far from zero would be the small difference of two large numbers.
+            # that, the variance of a channel far from zero would be a small difference of two large numbers.
             middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
             origin = lax.stop_gradient(x[middle].astype(jnp.float32))
             shifted = shifted - along(origin)
