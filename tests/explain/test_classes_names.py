@@ -180,6 +180,7 @@ def test_every_kernel_that_this_package_launches_has_a_class():
         ("AssignSubVariableOp", "AssignSubVariableOp_7", "optimiser"),
         ("ResourceApplyAdam", "Adam/Adam/update/ResourceApplyAdam", "optimiser"),
         ("Mul", "model/layer_norm/mul", "normalisation"),
+        ("Mul", "StatefulPartitionedCall/adam/Mul_19", "optimiser"),
         ("_FusedMatMul", "BiasAdd_7", "matrix product"),
         ("Conv2DBackpropFilter", "gradient_tape/Conv2D_9/Conv2DBackpropFilter", "convolution"),
         ("ampere_sgemm_128x128_tn", "gradient_tape/sum_of_all/MatMul_1:MatMul", "matrix product"),

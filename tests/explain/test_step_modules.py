@@ -84,7 +84,7 @@ def test_scopes_of_a_compiled_program_are_its_modules():
         "jit(step)/transpose(jvp(Block_3))/Dense_0/vmap(BTNH,BSNH->BNTS)/dot_general": 20,
         "jit(step)/jvp(Block_3)/jit(gelu)/tanh": 5,
         "jit(step)/optimizer_step/mul": 7,
-        "gradient_tape/Block_3/Dense_1/MatMul/MatMul_1": 30,
+        "StatefulPartitionedCall/gradient_tape/Block_3/Dense_1/MatMul/MatMul_1": 30,
         "copy": 1,
     }
     starts = range(0, 1000, 100)

@@ -12,7 +12,7 @@ MOST_PATHS = 1 << 16
 # A function that is compiled on its own is no module, whatever its name.
 COMPILED = re.compile(r"\bp?jit\([^()]*\)")
 SEPARATORS = re.compile(r"[/()]")
-GRADIENTS = ("gradient_tape/", "gradients/")  # of TensorFlow
+GRADIENTS = re.compile(r"(?:^|/)(?:gradient_tape|gradients)/")  # of TensorFlow
 # Transformations of JAX and calls of either framework, which stand among the scopes.
 TRANSFORMATIONS = frozenset(
     (
@@ -35,13 +35,13 @@ class Scope(NamedTuple):
 def scope_of(path: str) -> Scope:
     """Return the modules around an instruction; the optimizer's step is none."""
     scope = path.rpartition("/")[0]
-    in_tape = path.startswith(GRADIENTS)
-    if in_tape:
+    tape = GRADIENTS.search(path)
+    if tape:
         # The operator whose gradient it is follows its modules.
-        scope = scope.partition("/")[2].rpartition("/")[0]
+        scope = scope[tape.end() :].rpartition("/")[0]
     if is_optimiser(scope):
         return Scope((), False)
     words = SEPARATORS.split(COMPILED.sub("", scope))
     # Subscripts of a product ("BTNH,BSNH->BNTS") are scopes too.
     modules = (word for word in words if word and word not in TRANSFORMATIONS and "->" not in word)
-    return Scope(tuple(modules), in_tape or "transpose(" in scope)
+    return Scope(tuple(modules), tape is not None or "transpose(" in scope)
