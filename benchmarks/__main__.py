@@ -10,6 +10,7 @@ from benchmarks.row import Row, table
 MEASUREMENTS = {
     "probe": "what the probe adds to a step of 50 ms",
     "hooks": "what the hooks add to a step of an untouched PyTorch program",
+    "profiling": "what a requested profile adds to the measured steps, and the profiler to its own",
     "startup": "`trainmark --help` against `python -c pass`",
     "report": "index and reports over 10,000 trials",
     "against": "report, index and `run quick` ÷ those of the checkout in BASELINE",

@@ -11,6 +11,7 @@ import pytest
 SMALL = {
     "probe": {"pairs": 2, "steps": 1, "calls": 100},
     "hooks": {"pairs": 2, "steps": 1, "calls": 40},
+    "profiling": {"pairs": 2, "steps": 1, "captures": 2},
     "startup": {"repeats": 2},
     "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
     "changes": {"steps": 2_000, "repeats": 2},

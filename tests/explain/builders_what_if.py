@@ -40,6 +40,5 @@ def gpu_step(
         settings=settings or usual,
         peaks=Peaks(700e12, 4e12, 400e9),
         datasheet=H200,
-        parameters=25_000_000,
-        **more,  # type: ignore[arg-type]
+        **{"parameters": 25_000_000, **more},  # type: ignore[arg-type]
     )

@@ -36,7 +36,7 @@ PLANTED = {
     "optimiser": gpu_step(
         optimiser=Part("optimiser", 12 * MS, 12 * MS, 1800), idle={"launch": 11 * MS}, gaps={"launch": 1500}
     ),
-    "communication": gpu_step(communication=Part("communication", 60 * MS, 70 * MS, 12)),
+    "link": gpu_step(communication=Part("communication", 60 * MS, 70 * MS, 12)),
     "clocks": gpu_step(clock=0.6),
 }
 
@@ -68,8 +68,15 @@ def test_a_synchronisation_is_advised_by_its_call_and_line():
 
 def test_a_slow_link_is_told_with_what_it_reaches_and_what_the_fabric_gives():
     buckets = (Bucket("all-reduce", 1 << 26, 0.05, 0.04, 1e9), Bucket("all-reduce", 1 << 10, 0.0, 0.0, None))
-    first, *_ = advice_for(PLANTED["communication"], buckets=buckets)
+    first, *_ = advice_for(PLANTED["link"], buckets=buckets)
     assert first.sentence.endswith("at 1 GB/s, where the fabric gives 400.")
+
+
+def test_exposed_communication_at_the_speed_of_the_fabric_is_to_be_hidden():
+    buckets = (Bucket("all-reduce", 1 << 26, 0.05, 0.04, 380e9),)
+    first, *_ = advice_for(PLANTED["link"], buckets=buckets)
+    assert first.cause == "communication"
+    assert "bucket_cap_mb" in first.how
 
 
 def test_a_throttled_device_is_told_in_the_words_of_the_run():

@@ -86,6 +86,19 @@ def test_copies_and_memsets_are_copies_whatever_launched_them():
     assert classes_of(profile_of(spans, [20], rows=rows)) == ["copy"]
 
 
+def test_an_update_written_by_hand_is_known_by_its_frame_and_a_training_in_such_a_file_is_not():
+    rows = [
+        Row("my_optimizer.py(9): main", 0, 90, HostKind.PYTHON),
+        Row("aten::add", 2, 10),
+        call(5, 1),
+        Row("my_optimizer.py(31): step", 20, 80, HostKind.PYTHON),
+        Row("aten::add_", 30, 40),
+        call(35, 2),
+    ]
+    spans = [Span(ADD, 10, 20, launch=1), Span(ADD, 40, 50, launch=2)]
+    assert classes_of(profile_of(spans, [100], rows=rows)) == ["elementwise", "optimiser"]
+
+
 def test_a_compiled_program_says_what_a_fusion_computes():
     spans = [
         Span("ynn_fusion.4", 0, 10, source=Source("jit(step)/transpose(jvp())/dot_general")),

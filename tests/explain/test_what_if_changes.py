@@ -62,6 +62,13 @@ def test_a_larger_batch_shares_the_optimiser_and_is_told_for_as_many_samples_as_
     assert step.step / 2 < twice <= step.step - 10 * MS
 
 
+def test_a_larger_batch_shares_the_reading_of_weights_where_they_are_most_of_the_bytes():
+    few = gpu_step(convolution=replace(USUAL["convolution"], flop=1e10, bytes=2e8), parameters=30_000_000)
+    many = gpu_step()
+    gain_few, gain_many = (1 - predicted(step, "batch ×2").seconds / step.step for step in (few, many))
+    assert gain_few > gain_many + 0.1
+
+
 def test_a_larger_batch_hides_launch_gaps_under_longer_kernels():
     late, early = gpu_step(idle={"launch": 30 * MS}), gpu_step()
     assert predicted(late, "batch ×2").seconds == pytest.approx(predicted(early, "batch ×2").seconds)
@@ -188,5 +195,9 @@ def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
         settings=Settings(framework="pytorch", command="trainmark run quick", workload="resnet50")
     )
     own = gpu_step(settings=Settings(framework="pytorch"))
+    eager = Settings(framework="pytorch", command="trainmark run gpt2", workload="gpt2")
+    launches = gpu_step(idle={"launch": 30 * MS}, settings=eager)
+    assert predicted(launches, "graph").how == "trainmark run gpt2 --set compile=reduce-overhead"
+    assert predicted(launches, "no launch gaps").how.startswith("no setting of gpt2 does it")
     assert predicted(ours, "compile").how == "trainmark run quick --set compile=true"
     assert predicted(own, "compile").how == "model = torch.compile(model)"

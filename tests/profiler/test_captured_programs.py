@@ -18,9 +18,9 @@ pytest.importorskip("torch")
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 MEASURED, PROFILED = 12, 3
-# Unprofiled steps before and after, each with two to settle; two for the profiler to warm up; a boundary;
-# one for the memory.
-STEPS_OF_PROFILE = 2 * (1 + 1 + 5) + 2 + 1 + PROFILED + 1
+# Five steps and two to settle before, between and after the passes; in a pass two to warm up and a boundary.
+UNPROFILED, PASS, MEMORY = 2 + 5, 2 + 1 + PROFILED, 1
+STEPS_OF_PROFILE = 3 * UNPROFILED + 2 * PASS + MEMORY
 GPT2 = ["-m", "trainmark.workloads.gpt2.pytorch", "--size", "mini", "--length", "16", "--batch", "2"]
 
 
@@ -35,7 +35,7 @@ class Program(NamedTuple):
 
     @property
     def trace(self) -> list[dict[str, Any]]:
-        with gzip.open(self.profile / self.manifest["passes"][0]["trace"]) as file:
+        with gzip.open(self.profile / self.manifest["passes"][-1]["trace"]) as file:
             return json.load(file)["traceEvents"]
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
@@ -96,7 +96,11 @@ def test_the_program_ends_as_it_does_without_a_profile_and_says_nothing(both):
 
 
 def test_a_manifest_and_a_trace_are_all_that_is_left(profiled):
-    assert sorted(path.name for path in profiled.profile.iterdir()) == ["rank0-detail.json.gz", "rank0.json"]
+    assert sorted(path.name for path in profiled.profile.iterdir()) == [
+        "rank0-detail.json.gz",
+        "rank0-timing.json.gz",
+        "rank0.json",
+    ]
 
 
 def test_the_record_has_the_same_measured_steps_and_losses(both):
@@ -110,8 +114,7 @@ def test_the_record_has_the_same_measured_steps_and_losses(both):
 
 def test_the_record_ends_before_the_profile_begins(profiled):
     (end,) = profiled.of_kind("run_end")
-    (trace,) = profiled.profile.glob("*.json.gz")
-    assert end["wall"] < trace.stat().st_mtime
+    assert all(end["wall"] < trace.stat().st_mtime for trace in profiled.profile.glob("*.json.gz"))
 
 
 def test_the_manifest_says_what_was_profiled(profiled):
@@ -124,10 +127,14 @@ def test_the_manifest_says_what_was_profiled(profiled):
 
 
 def test_steps_are_timed_with_the_profiler_and_without(profiled):
-    (detail,) = profiled.manifest["passes"]
-    assert (detail["name"], detail["steps"], len(detail["step_seconds"])) == ("detail", PROFILED, PROFILED)
-    assert [len(seconds) for seconds in profiled.manifest["unprofiled_step_seconds"]] == [5, 5]
-    assert min(map(min, [detail["step_seconds"], *profiled.manifest["unprofiled_step_seconds"]])) > 0
+    passes, unprofiled = profiled.manifest["passes"], profiled.manifest["unprofiled_step_seconds"]
+    assert [(entry["name"], entry["steps"]) for entry in passes] == [
+        ("timing", PROFILED),
+        ("detail", PROFILED),
+    ]
+    assert [len(entry["step_seconds"]) for entry in passes] == [PROFILED] * 2
+    assert [len(seconds) for seconds in unprofiled] == [5, 5, 5]
+    assert min(map(min, [*(entry["step_seconds"] for entry in passes), *unprofiled])) > 0
 
 
 def test_what_held_the_memory_is_known_by_size(hooked, gpt2):
@@ -156,7 +163,7 @@ def test_annotated_steps_follow_each_other_without_overlap(profiled):
 
 def test_a_profiled_step_by_the_clock_holds_its_annotation(profiled):
     annotated = [row["dur"] / 1e6 for row in profiled.annotations("trainmark_step#")[1:]]
-    clocked = profiled.manifest["passes"][0]["step_seconds"]
+    clocked = profiled.manifest["passes"][-1]["step_seconds"]
     assert all(0 < span <= step for span, step in zip(annotated, clocked, strict=True))
 
 
@@ -185,7 +192,7 @@ def test_the_program_takes_exactly_the_steps_of_the_profile_more(hooked):
 
 
 def test_a_program_killed_in_a_profiled_step_leaves_no_manifest(tmp_path):
-    at = MEASURED + STEPS_OF_PROFILE - 8
+    at = MEASURED + 1 + UNPROFILED + 4
     killed = start(tmp_path, trainer("kill", str(at)), tmp_path / "profile", hooks=True)
     assert killed.done.returncode < 0
     assert len(killed.of_kind("step")) == MEASURED
@@ -193,10 +200,13 @@ def test_a_program_killed_in_a_profiled_step_leaves_no_manifest(tmp_path):
 
 
 def test_a_program_that_ends_in_a_pass_leaves_its_error_and_no_trace(tmp_path):
-    ended = start(tmp_path, trainer("end", str(MEASURED + 1 + 7 + 4)), tmp_path / "profile", hooks=True)
+    ended = start(
+        tmp_path, trainer("end", str(MEASURED + 1 + UNPROFILED + 4)), tmp_path / "profile", hooks=True
+    )
     assert (ended.done.returncode, ended.done.stderr) == (0, "")
     assert ended.manifest["passes"] == [
-        {"name": "detail", "error": "the program ended after 4 of 6 steps of this pass"}
+        {"name": "timing", "error": "the program ended after 4 of 6 steps of this pass"},
+        {"name": "detail", "error": "the program ended before this pass"},
     ]
     assert [path.name for path in ended.profile.iterdir()] == ["rank0.json"]
 
@@ -204,7 +214,9 @@ def test_a_program_that_ends_in_a_pass_leaves_its_error_and_no_trace(tmp_path):
 def test_a_program_shorter_than_its_measured_steps_says_so(tmp_path):
     short = start(tmp_path, trainer("end", "5"), tmp_path / "profile", hooks=True)
     assert (short.done.returncode, len(short.of_kind("step"))) == (0, 5)
-    assert short.manifest["passes"] == [{"name": "detail", "error": "the program ended before this pass"}]
+    assert short.manifest["passes"] == [
+        {"name": name, "error": "the program ended before this pass"} for name in ("timing", "detail")
+    ]
 
 
 @pytest.mark.parametrize("hooks, command", [(True, trainer()), (False, [*GPT2, "--steps", "2"])])
@@ -247,11 +259,9 @@ def test_ranks_take_the_same_steps_and_each_leaves_its_own_files(tmp_path):
     starter = ["-m", "torch.distributed.run", "--nproc-per-node", "2", str(tmp_path / "train.py")]
     ranks = start(tmp_path, starter, tmp_path / "profile", hooks=True)
     assert ranks.done.returncode == 0, ranks.done.stderr
+    files = ["-detail.json.gz", "-timing.json.gz", ".json"]
     assert sorted(path.name for path in ranks.profile.iterdir()) == [
-        "rank0-detail.json.gz",
-        "rank0.json",
-        "rank1-detail.json.gz",
-        "rank1.json",
+        f"rank{rank}{file}" for rank in range(2) for file in files
     ]
     other = json.loads((ranks.profile / "rank1.json").read_text(encoding="utf-8"))
     assert (other["rank"], other["world_size"], other["passes"][0]["steps"]) == (1, 2, PROFILED)

@@ -8,7 +8,7 @@ from string import Formatter
 import pytest
 from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
 
-from trainmark.explain.explanation import ClassTime, IdleTime, Overlap
+from trainmark.explain.explanation import ClassTime, IdleTime, ModuleTime, Overlap
 from trainmark.report.explain import difference_text, figures, json_explanation, markdown, tables, terminal
 from trainmark.report.format.explain_sentences import SENTENCES, sentence
 from trainmark.report.format.explain_words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
@@ -48,7 +48,7 @@ def test_the_answer_comes_first():
     assert first[0].startswith("ResNet-50, bf16, batch 256 on NVIDIA H200")
     assert first[1] == (
         "70.12 ms a step, 3,651.0 images/s. 60.2 % of the step is convolution, 2.1 × its floor;"
-        " 2.0 % is idle (mostly: host too late)."
+        " the device is idle for 2.0 % (mostly: host too late)."
     )
     assert first[2].startswith("First: A compiler fuses")
     assert first[2].endswith("(throughput +27.3 % [+21.3, +33.6])")
@@ -214,3 +214,19 @@ def test_every_known_sentence_finds_its_own_translation():
         assert names == {name for _, name, _, _ in Formatter().parse(chinese) if name}
         values = {name: f"{place} µs" for place, name in enumerate(sorted(names))}
         assert sentence(english.format(**values), "zh") == chinese.format(**values)
+
+
+def test_the_larger_of_idle_time_and_the_longest_class_comes_first():
+    whole = cpu()
+    waiting = replace(whole, total=10 * whole.total, idle=(IdleTime("loader", 9 * whole.total, 3),))
+    assert terminal.lines(waiting, 200)[1].startswith("612.3 ms a step. The device is idle for 90.0 %")
+
+
+def test_the_module_that_all_are_in_stands_in_the_title():
+    modules = tuple(ModuleTime(f"GPT_0 / Block_{place} / Linear", 10, 20, STEPS) for place in range(3))
+    explanation = replace(resnet50(), modules=modules)
+    assert tables.modules_title(explanation) == "By module of GPT_0"
+    assert [row[0] for row in tables.modules_table(explanation).rows] == [
+        f"Block_{place} / Linear" for place in range(3)
+    ]
+    assert tables.modules_title(resnet50()) == "By module"

@@ -24,7 +24,7 @@ COMMANDS = {
     "init": "trainmark.cli.run.init:init_command",
     "report": "trainmark.cli.results.report:report_command",
     "compare": "trainmark.cli.results.compare:compare_command",
-    "explain": "trainmark.cli.results.explain:explain_command",
+    "explain": "trainmark.cli.explain.command:explain_command",
     "read": "trainmark.cli.published.read:read_command",
     "list": "trainmark.cli.results.list:list_command",
     "show": "trainmark.cli.results.show:show_command",

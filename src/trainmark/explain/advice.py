@@ -19,7 +19,9 @@ from trainmark.explain.what_if.situation import (
 LEAST_GAIN = 1.0  # percent: less is no reason to change anything
 # Shares of a step from which on something is a cause, not a trifle.
 LAUNCH_BOUND, WAITING, EXPOSED = 0.10, 0.03, 0.05
-SLOW_LINK = 0.5  # of the fabric's bandwidth
+# A link is slow that reaches less than this share of the fabric's bandwidth, or less than 10 Gbit/s.
+SLOW_SHARE, SLOW_RATE = 0.5, 1.25e9
+LINK = "link"
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,16 @@ def _link_sentence(evidence: Evidence) -> str:
     return f"Communication that nothing hides takes {share} of the step{speed}{limit}."
 
 
+def _is_exposed(evidence: Evidence) -> bool:
+    return _share(evidence, evidence.situation.exposed) >= EXPOSED
+
+
+def _is_slow_link(evidence: Evidence) -> bool:
+    """Whether transfers are slow rather than badly placed; unknown bandwidths are taken for slow ones."""
+    reached, link = _bandwidth(evidence), evidence.situation.peaks.link
+    return not reached or not link or reached < max(SLOW_SHARE * link, SLOW_RATE)
+
+
 def _bandwidth(evidence: Evidence) -> float | None:
     """Bytes/s over all buckets that know theirs, the larger weigh more."""
     known = [(bucket.bandwidth, bucket.seconds) for bucket in evidence.buckets if bucket.bandwidth]
@@ -193,9 +205,15 @@ CAUSES = (
     Cause("precision", ("bf16",), _is_float32, _float32_sentence),
     Cause(OPTIMISER, ("fused optimiser",), lambda evidence: True, _optimiser_sentence),
     Cause(
-        COMMUNICATION,
+        LINK,
         ("link ×2",),
-        lambda evidence: _share(evidence, evidence.situation.exposed) >= EXPOSED,
+        lambda evidence: _is_exposed(evidence) and _is_slow_link(evidence),
+        _link_sentence,
+    ),
+    Cause(
+        COMMUNICATION,
+        ("communication hidden",),
+        lambda evidence: _is_exposed(evidence) and not _is_slow_link(evidence),
         _link_sentence,
     ),
     Cause(

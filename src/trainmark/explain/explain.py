@@ -21,7 +21,7 @@ from trainmark.explain.ranks.ranks import ranks as ranks_of
 from trainmark.explain.step.agreement import agreement, corrected_breakdown
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.floors import with_floors
-from trainmark.explain.step.modules import by_depth, modules
+from trainmark.explain.step.modules import by_path, modules
 from trainmark.explain.step.timeline import timeline
 from trainmark.explain.work.family import completed
 from trainmark.explain.work.model import Work
@@ -29,7 +29,7 @@ from trainmark.explain.work.step import of_step
 
 NO_PEAKS = Peaks()
 MOST_MODULES = 40
-MODULE_DEPTH = 3
+MODULE_DEPTH = 4
 FLOAT32_BYTES = 4
 
 
@@ -90,7 +90,7 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         classes=class_times,
         overlaps=parts.overlaps,
         idle=causes(profile, parts.gaps, detail),
-        modules=by_depth(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
+        modules=by_path(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
         memory=memory(first.manifest.get("memory"), world_size, facts.sharded),
         timeline=timeline(profile, classes),
         overhead=_overhead(first),

@@ -37,7 +37,8 @@ STEP, DATA = "trainmark_step#{}", "trainmark_data"
 USUAL_STEPS = 5
 UNPROFILED_STEPS = 5
 WARMUP_STEPS = 2
-# Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue.
+# Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue:
+# as many steps more are taken before those that count. Under the profiler they are recorded, not annotated.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
 MEMORY = "memory"
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
@@ -66,7 +67,7 @@ def plan(backend, steps, settling):
     unprofiled = Phase(None, settling - 1, UNPROFILED_STEPS)
     phases = [unprofiled]
     for name in backend.passes():
-        phases += [Phase(name, max(WARMUP_STEPS, settling), steps), unprofiled]
+        phases += [Phase(name, WARMUP_STEPS + settling - SETTLING_STEPS, steps), unprofiled]
     return phases + ([Phase(MEMORY, 0, 0)] if hasattr(backend, "start_memory") else [])
 
 
@@ -125,16 +126,16 @@ class Capture:
             self._end_phase()
             self._next_phase()
             return self.running
-        if self._ended == phase.lead and phase.profiler_pass is not None:
+        if self._ended == WARMUP_STEPS and phase.profiler_pass is not None:
             self._attempt(self._backend.start, phase.profiler_pass)
             self._recording = self._error is None
-        if self._recording:
+        if self._recording and self._ended >= phase.lead:
             self._annotation = self._attempt(self._annotate, STEP.format(self._ended - phase.lead))
         return True
 
     def data(self):
         """Return a context for fetching a batch."""
-        return self._backend.annotate(DATA) if self._recording else contextlib.nullcontext()
+        return self._backend.annotate(DATA) if self._annotation is not None else contextlib.nullcontext()
 
     def close(self):
         """Write the manifest; the program may have ended by itself before the last step."""

@@ -24,7 +24,6 @@ class Profiler:
         self._torch = sys.modules["torch"]
         self._optimizers, self._models = optimizers, models
         self._memory_watch = None
-        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
         self._on_gpu = self._torch.cuda.is_available() and self._torch.cuda.is_initialized()
         if self._on_gpu:
             # CUPTI that is torn down and set up again does not survive CUDA graphs.
@@ -36,6 +35,7 @@ class Profiler:
         return (TIMING, DETAIL)
 
     def prepare(self, name):
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or it writes each start and stop to standard error
         profiler = import_module("torch.profiler")
         kinds = profiler.ProfilerActivity
         detail = name == DETAIL

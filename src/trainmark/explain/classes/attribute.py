@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.classes import COPY, OTHER
-from trainmark.explain.classes.names import class_of, class_of_source, decides
+from trainmark.explain.classes.names import class_of, class_of_source, decides, is_optimiser_frame
 from trainmark.explain.profile.autograd import ENGINE, forward_rows
 from trainmark.explain.profile.enclosing import launching_rows, parents
 from trainmark.explain.profile.model import ByRow, DeviceKind, HostKind, HostSpans, Profile, Source
@@ -90,6 +90,7 @@ def _callers(host: HostSpans) -> list[Caller]:
     parent = parents(host)
     forward = forward_rows(host, parent)
     matters = [decides(name) for name in host.names]
+    is_update = [is_optimiser_frame(name) for name in host.names]
     is_engine = [name.startswith(ENGINE) for name in host.names]
     is_function = ["Backward" in name for name in host.names]
     result: list[Caller] = []
@@ -103,7 +104,7 @@ def _callers(host: HostSpans) -> list[Caller]:
             enclosing += result[forward[above]].enclosing
         if kind == HostKind.OPERATOR:
             operator = host.names[name]
-        if matters[name] and kind != HostKind.RUNTIME and not is_engine[name]:
+        if is_update[name] if kind == HostKind.PYTHON else matters[name] and not is_engine[name]:
             enclosing += (host.names[name],)
         if (operator, enclosing) != caller:
             caller = Caller(operator, tuple(dict.fromkeys(enclosing)))

@@ -115,6 +115,12 @@ def _in_scope(kernel_class: str, scope: str) -> str:
 def is_optimiser(name: str) -> bool:
     """Say whether an annotation or a Python frame is the optimizer's step."""
     pattern: re.Pattern[str] = _names()["optimiser_annotations"]
+    return pattern.search(name) is not None or is_optimiser_frame(name)
+
+
+@lru_cache(MOST_NAMES)
+def is_optimiser_frame(name: str) -> bool:
+    pattern: re.Pattern[str] = _names()["optimiser_frames"]
     return pattern.search(name) is not None
 
 
@@ -149,14 +155,13 @@ def _names() -> dict[str, Any]:
 
     written = yaml.safe_load(NAMES.read_text(encoding="utf-8"))
     own = written.pop("own_kernels")
-    annotations = written.pop("optimiser_annotations")
+    optimiser = {key: _any_of(written.pop(key)) for key in ("optimiser_annotations", "optimiser_frames")}
     tables: dict[str, Any] = {
         table: [(_any_of(patterns), name) for rule in rules for name, patterns in rule.items()]
         for table, rules in written.items()
     }
     tables["own_kernels"] = {kernel: name for name, kernels in own.items() for kernel in kernels}
-    tables["optimiser_annotations"] = _any_of(annotations)
-    return tables
+    return {**tables, **optimiser}
 
 
 def _any_of(patterns: list[str]) -> re.Pattern[str]:

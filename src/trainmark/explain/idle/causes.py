@@ -76,7 +76,11 @@ def causes(profile: Profile, gaps: Sequence[Gap], detail: Profile | None = None)
             cause,
             account.nanoseconds,
             len(account.gaps),
-            (*summaries.get(cause, ()), *account.tally.sentences(), *notes.get(cause, ())),
+            (
+                *summaries.get(cause, ()),
+                *account.tally.sentences(max(1, len(profile.steps))),
+                *notes.get(cause, ()),
+            ),
         )
         for cause, account in accounts.items()
     )
@@ -119,7 +123,7 @@ def _on_gpu(
             in_graph = bool(spans.in_graph[span])
             place = "between nodes of a graph" if in_graph else f"queued in time: {witness.span_name(span)}"
             accounts[DEPENDENCY].add(index, gap.end - late_end, place, index)
-    return accounts, *_summaries(accounts, ledger, len(np.unique(spans.launch)))
+    return accounts, *_summaries(accounts, ledger, len(np.unique(spans.launch)), max(1, len(profile.steps)))
 
 
 def _late_end(gap: Gap, ready: int, returned: int) -> int:
@@ -150,19 +154,20 @@ def _place_of(delay: Delay, witness: Witness) -> str:
     return delay.place
 
 
-def _summaries(accounts: Accounts, ledger: Ledger, launches: int) -> tuple[Summaries, Summaries]:
+def _summaries(accounts: Accounts, ledger: Ledger, launches: int, steps: int) -> tuple[Summaries, Summaries]:
     summaries: Summaries = {}
     notes: Summaries = {}
     if (late := accounts.get(LAUNCH)) is not None:
         mean = late.nanoseconds / len(late.gaps) / 1e3
-        counted = f"{len(late.gaps):,} of {launches:,} launches came late, {mean:,.1f} µs idle before each"
+        share = len(late.gaps) / launches if launches else 1.0
+        counted = f"{share:.0%} of the launches came late, {mean:,.1f} µs idle before each"
         summaries[LAUNCH] = (counted,)
     if (queued := accounts.get(DEPENDENCY)) is not None:
         mean = queued.nanoseconds / len(queued.gaps) / 1e3
-        summaries[DEPENDENCY] = (f"{len(queued.gaps):,} starts of kernels in the queue, {mean:,.1f} µs each",)
+        summaries[DEPENDENCY] = (f"starts of kernels in the queue, {mean:,.1f} µs each",)
     hidden = ledger.hidden_without_synchronisation
     if LOADER in accounts and hidden > WORTH_A_NOTE * accounts[LOADER].nanoseconds:
-        would = f"{milliseconds(hidden)} of it would be hidden without the synchronisation before it"
+        would = f"{milliseconds(hidden / steps)} of it would be hidden without the synchronisation before it"
         notes[LOADER] = (would,)
     return summaries, notes
 

@@ -80,10 +80,12 @@ class Tally:
         self._nanoseconds[place] += nanoseconds
         self._events[place].add(event)
 
-    def sentences(self) -> Iterable[str]:
+    def sentences(self, steps: int) -> Iterable[str]:
+        """Yield the places of a step, the longest first: how often and how long in one."""
         ordered = sorted(self._nanoseconds.items(), key=lambda item: (-item[1], item[0]))
         for place, nanoseconds in ordered[:MOST_PLACES]:
-            yield f"{place} · {len(self._events[place]):,}× · {milliseconds(nanoseconds)}"
+            count = round(len(self._events[place]) / steps, 1)
+            yield f"{place} · {count:,g}× · {milliseconds(nanoseconds / steps)}"
 
 
 def short_name(kernel: str) -> str:
@@ -94,5 +96,5 @@ def short_name(kernel: str) -> str:
     return bare if len(bare) <= LONGEST_NAME else bare[: LONGEST_NAME - 1] + "…"
 
 
-def milliseconds(nanoseconds: int) -> str:
+def milliseconds(nanoseconds: float) -> str:
     return f"{nanoseconds / 1e6:,.3f} ms"

@@ -77,6 +77,13 @@ def by_type(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:
     return _summed(times, lambda name: INSTANCE.sub("", name.rpartition(SEPARATOR)[2]))
 
 
+def by_path(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
+    """Return the times of like modules together: "GPT2 / Block / Linear" of all blocks, down to a depth."""
+    return _summed(
+        times, lambda name: SEPARATOR.join(INSTANCE.sub("", part) for part in name.split(SEPARATOR)[:depth])
+    )
+
+
 def by_depth(times: Iterable[ModuleTime], depth: int) -> tuple[ModuleTime, ...]:
     """Return the times of modules down to a depth, what lies deeper added to what contains it."""
     return _summed(times, lambda name: SEPARATOR.join(name.split(SEPARATOR)[:depth]))

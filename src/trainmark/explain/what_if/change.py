@@ -17,8 +17,9 @@ def _cannot_be_made(situation: Situation) -> Overrides | None:
 
 @dataclass(frozen=True)
 class Change:
-    """`overrides` are the keys of a suite that make the change to one of our workloads, None where none do.
+    """`overrides` are the keys of a suite that make the change, and no other, to one of our workloads.
 
+    Where there are none, `suggestion` may have some that make it together with something else.
     `lines` say what to write in a user's own program, by framework; "" is for all others.
     """
 
@@ -27,10 +28,11 @@ class Change:
     predict: Callable[[Situation], Prediction | None]
     lines: Mapping[str, str]
     overrides: Callable[[Situation], Overrides | None] = _cannot_be_made
+    suggestion: Callable[[Situation], Overrides | None] = _cannot_be_made
 
     def how(self, situation: Situation) -> str:
         """Return the line to type, or the setting to change."""
-        settings, overrides = situation.settings, self.overrides(situation)
+        settings, overrides = situation.settings, self.overrides(situation) or self.suggestion(situation)
         if settings.command and overrides:
             words = (f"--set {key}={_written(value)}" for key, value in overrides.items())
             return " ".join([settings.command, *words])

@@ -117,6 +117,12 @@ class Situation:
         part = self.part(COMMUNICATION)
         return max(0.0, part.busy - part.alone) if part else 0.0
 
+    @property
+    def has_batch_norm(self) -> bool:
+        """Whether norms follow convolutions rather than linear layers."""
+        convolution, product = self.part("convolution"), self.part("matrix product")
+        return convolution is not None and (product is None or convolution.launches > product.launches)
+
     def product_peak(self, precision: str) -> float | None:
         """FLOP/s of products in that precision: measured, else by the ratio of the datasheet's peaks."""
         precision = "fp16" if precision == "amp" else precision
@@ -198,7 +204,7 @@ PRECISION_WORDS = (
     ("bf16", ("bf16", "bfloat16", "nvjet_tst")),
     (
         "amp",
-        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "h1688", "nvjet_hsh", "nvjet_hss"),
+        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "half_t", "h1688", "nvjet_hsh", "nvjet_hss"),
     ),
     ("tf32", ("tf32", "s1688", "nvjet_sst")),
     ("fp32", ("sgemm", "ffma", "simt", "f32f32_f32f32_f32", "scudnn", "nvjet_sss")),

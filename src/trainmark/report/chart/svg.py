@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from unicodedata import east_asian_width
 
 from trainmark.report.chart.axis import Axis
 from trainmark.report.chart.describe import described
@@ -55,7 +56,8 @@ def height(chart: Chart) -> int:
 
 def margin(chart: Chart) -> float:
     """Return the room for the names of the ticks at the left, in pixels."""
-    longest = max((len(_row(name)) for panel in chart.panels for _, name in panel.y.ticks), default=0)
+    names = [_row(name) for panel in chart.panels for _, name in panel.y.ticks]
+    longest = max(map(_letters, names), default=0)
     return min(MOST_MARGIN, LETTER * longest + 14)
 
 
@@ -119,3 +121,8 @@ def _scale(axis: Axis) -> str:
 
 def _row(name: str) -> str:
     return name if len(name) <= LONGEST_ROW else name[: LONGEST_ROW - 1] + "…"
+
+
+def _letters(name: str) -> int:
+    """Return the length of a name; a Chinese character is as wide as two letters."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in name)

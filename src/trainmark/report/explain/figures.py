@@ -13,6 +13,9 @@ DIGITS = 4
 MOST_DECIMALS = 4
 MILLISECOND = 1_000_000
 
+# Overlaps with a row of their own: those that matter, and not too many.
+LEAST_OVERLAP, MOST_OVERLAPS = 0.005, 6
+
 
 @dataclass(frozen=True)
 class Part:
@@ -26,13 +29,16 @@ class Part:
 
 
 def parts(explanation: Explanation) -> list[Part]:
-    """Return what adds up to the step: classes by time, then overlap, then idle time."""
+    """Return what adds up to the step: classes by time, then overlap, small ones together, then idle time."""
     classes = sorted(explanation.classes, key=lambda own: (-own.alone, own.name))
     overlaps = sorted(explanation.overlaps, key=lambda own: (-own.nanoseconds, own.classes))
+    shown = [own for own in overlaps if own.nanoseconds >= LEAST_OVERLAP * explanation.total][:MOST_OVERLAPS]
+    rest = sum(own.nanoseconds for own in overlaps) - sum(own.nanoseconds for own in shown)
     idle = sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
     return [
         *(Part("class", own.name, own.alone, of_class=own) for own in classes),
-        *(Part("overlap", "+".join(own.classes), own.nanoseconds, own.classes) for own in overlaps),
+        *(Part("overlap", "+".join(own.classes), own.nanoseconds, own.classes) for own in shown),
+        *([Part("overlap", "", rest)] if rest else []),
         *(Part("idle", own.cause, own.nanoseconds) for own in idle),
     ]
 

@@ -47,7 +47,9 @@ def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
     yield plain(sentences.basis_sentence(explanation, lang))
     if not refused:
         yield from _titled(t["kernels_title"], tables.kernels_table(explanation, MOST_KERNELS, lang))
-        yield from _titled(t["modules"], tables.modules_table(explanation, MOST_MODULES, lang))
+        yield from _titled(
+            tables.modules_title(explanation, lang), tables.modules_table(explanation, MOST_MODULES, lang)
+        )
         yield from _titled(t["ranks"], tables.ranks_table(explanation, lang), t["ranks_note"])
         yield from _titled(t["buckets"], tables.buckets_table(explanation, lang))
     if explanation.memory is not None:

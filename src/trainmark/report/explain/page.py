@@ -56,6 +56,10 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
                 for advice in explanation.advice
             ],
             idle=tables.EMPTY if refused else tables.idle_table(explanation, lang),
+            evidence=[
+                [sentence(text, lang) for text in own.evidence] for own in tables.idle_by_time(explanation)
+            ],
+            after_measured=explanation.agreement.measured is not None,
             floors=[] if refused else bars.floors(explanation, lang),
             floor_note=sentences.floor_sentence(explanation, lang),
             changes=[(sentence(change.why, lang), change.how) for change in explanation.what_ifs],
@@ -73,6 +77,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             trace_words=w["trace"].partition("{name}"),
             kernels=[] if refused else _kernels(explanation, lang),
             modules=tables.EMPTY if refused else tables.modules_table(explanation, None, lang),
+            modules_title=tables.modules_title(explanation, lang),
             ranks=tables.EMPTY if refused else tables.ranks_table(explanation, lang),
             buckets=tables.buckets_table(explanation, lang),
             link=w["link_note"].format(link=rate_words(link)) if link else "",

@@ -28,7 +28,7 @@ def about_line(explanation: Explanation, lang: Lang) -> str:
     """`NVIDIA H200 · PyTorch 2.11 · 2 ranks · 5 profiled steps`: all but the title."""
     t, subject = explain_words(lang), explanation.subject
     ranks = t["ranks_of"].format(count=subject.world_size) if subject.world_size > 1 else ""
-    steps = t["profiled_steps"].format(steps=explanation.steps)
+    steps = steps_words(explanation.steps, lang)
     return " · ".join(filter(None, (subject.device, subject.framework, ranks, steps)))
 
 
@@ -41,30 +41,35 @@ def rate_sentence(explanation: Explanation, lang: Lang) -> str:
 
 
 def where_sentence(explanation: Explanation, lang: Lang) -> str:
-    """Name the longest class and the idle time; empty where shares are refused."""
+    """Name the longest class and the idle time, the larger first; empty where shares are refused."""
     if explanation.agreement.refusal is not None or explanation.total <= 0:
         return ""
-    t, clauses = explain_words(lang), []
+    t, clauses = explain_words(lang), list[tuple[float, str]]()
     if explanation.classes:
         most = max(explanation.classes, key=lambda own: own.alone)
-        times = figures.times_floor(most)
-        clauses.append(
-            t["most" if times is None else "most_floor"].format(
-                share=number.percent(most.alone / explanation.total),
-                name=class_name(most.name, lang),
-                times=number.significant(times, 2),
-            )
+        times, share = figures.times_floor(most), most.alone / explanation.total
+        words = t["most" if times is None else "most_floor"].format(
+            share=number.percent(share),
+            name=class_name(most.name, lang),
+            times=number.significant(times, 2),
         )
-    idle = explanation.idle_nanoseconds
-    if idle >= LEAST_TOLD_IDLE * explanation.total:
+        clauses.append((share, words))
+    idle = explanation.idle_nanoseconds / explanation.total
+    if idle >= LEAST_TOLD_IDLE:
         cause = max(explanation.idle, key=lambda own: own.nanoseconds)
-        known = cause.nanoseconds > MOST_OF_IDLE * idle
-        clauses.append(
-            t["most_idle_cause" if known else "most_idle"].format(
-                share=number.percent(idle / explanation.total), cause=cause_name(cause.cause, lang)
-            )
+        known = cause.nanoseconds > MOST_OF_IDLE * explanation.idle_nanoseconds
+        words = t["most_idle_cause" if known else "most_idle"].format(
+            share=number.percent(idle), cause=cause_name(cause.cause, lang)
         )
-    return t["most_join"].join(clauses) + t["full_stop"] if clauses else ""
+        clauses.append((idle, words))
+    ordered = [words for _, words in sorted(clauses, key=lambda clause: -clause[0])]
+    text = t["most_join"].join(ordered) + t["full_stop"] if ordered else ""
+    return text[:1].upper() + text[1:]
+
+
+def steps_words(steps: int, lang: Lang) -> str:
+    t = explain_words(lang)
+    return t["profiled_step"] if steps == 1 else t["profiled_steps"].format(steps=steps)
 
 
 def first_sentence(explanation: Explanation, lang: Lang) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from trainmark.explain.explanation import ClassTime, Explanation
+from trainmark.explain.explanation import ClassTime, Explanation, IdleTime
 from trainmark.report.explain import figures
 from trainmark.report.explain.figures import Part, milliseconds, signed_percent
 from trainmark.report.explain.sentences import duration
@@ -18,7 +19,10 @@ FLOP = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6))
 FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zeros
 BYTES = (("GB", 1e9), ("MB", 1e6))
 MOST_LONGEST_SPANS = 40
+LONGEST_KERNEL = 200
+SHORT_KERNEL = 90
 EMPTY = Table((), ())
+SEPARATOR = re.compile(r"\.| / ")
 
 
 def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
@@ -63,7 +67,8 @@ def part_name(part: Part, lang: Lang) -> str:
     if part.kind == "idle":
         return t["idle_row"].format(cause=cause_name(part.name, lang))
     if part.kind == "overlap":
-        return t["overlap_join"].join(class_name(name, lang) for name in part.classes)
+        names = (class_name(name, lang) for name in part.classes)
+        return t["overlap_join"].join(names) or t["other_overlaps"]
     return class_name(part.name, lang)
 
 
@@ -77,9 +82,13 @@ def idle_table(explanation: Explanation, lang: Lang = "en") -> Table:
             _per_step(own.gaps, steps),
             "; ".join(sentence(text, lang) for text in own.evidence),
         ]
-        for own in sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
+        for own in idle_by_time(explanation)
     ]
     return Table([t["cause"], "ms", t["share"], t["gaps"], t["evidence"]], rows, frozenset({1, 2, 3}))
+
+
+def idle_by_time(explanation: Explanation) -> list[IdleTime]:
+    return sorted(explanation.idle, key=lambda own: (-own.nanoseconds, own.cause))
 
 
 def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Table:
@@ -88,7 +97,11 @@ def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Tab
     pairs = [(kernel, own) for own in explanation.classes for kernel in own.kernels]
     longest = sorted(pairs, key=lambda pair: (-pair[0].nanoseconds, pair[0].name))[:most]
     rows = [
-        [class_name(own.name, lang), *_kernel(explanation, kernel.nanoseconds, kernel.launches), kernel.name]
+        [
+            class_name(own.name, lang),
+            *_kernel(explanation, kernel.nanoseconds, kernel.launches),
+            short_kernel(kernel.name),
+        ]
         for kernel, own in longest
     ]
     return Table([t["class"], "ms", t["share"], t["launches"], t["kernel"]], rows, right=frozenset({1, 2, 3}))
@@ -97,17 +110,21 @@ def kernels_table(explanation: Explanation, most: int, lang: Lang = "en") -> Tab
 def class_kernels_table(explanation: Explanation, own: ClassTime, lang: Lang = "en") -> Table:
     t = explain_words(lang)
     rows = [
-        [kernel.name, *_kernel(explanation, kernel.nanoseconds, kernel.launches)] for kernel in own.kernels
+        [_start(kernel.name), *_kernel(explanation, kernel.nanoseconds, kernel.launches)]
+        for kernel in own.kernels
     ]
     return Table([t["kernel"], "ms", t["share"], t["launches"]], rows, right=frozenset({1, 2, 3}))
 
 
-def modules_table(explanation: Explanation, most: int | None = None, lang: Lang = "en") -> Table:
-    t, steps = explain_words(lang), max(1, explanation.steps)
+def modules_table(
+    explanation: Explanation, most: int | None = None, lang: Lang = "en", longest: int | None = None
+) -> Table:
+    """Modules by their time, as many as `most`; names longer than `longest` lose their beginning."""
+    t, steps, prefix = explain_words(lang), max(1, explanation.steps), _common_module(explanation)
     modules = sorted(explanation.modules, key=lambda own: (-own.forward - own.backward, own.name))[:most]
     rows = [
         [
-            own.name,
+            _end(own.name.removeprefix(prefix), longest),
             _milliseconds(explanation, own.forward),
             _milliseconds(explanation, own.backward),
             *figures.shares(explanation, [own.forward + own.backward]),
@@ -117,6 +134,27 @@ def modules_table(explanation: Explanation, most: int | None = None, lang: Lang 
     ]
     header = [t["module"], t["forward"], t["backward"], t["share"], t["launches"]]
     return Table(header, rows, frozenset({1, 2, 3, 4}))
+
+
+def _end(name: str, longest: int | None) -> str:
+    """Cut a path at its beginning: what tells modules apart stands at the end."""
+    return name if longest is None or len(name) <= longest else "…" + name[1 - longest :]
+
+
+def modules_title(explanation: Explanation, lang: Lang = "en") -> str:
+    """Name the module that all others are in, which their names then leave out."""
+    t, prefix = explain_words(lang), _common_module(explanation)
+    return t["modules_of"].format(name=prefix.rstrip("./ ")) if prefix else t["modules"]
+
+
+def _common_module(explanation: Explanation) -> str:
+    """Return how the paths of all modules begin, up to a separator: `model.` or `GPT_0 / `."""
+    names = sorted(own.name for own in explanation.modules)
+    if len(names) < 2:
+        return ""
+    # What the first and the last in order begin with, all between them begin with too.
+    starts = [names[0][: match.end()] for match in SEPARATOR.finditer(names[0])]
+    return max((start for start in starts if names[-1].startswith(start)), key=len, default="")
 
 
 def what_if_table(explanation: Explanation, lang: Lang = "en") -> Table:
@@ -194,15 +232,25 @@ def spans_table(explanation: Explanation, lang: Lang = "en") -> Table:
     spans = sorted(explanation.timeline.spans, key=lambda span: (span.start - span.end, span.start))
     rows = [
         [
-            span.lane,
+            _start(span.name),
             class_name(span.kernel_class, lang),
+            span.lane,
             f"{span.start / figures.MILLISECOND:,.3f} ms",
             duration((span.end - span.start) / 1e9),
-            span.name,
         ]
         for span in spans[:MOST_LONGEST_SPANS]
     ]
-    return Table([t["lane"], t["class"], t["start"], t["duration"], t["kernel"]], rows, frozenset({2, 3}))
+    return Table([t["kernel"], t["class"], t["lane"], t["start"], t["duration"]], rows, frozenset({3, 4}))
+
+
+def _start(name: str) -> str:
+    return name if len(name) <= LONGEST_KERNEL else name[: LONGEST_KERNEL - 1] + "…"
+
+
+def short_kernel(name: str) -> str:
+    """Return a kernel's name as the terminal and Markdown have room for, its end cut."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return bare if len(bare) <= SHORT_KERNEL else bare[: SHORT_KERNEL - 1] + "…"
 
 
 def _kernel(explanation: Explanation, nanoseconds: int, launches: int) -> list[str]:

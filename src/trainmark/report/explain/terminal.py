@@ -14,6 +14,8 @@ from trainmark.report.format.wrap import wrapped
 from trainmark.visible import one_line
 
 MOST_KERNELS, MOST_MODULES, MOST_BUCKETS, MOST_EVIDENCE = 5, 10, 16, 4
+LONGEST_MODULE = 36
+LEAST_EVIDENT = 0.001  # of the step
 
 
 def lines(explanation: Explanation, width: int | None = None, lang: Lang = "en") -> list[str]:
@@ -49,7 +51,7 @@ def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list
     if explanation.agreement.refusal is not None:
         refusal = sentences.refusal_sentence(explanation, lang)
         return ["", t["where"], *wrapped(refusal, width), *wrapped(agreement, width)]
-    title = f"{t['where']} ({t['profiled_steps'].format(steps=explanation.steps)})"
+    title = f"{t['where']} ({sentences.steps_words(explanation.steps, lang)})"
     floor = sentences.floor_sentence(explanation, lang)
     return [
         "",
@@ -62,12 +64,13 @@ def where_lines(explanation: Explanation, width: int | None, lang: Lang) -> list
 
 def idle_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """Each cause of idle time with its evidence; the times stand in the table above."""
-    evident = [own for own in explanation.idle if own.evidence and own.nanoseconds > 0]
+    least = LEAST_EVIDENT * explanation.total
+    evident = [own for own in tables.idle_by_time(explanation) if own.evidence and own.nanoseconds > least]
     if not evident or explanation.agreement.refusal is not None:
         return []
     t = explain_words(lang)
     shown = ["", t["idle_title"]]
-    for own in sorted(evident, key=lambda own: -own.nanoseconds):
+    for own in evident:
         shown += wrapped(t["cause_is"].format(cause=cause_name(own.cause, lang)), width)
         for text in own.evidence[:MOST_EVIDENCE]:
             shown += wrapped(sentence(text, lang), width, "  ", "    ")
@@ -97,8 +100,11 @@ def kernel_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
         return []
     t = explain_words(lang)
     kernels = tables.kernels_table(explanation, MOST_KERNELS, lang)
-    modules = tables.modules_table(explanation, MOST_MODULES, lang)
-    return [*_titled(t["kernels_title"], kernels, width), *_titled(t["modules"], modules, width)]
+    modules = tables.modules_table(explanation, MOST_MODULES, lang, LONGEST_MODULE)
+    return [
+        *_titled(t["kernels_title"], kernels, width),
+        *_titled(tables.modules_title(explanation, lang), modules, width),
+    ]
 
 
 def rank_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:

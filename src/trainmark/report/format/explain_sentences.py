@@ -198,12 +198,12 @@ SENTENCES: tuple[tuple[str, str], ...] = (
     ),
     # Evidence
     (
-        "{late} of {launches} launches came late, {mean} µs idle before each",
-        "{launches} 次下发中有 {late} 次过晚，每次之前空闲 {mean} µs",
+        "{late} of the launches came late, {mean} µs idle before each",
+        "{late} 的下发过晚，每次之前空闲 {mean} µs",
     ),
     (
-        "{count} starts of kernels in the queue, {mean} µs each",
-        "队列中核函数启动 {count} 次，每次 {mean} µs",
+        "starts of kernels in the queue, {mean} µs each",
+        "队列中核函数的启动，每次 {mean} µs",
     ),
     (
         "{time} of it would be hidden without the synchronisation before it",

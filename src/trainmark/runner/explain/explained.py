@@ -16,6 +16,7 @@ from trainmark.explain.profile import folder as profile_folder
 from trainmark.explain.profile.folder import Captured
 from trainmark.explain.ranks.bandwidth import link_bandwidth
 from trainmark.explain.what_if.changes import predict
+from trainmark.explain.what_if.host import host_seconds
 from trainmark.explain.what_if.situation import Settings, Situation, situation_of
 from trainmark.explain.work.family import of_case
 from trainmark.explain.work.model import Work
@@ -73,7 +74,13 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
     clock = taken.clocks.clock_share if taken.clocks else None
     own_command = f"trainmark run {run.info.suite}" if not isinstance(trial.case.workload, Command) else None
     situation = case_situation(
-        taken.explanation, trial.case, device, own_command, product_peaks=peaks, clock=clock
+        taken.explanation,
+        trial.case,
+        device,
+        own_command,
+        product_peaks=peaks,
+        host=host_seconds(taken.profile),
+        clock=clock,
     )
     explanation = with_changes(taken, situation)
     folder = explain_folder(run.path, trial.case.slug)
@@ -145,14 +152,18 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
 
 
 def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:
-    """Prefer what was measured right after the profile; else what the trial's end measured."""
+    """Take the best that was measured on the device, after the profile or at the end of the trial."""
     utilisation = figure.utilisation if figure else None
     per_device = utilisation.peak_flops / case.topology.devices if utilisation else None
     return Peaks(
-        flops=measured.get(case.precision or "") or per_device,
-        bandwidth=measured.get(BANDWIDTH) or (figure.peak_bandwidth if figure else None),
+        flops=_best(measured.get(case.precision or ""), per_device),
+        bandwidth=_best(measured.get(BANDWIDTH), figure.peak_bandwidth if figure else None),
         link=_link(run, case),
     )
+
+
+def _best(*peaks: float | None) -> float | None:
+    return max((peak for peak in peaks if peak), default=None)
 
 
 def _link(run: RunFolder, case: Case) -> float | None:
@@ -169,7 +180,7 @@ def _link(run: RunFolder, case: Case) -> float | None:
 def _samples_of_step(figure: TrialFigure | None) -> float | None:
     if figure is None or figure.step_times is None:
         return None
-    return figure.throughput * figure.step_times.mean
+    return round(figure.throughput * figure.step_times.mean, 3)
 
 
 def _declared_work(case: Case, samples: float | None) -> dict[str, Work]:

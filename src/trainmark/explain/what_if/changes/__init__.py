@@ -30,6 +30,9 @@ CHANGES: tuple[Change, ...] = (
     *device.CHANGES,
 )
 
+# A change that makes the step longer by more than this is no answer to why it is slow.
+WORSE = 1.05
+
 
 def find(name: str) -> Change | None:
     """Return the change of that name; None for another GPU, which is made of its datasheet."""
@@ -45,7 +48,9 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
     what_ifs = []
     for change in (*CHANGES, *device.on_other_devices(situation)):
         prediction = change.predict(situation)
-        if prediction is None:
+        if prediction is None or prediction.seconds <= 0:
+            continue
+        if change in CHANGES and prediction.seconds > situation.step * WORSE:
             continue
         bounds = interval(change.name, situation.device, entries)
         what_ifs.append(

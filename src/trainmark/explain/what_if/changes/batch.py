@@ -11,7 +11,6 @@ from trainmark.explain.what_if.situation import (
     LAUNCH,
     LOADER,
     OPTIMISER,
-    PRODUCT_CLASSES,
     Part,
     Situation,
 )
@@ -22,6 +21,7 @@ from trainmark.explain.what_if.situation import (
 START_SECONDS = {"cuda": 5.5e-6, "cpu": 1e-6}
 # A share of the memory that stays free for the allocator and the libraries.
 USABLE_MEMORY = 0.92
+WITH_WEIGHTS = ("convolution", "matrix product")
 WEIGHT_PASSES = 3  # read forward, read backward, gradient written
 ELEMENT_BYTES = {"amp": 2, "bf16": 2}
 
@@ -78,12 +78,22 @@ def fixed_seconds(part: Part, situation: Situation) -> float:
     """Return the seconds of a class that are the same for any batch."""
     if part.name == OPTIMISER:
         return part.alone
-    fixed = part.launches * START_SECONDS[situation.device]
-    if part.name in PRODUCT_CLASSES and part.bound == "memory" and part.bytes and part.bytes > 0:
-        element = ELEMENT_BYTES.get(situation.settings.precision or "", 4)
-        weights = WEIGHT_PASSES * element * (situation.parameters or 0)
-        fixed += part.alone * min(1.0, weights / part.bytes)
-    return min(fixed, part.alone)
+    start = part.launches * START_SECONDS[situation.device]
+    weights = part.alone * weight_share(part, situation) if part.name in WITH_WEIGHTS else 0.0
+    return min(start + weights, part.alone)
+
+
+def weight_share(part: Part, situation: Situation) -> float:
+    """Return the share of products that goes into moving weights, were arithmetic and bytes not overlapped.
+
+    They are: but where arithmetic bounds a class by far, the share is small in any case.
+    """
+    flops, bandwidth = situation.peaks.flops, situation.peaks.bandwidth
+    if not (part.flop and part.bytes and flops and bandwidth and situation.parameters):
+        return 0.0
+    element = ELEMENT_BYTES.get(situation.settings.precision or "", 4)
+    moved = min(WEIGHT_PASSES * element * situation.parameters, part.bytes)
+    return moved / bandwidth / (part.flop / flops + part.bytes / bandwidth)
 
 
 def batch_overrides(situation: Situation) -> Overrides | None:

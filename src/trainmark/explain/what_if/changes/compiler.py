@@ -9,7 +9,8 @@ from trainmark.explain.what_if.situation import PRODUCT_CLASSES, Situation
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
 # saves: the read of what lies between, and its write in half of the cases, as backward needs the other half.
-PASSES, SAVED_PASSES = 2.5, 1.5
+# Around a batch norm only the read: its statistics are complete before anything else can begin.
+PASSES, SAVED_PASSES, SAVED_AROUND_BATCH_NORM = 2.5, 1.5, 1.0
 # Of three products of a linear layer (forward, dgrad, wgrad) two stand in a chain, with a place before each;
 # a convolution has three, as the statistics of its batch norm are a pass of their own.
 PLACES = {"convolution": 1.0, "matrix product": 2 / 3, "attention": 2 / 3}
@@ -19,6 +20,8 @@ ALREADY_COMPILED = ("jax", "mindspore", "mxnet")  # the whole step, in any case
 def compiled(situation: Situation) -> Prediction | None:
     """Between two products at most one fused kernel is left, and its bytes shrink with the chain's length."""
     settings = situation.settings
+    if situation.device == "cpu":  # measured slower there as often as faster
+        return None
     if settings.compiler or settings.framework in ALREADY_COMPILED or settings.engine == "fused":
         return None
     fusible = [part for part in situation.parts if part.name in FUSIBLE and part.launches]
@@ -28,7 +31,8 @@ def compiled(situation: Situation) -> Prediction | None:
         return None
     before = sum(part.launches for part in fusible)
     after = min(before, places)
-    ratio = fused_bytes(before / after)
+    saved = SAVED_AROUND_BATCH_NORM if situation.has_batch_norm else SAVED_PASSES
+    ratio = fused_bytes(before / after, saved)
     alone = {part.name: tuned_seconds(part) * ratio for part in fusible}
     step = rebuilt(situation, alone, situation.launches - before + after)
     now, then = sum(part.alone for part in fusible), sum(alone.values())
@@ -40,9 +44,9 @@ def compiled(situation: Situation) -> Prediction | None:
     return Prediction(step, why)
 
 
-def fused_bytes(length: float) -> float:
+def fused_bytes(length: float, saved: float = SAVED_PASSES) -> float:
     """Return the share of its bytes that a chain of so many operations moves as one kernel."""
-    return (PASSES * length - SAVED_PASSES * (length - 1)) / (PASSES * length)
+    return (PASSES * length - saved * (length - 1)) / (PASSES * length)
 
 
 def compile_overrides(situation: Situation) -> Overrides | None:

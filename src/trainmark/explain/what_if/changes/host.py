@@ -26,11 +26,15 @@ def capture_graph(situation: Situation) -> Prediction | None:
 
 def graph_overrides(situation: Situation) -> Overrides | None:
     settings = situation.settings
-    if settings.workload == "resnet50":
+    if settings.layout is not None:
         return {"cuda_graph": True}
-    # Transformers are captured by the compiler alone: it must be there before, or two changes are one.
+    # Families without layouts are captured by the compiler alone, which must be on already.
     compiled = settings.framework == "pytorch" and settings.compiler == "compile"
     return {"compile": "reduce-overhead"} if compiled else None
+
+
+def graph_suggestion(situation: Situation) -> Overrides | None:
+    return {"compile": "reduce-overhead"} if situation.settings.framework == "pytorch" else None
 
 
 def without_launch_gaps(situation: Situation) -> Prediction | None:
@@ -88,6 +92,7 @@ CHANGES = (
             "": "capture the step as a CUDA graph",
         },
         graph_overrides,
+        graph_suggestion,
     ),
     Change(
         "no launch gaps",

@@ -8,16 +8,11 @@ from trainmark.explain.what_if.situation import Situation
 
 
 def channels_last(situation: Situation) -> Prediction | None:
-    """The kernels that only change the layout fall away; on a CPU they are inside the convolution."""
-    convolution = situation.part("convolution")
-    if convolution is None or situation.settings.layout == "NHWC":
+    """The kernels that only change the layout fall away; CPU libraries block channels by themselves."""
+    if situation.part("convolution") is None or situation.settings.layout == "NHWC":
         return None
     copies = {part.name: part.layout_copies for part in situation.parts if part.layout_copies}
-    if not copies and situation.device == "cpu" and convolution.bytes and situation.peaks.bandwidth:
-        # Libraries reorder what a convolution reads and writes, both once: as many bytes as it moves itself.
-        reorder = min(convolution.bytes / situation.peaks.bandwidth, convolution.alone)
-        copies = {convolution.name: reorder}
-    if not copies:
+    if not copies or situation.device != "cuda":
         return None
     shares = {
         part.name: part.alone * (1 - min(1.0, copies[part.name] / part.busy))
@@ -27,7 +22,7 @@ def channels_last(situation: Situation) -> Prediction | None:
     total = sum(copies.values())
     why = f"The step without {milliseconds(total)} of changing layouts around convolutions"
     norm = situation.part("normalisation")
-    if norm is not None and situation.device == "cuda" and tuned_seconds(norm) < norm.alone:
+    if norm is not None and tuned_seconds(norm) < norm.alone:
         # Libraries have their best batch norm for channels last.
         shares[norm.name] = tuned_seconds(norm)
         why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
@@ -45,7 +40,7 @@ CHANGES = (
         "tensors with channels last",
         channels_last,
         {
-            "pytorch": "model = model.to(memory_format=torch.channels_last), and the images likewise",
+            "pytorch": "model = model.to(memory_format=torch.channels_last), and its inputs likewise",
             "tensorflow": 'tf.keras.backend.set_image_data_format("channels_last")',
             "": "NHWC in place of NCHW",
         },

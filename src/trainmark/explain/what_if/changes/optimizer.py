@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, milliseconds
+from trainmark.explain.what_if.change import Change, Overrides, milliseconds
 from trainmark.explain.what_if.rebuild import Prediction, rebuilt
 from trainmark.explain.what_if.situation import OPTIMISER, Situation
 
@@ -38,6 +38,11 @@ def fused_seconds(situation: Situation) -> float | None:
     return size * situation.parameters / (REACHED_BANDWIDTH * situation.peaks.bandwidth)
 
 
+def optimizer_suggestion(situation: Situation) -> Overrides | None:
+    """The stock engine of transformers has other attention too."""
+    return {"engine": "stock"} if situation.settings.engine == "plain" else None
+
+
 CHANGES = (
     Change(
         "fused optimiser",
@@ -49,5 +54,6 @@ CHANGES = (
             "paddle": "paddle.optimizer.AdamW(..., use_multi_tensor=True)",
             "": "an optimiser that updates all parameters in one kernel",
         },
+        suggestion=optimizer_suggestion,
     ),
 )

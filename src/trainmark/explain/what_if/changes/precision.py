@@ -35,7 +35,7 @@ def bf16(situation: Situation) -> Prediction | None:
         norm is not None
         and settings.framework == "pytorch"
         and not settings.compiler
-        and has_batch_norm(situation)
+        and situation.has_batch_norm
     ):
         alone[norm.name] = norm.alone * EAGER_BATCH_NORM
     if situation.device == "cpu":
@@ -47,12 +47,6 @@ def bf16(situation: Situation) -> Prediction | None:
         f"elementwise operations and normalisation: {halved}; the optimiser stays in float32."
     )
     return Prediction(rebuilt(situation, alone), why)
-
-
-def has_batch_norm(situation: Situation) -> bool:
-    """Whether norms follow convolutions rather than linear layers."""
-    convolution, product = situation.part("convolution"), situation.part("matrix product")
-    return convolution is not None and (product is None or convolution.launches > product.launches)
 
 
 def product_seconds(

@@ -17,7 +17,7 @@ from trainmark.cli.run.program import RunCommand, name_of, program_suite, progra
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.cli.results.explain_targets import CaseTarget, Target
+    from trainmark.cli.explain.targets import CaseTarget, Target
     from trainmark.launch.options import LaunchOptions
     from trainmark.report.format.words import Lang
     from trainmark.runner.explain.explained import Explained
@@ -84,7 +84,7 @@ def explain_command(
       trainmark explain latest --verify                make the changes, and measure them
       trainmark explain latest --format html --out step.html
     """
-    from trainmark.cli.results.explain_targets import parse_targets
+    from trainmark.cli.explain.targets import parse_targets
 
     words = program_words(click.get_current_context().meta["program"], "", None)
     kind = "json" if as_json else kind
@@ -129,7 +129,7 @@ def _of_program(
 
 
 def _of_target(target: Target, again: bool, choice: LaunchOptions, steps: int) -> Explained:
-    from trainmark.cli.results.explain_targets import TraceTarget
+    from trainmark.cli.explain.targets import TraceTarget
     from trainmark.runner.explain.explained import explain_trace
 
     if isinstance(target, TraceTarget):

@@ -1,0 +1,1 @@
+"""`trainmark explain`: its targets, and what it prints and writes."""
