@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.explain.classes import CLASSES
-from trainmark.explain.classes.names import NAMES, class_of
+from trainmark.explain.classes.names import NAMES, class_of, class_of_source
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}<float>, 3>(int)"
 KERNELS = {
@@ -158,3 +158,33 @@ def test_every_kernel_that_this_package_launches_has_a_class():
         launched |= {name for name in kernels if re.search(rf"\b{name}\b(?!\()", text)}
     assert "_product" in launched
     assert {name for name in launched if class_of(name) == "other"} == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "expected"),
+    [
+        ("ynn_fusion.3", "jit(step)/transpose(jvp(Dense_0))/dot_general", "matrix product"),
+        ("fusion.4", "jit(step)/transpose(jvp(ConvNet))/Conv_1/conv_general_dilated", "convolution"),
+        ("loop_fusion", "jit(step)/transpose(jvp(Dense_0))/mul", "elementwise"),
+        ("input_reduce_fusion", "jit(step)/transpose(jvp(Dense_0))/reduce_sum", "reduction"),
+        ("loop_fusion.1", "jit(step)/jvp(Block_3)/LayerNorm_0/rsqrt", "normalisation"),
+        ("loop_fusion.2", "jit(step)/jvp(Block_3)/LayerNorm_0/dot_general", "matrix product"),
+        ("ynn_fusion", "jit(step)/jvp(vmap(BTNH,BSNH->BNTS))/dot_general", "attention"),
+        ("loop_fusion.3", "jit(step)/optimizer_step/mul", "optimiser"),
+        ("wrapped_transpose", "jit(step)/transpose(jvp(Dense_0))/transpose", "copy"),
+        ("BiasAddGrad", "gradient_tape/conv1/BiasAdd_4/BiasAddGrad", "reduction"),
+        ("CollectiveReduceV2", "CollectiveReduceV2_3", "communication"),
+        ("RealDiv", "gradient_tape/truediv_2", "elementwise"),
+        ("Tile", "gradient_tape/Tile", "copy"),
+        ("ReadVariableOp", "add_3/ReadVariableOp", "copy"),
+        ("AssignSubVariableOp", "AssignSubVariableOp_7", "optimiser"),
+        ("ResourceApplyAdam", "Adam/Adam/update/ResourceApplyAdam", "optimiser"),
+        ("Mul", "model/layer_norm/mul", "normalisation"),
+        ("Mul", "StatefulPartitionedCall/adam/Mul_19", "optimiser"),
+        ("_FusedMatMul", "BiasAdd_7", "matrix product"),
+        ("Conv2DBackpropFilter", "gradient_tape/Conv2D_9/Conv2DBackpropFilter", "convolution"),
+        ("ampere_sgemm_128x128_tn", "gradient_tape/sum_of_all/MatMul_1:MatMul", "matrix product"),
+    ],
+)
+def test_a_path_is_read_by_its_leaf_then_by_its_scopes(name, path, expected):
+    assert class_of_source(name, path) == expected

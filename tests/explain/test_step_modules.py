@@ -5,7 +5,7 @@ from __future__ import annotations
 from builders_step import Row, Span, call, profile_of
 
 from trainmark.explain.explanation import ModuleTime
-from trainmark.explain.profile.model import HostKind
+from trainmark.explain.profile.model import HostKind, Source
 from trainmark.explain.step.modules import by_depth, by_type, modules
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -75,4 +75,25 @@ def test_what_lies_deeper_is_added_to_what_contains_it():
     assert by_depth(TIMES, 2) == (
         ModuleTime("Net_0 / Block_0", 10, 20, 1),
         ModuleTime("Net_0 / Block_1", 6, 8, 2),
+    )
+
+
+def test_scopes_of_a_compiled_program_are_its_modules():
+    paths = {
+        "jit(step)/jvp(Block_3)/Dense_0/dot_general": 10,
+        "jit(step)/transpose(jvp(Block_3))/Dense_0/vmap(BTNH,BSNH->BNTS)/dot_general": 20,
+        "jit(step)/jvp(Block_3)/jit(gelu)/tanh": 5,
+        "jit(step)/optimizer_step/mul": 7,
+        "StatefulPartitionedCall/gradient_tape/Block_3/Dense_1/MatMul/MatMul_1": 30,
+        "copy": 1,
+    }
+    starts = range(0, 1000, 100)
+    spans = [
+        Span("fusion", start, start + time, source=Source(path))
+        for start, (path, time) in zip(starts, paths.items(), strict=False)
+    ]
+    assert modules(profile_of(spans, [1000])) == (
+        ModuleTime("Block_3 / Dense_0", forward=10, backward=20, launches=2),
+        ModuleTime("Block_3 / Dense_1", forward=0, backward=30, launches=1),
+        ModuleTime("Block_3", forward=5, backward=0, launches=1),
     )

@@ -16,33 +16,38 @@ from hypothesis import strategies as st
 
 from trainmark.errors import UserError
 from trainmark.explain.profile import chrome, perfetto
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Operands, Profile, Step
+from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Operands, Profile, Source, Step
 
 NAMES = st.text(max_size=8)
 TIMES = st.tuples(st.integers(0, 2 * 10**18), st.integers(0, 10**12))
 SMALL = st.integers(-(2**31), 2**31 - 1)
 CORRELATIONS = st.one_of(st.just(-1), st.integers(1, 2**40))
 SHAPES = st.lists(st.tuples(st.integers(0, 4096), st.integers(0, 4096)), max_size=3)
+WORK = st.one_of(st.none(), st.integers(0, 2**40))
+SOURCES = st.one_of(st.none(), st.builds(Source, NAMES, WORK, WORK))
 DEVICE_SPANS = st.tuples(
-    NAMES, TIMES, SMALL, st.sampled_from(DeviceKind), CORRELATIONS, st.booleans(), st.integers(0, 2**40)
+    *(NAMES, TIMES, SMALL, st.sampled_from(DeviceKind), CORRELATIONS, st.booleans(), st.integers(0, 2**40)),
+    SOURCES,
 )
-HOST_SPANS = st.tuples(NAMES, TIMES, SMALL, st.sampled_from(HostKind), st.integers(1, 2**40), SHAPES)
+HOST_SPANS = st.tuples(NAMES, TIMES, SMALL, st.sampled_from(HostKind), st.integers(1, 2**40), SHAPES, SOURCES)
 
 
 @st.composite
 def profiles(draw):
     collector = Collector()
-    for name, (start, length), stream, kind, launch, in_graph, size in draw(
+    for name, (start, length), stream, kind, launch, in_graph, size, source in draw(
         st.lists(DEVICE_SPANS, min_size=1)
     ):
-        collector.device(name, start, start + length, stream, kind, launch, in_graph, size)
-    for name, (start, length), thread, kind, number, shapes in draw(st.lists(HOST_SPANS)):
+        source = source if kind is DeviceKind.KERNEL else None
+        collector.device(name, start, start + length, stream, kind, launch, in_graph, size, source)
+    for name, (start, length), thread, kind, number, shapes, source in draw(st.lists(HOST_SPANS)):
         is_operator, is_call = kind is HostKind.OPERATOR, kind is HostKind.RUNTIME
         # A call of this name would put the kernels that it launched into a graph.
         name = name.replace("GraphLaunch", "")
         operands = Operands((*shapes, None), ("float",) * len(shapes) + ("Scalar",)) if is_operator else None
         launch, sequence = number if is_call else -1, number if is_operator else -1
-        collector.host(name, start, start + length, thread, kind, launch, sequence, operands)
+        source = source if is_operator else None
+        collector.host(name, start, start + length, thread, kind, launch, sequence, operands, source)
     edges = sorted(draw(st.lists(st.integers(0, 2 * 10**18), min_size=2, max_size=4, unique=True)))
     steps = tuple(Step(n, start, end) for n, (start, end) in enumerate(pairwise(edges)))
     name = draw(st.one_of(st.none(), st.just("NVIDIA H200")))
@@ -54,9 +59,9 @@ def rows(spans, columns):
     return sorted(zip(names, *(getattr(spans, column).tolist() for column in columns), strict=True))
 
 
-def operands_by_span(host):
-    spans = [(host.names[host.name[row]], host.start[row], host.end[row]) for row in host.operands]
-    return sorted(map(repr, zip(spans, host.operands.values(), strict=True)))
+def by_span(spans, entries):
+    rows = [(spans.names[spans.name[row]], spans.start[row], spans.end[row]) for row in entries]
+    return sorted(map(repr, zip(rows, entries.values(), strict=True)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -71,7 +76,9 @@ def test_random_spans_written_and_read_back_are_equal(profile):
     assert rows(again.spans, device) == rows(profile.spans, device)
     assert rows(again.host, host) == rows(profile.host, host)
     assert np.array_equal(again.spans.start, profile.spans.start)
-    assert operands_by_span(again.host) == operands_by_span(profile.host)
+    assert by_span(again.host, again.host.operands) == by_span(profile.host, profile.host.operands)
+    assert by_span(again.host, again.host.sources) == by_span(profile.host, profile.host.sources)
+    assert by_span(again.spans, again.spans.sources) == by_span(profile.spans, profile.spans.sources)
     assert again.steps == profile.steps
     assert (again.rank, again.world_size, again.device_name, again.lost) == (1, 4, profile.device_name, 3)
 

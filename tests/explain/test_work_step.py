@@ -116,3 +116,17 @@ def test_a_causal_decoders_attention_is_counted_by_its_pairs():
 def test_fused_kernels_of_convolutions_have_no_flop_by_class():
     workload = registry.find("resnet50").workload
     assert of_case(workload, workload.defaults, 2, engine="fused") == {}
+
+
+def test_flop_of_a_library_in_a_compiled_program_are_unknown_and_its_bytes_count():
+    spans = [
+        Span("sdpa_kernel", 0, 90, source=Source("jit(step)/attention/custom-call", None, 500)),
+        Span("loop_fusion", 90, 100, source=Source("jit(step)/attention/mul", 0, 40)),
+    ]
+    work = of_step(profile_of(spans, [100]), ["attention"] * 2)["attention"]
+    assert (work.flop, work.bytes) == (None, 540)
+
+
+def test_an_operator_without_numbers_leaves_its_class_uncounted():
+    profile = profile_of([Span("sgemm", 0, 90, source=Source("dense/MatMul:MatMul"))], [100])
+    assert of_step(profile, ["matrix product"])["matrix product"].covered == 0

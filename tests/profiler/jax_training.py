@@ -1,4 +1,4 @@
-"""A small convolutional net in JAX, profiled for four steps; the argument is the path of the trace."""
+"""A small convolutional net in JAX, profiled for four steps a pass; the arguments are the traces of both."""
 
 import json
 import sys
@@ -27,12 +27,13 @@ def main():
     weights, value = step(weights, images, labels)
     profiler = Profiler()
     passes = profiler.passes()
-    profiler.start(passes[0])
-    for number in range(4):
-        with profiler.annotate(f"trainmark_step#{number}"):
-            weights, value = step(weights, images, labels)
-            float(value)
-    profiler.stop(passes[0], sys.argv[1])
+    for name, path in zip(passes, sys.argv[1:], strict=True):
+        profiler.start(name)
+        for number in range(4):
+            with profiler.annotate(f"trainmark_step#{number}"):
+                weights, value = step(weights, images, labels)
+                float(value)
+        profiler.stop(name, path)
     print(json.dumps({"passes": passes, "facts": profiler.facts(), "memory": profiler.memory()}))
 
 

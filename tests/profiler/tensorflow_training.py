@@ -1,4 +1,4 @@
-"""A small convolutional net in TensorFlow, profiled for four steps; the argument is the path of the trace."""
+"""A small net in TensorFlow, profiled for four steps a pass; the arguments are the traces of both passes."""
 
 import json
 import sys
@@ -27,11 +27,12 @@ def main():
     step(images, labels)
     profiler = Profiler()
     passes = profiler.passes()
-    profiler.start(passes[0])
-    for number in range(4):
-        with profiler.annotate(f"trainmark_step#{number}"):
-            float(step(images, labels))
-    profiler.stop(passes[0], sys.argv[1])
+    for name, path in zip(passes, sys.argv[1:], strict=True):
+        profiler.start(name)
+        for number in range(4):
+            with profiler.annotate(f"trainmark_step#{number}"):
+                float(step(images, labels))
+        profiler.stop(name, path)
     print(json.dumps({"passes": passes, "facts": profiler.facts(), "memory": profiler.memory()}))
 
 

@@ -177,7 +177,7 @@ def test_a_framework_without_a_profiler_leaves_a_manifest_that_says_so(folder):
     profile = capture.Capture(lambda: None)
     profile.begin()
     assert not profile.running
-    assert manifest(folder)["error"] == "this framework has no profiler here"
+    assert manifest(folder)["error"] == "no profiler of this framework is known for this device"
 
 
 def test_a_profiler_that_cannot_be_made_is_the_error(folder):

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.environments import python_of
+from trainmark.explain.classes.attribute import own_classes
+from trainmark.explain.profile import chrome
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 HERE = Path(__file__).parent
@@ -33,7 +35,8 @@ def profile(framework: str, folder: Path) -> tuple[dict, list[dict], Path]:
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TMPDIR": str(temporary),
     }
-    command = [str(python), str(HERE / f"{framework}_training.py"), str(path)]
+    timing = folder / "rank0-timing.json.gz"
+    command = [str(python), str(HERE / f"{framework}_training.py"), str(timing), str(path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -61,9 +64,9 @@ def operators(events: list[dict]) -> list[dict]:
     return [event for event in events if event["cat"] == "cpu_op"]
 
 
-def test_a_cpu_has_one_pass_and_its_facts(profiled):
+def test_a_cpu_has_two_passes_and_its_facts(profiled):
     framework, answer, _, _ = profiled
-    assert answer["passes"] == ["detail"]
+    assert answer["passes"] == ["timing", "detail"]
     assert (answer["facts"]["framework"], answer["facts"]["device"]) == (framework, "cpu")
     assert answer["memory"] is None
 
@@ -95,6 +98,24 @@ def test_operators_of_a_thread_nest_or_follow_each_other(profiled):
 def test_the_folder_of_the_framework_s_profile_is_removed(profiled):
     _, _, _, temporary = profiled
     assert [path.name for path in temporary.iterdir() if "trainmark" in path.name] == []
+
+
+def test_the_timing_pass_has_the_same_operators_and_no_frames_of_python(profiled):
+    _, _, events, temporary = profiled
+    with gzip.open(temporary.parent / "rank0-timing.json.gz", "rt", encoding="utf-8") as file:
+        timing = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+    names = {event["name"] for event in operators(timing)}
+    assert names == {event["name"] for event in operators(events)}
+    assert "python_function" not in {event["cat"] for event in timing}
+
+
+def test_nearly_all_of_a_step_has_a_class(profiled):
+    profile = chrome.read(profiled[3].parent / "rank0-timing.json.gz")
+    lasting = (profile.spans.end - profile.spans.start).tolist()
+    classes = own_classes(profile)
+    other = sum(time for time, name in zip(lasting, classes, strict=True) if name == "other")
+    assert other < 0.05 * sum(lasting)
+    assert {"convolution", "matrix product"} <= set(classes)
 
 
 def test_frames_of_python_are_named_as_kineto_names_them(jax_profile):

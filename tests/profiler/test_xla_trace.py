@@ -238,3 +238,23 @@ def test_an_asynchronous_thunk_goes_on_in_the_thread_that_finishes_it():
         (1, "convolution.1", 120, 150, {"operator": "conv"}),
         (1, "dot.2", 150, 220, {}),
     ]
+
+
+def test_an_instruction_without_a_name_has_the_scope_of_those_around_it():
+    backward = "jit(step)/transpose(jvp(Block_3))"
+    instructions = [
+        instruction(1, "activation", "add", (M, K), (), "jit(step)/jvp(Block_3)/Dense_0/add"),
+        instruction(2, "gradient", "multiply", (M, K), (), backward + "/attention/mul"),
+        instruction(3, "dot.1", "dot", (M, N), (1, 2), more=contracting(1)),
+        instruction(4, "after", "transpose", (N, M), (3,), backward + "/attention/vmap()/transpose"),
+    ]
+    ran = hlo.read(memoryview(program({1: instructions})))
+    assert ran["dot.1"].operator == backward + "/attention/dot_general"
+
+
+def test_the_flop_of_an_unknown_library_are_not_zero_but_unknown():
+    library = instruction(3, "fmha.1", "custom-call", (M, N), (1, 2), more=field(28, "__cudnn$fmhaSoftmax"))
+    operands = [instruction(number, f"p{number}", "parameter", (M, N)) for number in (1, 2)]
+    caller = [instruction(4, "fusion.1", "fusion", (M, N), (), called=(1,))]
+    ran = hlo.read(memoryview(program({1: [*operands, library], 2: caller})))
+    assert (ran["p1"].flop, ran["fmha.1"].flop, ran["fusion.1"].flop) == (0, None, None)

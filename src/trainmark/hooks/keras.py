@@ -7,7 +7,7 @@ from importlib import import_module
 
 from trainmark.hooks.recorder import Recorder, host_start
 
-PROFILERS = {"torch": "pytorch", "jax": "jax"}  # of Keras' backends
+PROFILERS = {"torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}  # of Keras' backends
 
 
 def _profiler():

@@ -94,7 +94,7 @@ class Capture:
         self._passes, self._unprofiled = [], []
         self._memory, self._memory_facts = None, {}
         self._backend = self._attempt(make_backend)
-        self._no_backend = self._error or "this framework has no profiler here"
+        self._no_backend = self._error or "no profiler of this framework is known for this device"
         self._closed = False
 
     @property

@@ -5,7 +5,7 @@ Nothing of XLA is set: what runs under the profiler is what runs without it.
 
 import sys
 
-from trainmark.profiler.xla.session import ALL_OF_HOST, USER_ANNOTATIONS, Session
+from trainmark.profiler.xla.session import Session
 
 
 class Profiler(Session):
@@ -22,15 +22,15 @@ class Profiler(Session):
     def on_gpu(self):
         return self._jax.local_devices()[0].platform in ("gpu", "cuda", "rocm")
 
-    def start_trace(self, folder, with_detail):
+    def start_trace(self, folder, host_level, with_frames):
         """Start the profiler; before JAX 0.6 it has no options, and records all."""
         make_options = getattr(self._jax.profiler, "ProfileOptions", None)
         if make_options is None:
             self._jax.profiler.start_trace(folder)
             return
         options = make_options()
-        options.host_tracer_level = ALL_OF_HOST if with_detail else USER_ANNOTATIONS
-        options.python_tracer_level = 1 if with_detail else 0
+        options.host_tracer_level = host_level
+        options.python_tracer_level = 1 if with_frames else 0
         self._jax.profiler.start_trace(folder, profiler_options=options)
 
     def stop_trace(self):

@@ -2,7 +2,7 @@
 
 import sys
 
-from trainmark.profiler.xla.session import ALL_OF_HOST, USER_ANNOTATIONS, Session
+from trainmark.profiler.xla.session import Session
 
 
 class Profiler(Session):
@@ -20,10 +20,10 @@ class Profiler(Session):
     def on_gpu(self):
         return bool(self._gpus())
 
-    def start_trace(self, folder, with_detail):
+    def start_trace(self, folder, host_level, with_frames):
         options = self._profiler.ProfilerOptions(
-            host_tracer_level=ALL_OF_HOST if with_detail else USER_ANNOTATIONS,
-            python_tracer_level=1 if with_detail else 0,
+            host_tracer_level=host_level,
+            python_tracer_level=1 if with_frames else 0,
         )
         self._profiler.start(folder, options=options)
 

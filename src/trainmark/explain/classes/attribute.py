@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.classes import COPY, OTHER
-from trainmark.explain.classes.names import class_of, class_of_path, decides, is_optimiser_frame
+from trainmark.explain.classes.names import class_of, class_of_source, decides, is_optimiser_frame
 from trainmark.explain.profile.autograd import ENGINE, forward_rows
 from trainmark.explain.profile.enclosing import launching_rows, parents
-from trainmark.explain.profile.model import DeviceKind, HostKind, HostSpans, Profile, Source
+from trainmark.explain.profile.model import ByRow, DeviceKind, HostKind, HostSpans, Profile, Source
 
 
 def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:
@@ -23,7 +23,7 @@ def classes_of(profile: Profile, detail: Profile | None = None) -> list[str]:
     recorded at length, tell: the n-th launch of a kernel in a step is the same in both.
     """
     own = own_classes(profile)
-    if detail is None or detail is profile or _has_operators(profile):
+    if detail is None or detail is profile or _has_operators(profile) or profile.spans.sources:
         return own
     return _by_occurrence(profile, own, detail, own_classes(detail))
 
@@ -49,20 +49,22 @@ def own_classes(profile: Profile) -> list[str]:
     return result
 
 
-def sources_of(profile: Profile, rows: Sequence[int]) -> dict[int, Source]:
+def sources_of(profile: Profile, rows: Sequence[int]) -> Mapping[int, Source]:
     """Return what compiled programs say of each span: its own source, else that of its row of the host."""
-    sources = dict(profile.spans.sources)
-    if profile.host.sources:
-        for span, row in enumerate(rows):
-            source = profile.host.sources.get(row)
-            if source is not None:
-                sources.setdefault(span, source)
-    return sources
+    own, of_host = profile.spans.sources, profile.host.sources
+    if not isinstance(of_host, ByRow) or not len(rows):
+        return own
+    row = np.array(rows, np.int64)
+    number = np.where(row >= 0, of_host.number[row.clip(min=0)], -1)
+    if not isinstance(own, ByRow):
+        return ByRow(of_host.table, number.astype(np.int32))
+    both = np.where(own.number >= 0, own.number + len(of_host.table), number)
+    return ByRow((*of_host.table, *own.table), both.astype(np.int32))
 
 
 def _decide(name: str, caller: Caller, path: str | None) -> str:
     """Return the class of a span; a compiled program knows what it runs, unless it calls a library."""
-    by_path = OTHER if path is None else class_of_path(path)
+    by_path = OTHER if path is None else class_of_source(name, path)
     if by_path != OTHER:
         return by_path
     # On a CPU a span is an operator itself.

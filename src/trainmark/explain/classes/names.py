@@ -88,7 +88,23 @@ def class_of_path(path: str) -> str:
     "jit(step)/jvp(Block)/layer_norm/add" is part of a norm, "…/layer_norm/dot_general" is a product.
     """
     scope, _, leaf = path.rpartition("/")
-    kernel_class = _class_in("xla", leaf)
+    return _in_scope(_class_in("xla", leaf), scope)
+
+
+@lru_cache(MOST_NAMES)
+def class_of_source(name: str, path: str) -> str:
+    """Return the class of a span that has a path: JAX's, or that of an operator in TensorFlow's graph.
+
+    TensorFlow's operator has a type beside its name, which anybody may choose: on a GPU the path is
+    "gradient_tape/MatMul_3/MatMul:MatMul", on a CPU the span is named by the type.
+    """
+    scope, _, leaf = path.rpartition("/")
+    by_type = _class_in("tensorflow", leaf.partition(":")[2] or name)
+    return class_of_path(path) if by_type == OTHER else _in_scope(by_type, scope)
+
+
+def _in_scope(kernel_class: str, scope: str) -> str:
+    """Return the class of what a scope of the program contains."""
     by_scope = _class_in("scopes", scope)
     if by_scope in REFINED.get(kernel_class, ()):
         return by_scope

@@ -44,6 +44,7 @@ MOST_DEVICES = 1024
 MOST_STEPS = 1_000_000
 # Characters of distinct names and numbers of distinct shapes: a trace of 1 GB has about a million.
 MOST_STORED = 100_000_000
+SOURCE_SIZE = 100  # of a source without its name
 
 
 class EventError(ValueError):
@@ -67,6 +68,7 @@ class EventReader:
         self._host_spans = 0
         self._stored = 0
         self._names: dict[str, str] = {}
+        self._sources: dict[tuple[str, int, int], Source] = {}
         self._operands = OperandsReader()
         self._threads: dict[tuple[Any, Any], int] = {}
         self._thread_numbers: set[int] = set()
@@ -136,7 +138,7 @@ class EventReader:
         if self._host_spans > self._limit:
             raise TooLargeError(f"more than {self._limit:,} spans")
         thread = self._thread(event.get("pid"), event.get("tid"))
-        source = _source(arguments) if kind is HostKind.OPERATOR else None
+        source = self._source(arguments) if kind is HostKind.OPERATOR else None
         self.host.host(self._name(event), start, end, thread, kind, launch, sequence, operands, source)
 
     def _device(
@@ -164,7 +166,7 @@ class EventReader:
             _number(arguments, "correlation", -1) or -1,
             _number(arguments, "graph node id", 0) > 0 or _number(arguments, "graph id", 0) > 0,
             _number(arguments, "bytes", 0),
-            _source(arguments) if kind is DeviceKind.KERNEL else None,
+            self._source(arguments) if kind is DeviceKind.KERNEL else None,
         )
 
     def _name(self, event: dict[str, Any]) -> str:
@@ -177,6 +179,21 @@ class EventReader:
             known = self._names[name] = name.encode(errors="replace").decode()
             self._store(len(name))
         return known
+
+    def _source(self, arguments: dict[str, Any]) -> Source | None:
+        """Return what of a compiled program an event ran: our traces of XLA have it, Kineto's do not."""
+        operator = arguments.get("operator")
+        if type(operator) is not str:
+            return None
+        flop, traffic = (_number(arguments, field, -1) for field in ("flop", "traffic"))
+        key = operator, flop, traffic
+        source = self._sources.get(key)
+        if source is None:
+            name = operator.encode(errors="replace").decode()
+            source = Source(name, flop if flop >= 0 else None, traffic if traffic >= 0 else None)
+            self._sources[key] = source
+            self._store(len(operator) + SOURCE_SIZE)
+        return source
 
     def _store(self, size: int) -> None:
         self._stored += size
@@ -198,16 +215,6 @@ class EventReader:
             self._threads[process, thread] = number
             self._thread_numbers.add(number)
         return number
-
-
-def _source(arguments: dict[str, Any]) -> Source | None:
-    """Return what of a compiled program an event ran: our traces of XLA have it, Kineto's do not."""
-    operator = arguments.get("operator")
-    if type(operator) is not str:
-        return None
-    flop, traffic = (_number(arguments, field, -1) for field in ("flop", "traffic"))
-    name = operator.encode(errors="replace").decode()
-    return Source(name, flop if flop >= 0 else None, traffic if traffic >= 0 else None)
 
 
 def _nanoseconds(event: dict[str, Any], field: str) -> int:

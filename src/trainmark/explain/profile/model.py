@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -122,37 +122,38 @@ class Profile:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-class OperandsByRow(Mapping[int, Operands]):
-    """Operands of the rows that have any: one number a row, as few distinct operands occur many times."""
+Entry = TypeVar("Entry")
 
-    def __init__(self, table: Sequence[Operands], number: Indices) -> None:
-        """`number` is the place in `table` for every row, -1 for a row without operands."""
-        self._table, self._number = table, number
 
-    def __getitem__(self, row: int) -> Operands:
-        if not 0 <= row < len(self._number) or self._number[row] < 0:
+class ByRow(Mapping[int, Entry]):
+    """Entries of the rows that have one: one number a row, as few distinct entries occur many times."""
+
+    def __init__(self, table: Sequence[Entry], number: Indices) -> None:
+        """`number` is the place in `table` for every row, -1 for a row without an entry."""
+        self.table, self.number = table, number
+
+    def __getitem__(self, row: int) -> Entry:
+        if not 0 <= row < len(self.number) or self.number[row] < 0:
             raise KeyError(row)
-        return self._table[int(self._number[row])]
+        return self.table[int(self.number[row])]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(np.flatnonzero(self._number >= 0).tolist())
+        return iter(np.flatnonzero(self.number >= 0).tolist())
 
     def __len__(self) -> int:
-        return int(np.count_nonzero(self._number >= 0))
+        return int(np.count_nonzero(self.number >= 0))
 
 
 class Collector:
     """Takes spans one by one, in any order, and makes the columns; names and operands are stored once."""
 
     def __init__(self) -> None:
-        # Rows of 8 numbers one after the other: a tenth of what tuples would take.
+        # Rows of 9 numbers one after the other: a tenth of what tuples would take.
         self._device = array("q")
         self._host = array("q")
         self._operands: dict[Operands, int] = {}
         self._names: dict[str, int] = {}
-        # By the number of the row as it came.
-        self._device_sources: dict[int, Source] = {}
-        self._host_sources: dict[int, Source] = {}
+        self._sources: dict[Source, int] = {}
 
     def device(
         self,
@@ -166,9 +167,8 @@ class Collector:
         size: int = 0,
         source: Source | None = None,
     ) -> None:
-        if source is not None:
-            self._device_sources[len(self._device) // 8] = source
-        self._device.extend((self._name(name), kind, start, end, stream, launch, in_graph, size))
+        name_number, source_number = self._name(name), self._source(source)
+        self._device.extend((name_number, kind, start, end, stream, launch, in_graph, size, source_number))
 
     def host(
         self,
@@ -182,17 +182,22 @@ class Collector:
         operands: Operands | None = None,
         source: Source | None = None,
     ) -> None:
-        if source is not None:
-            self._host_sources[len(self._host) // 8] = source
         number = -1 if operands is None else self._operands.setdefault(operands, len(self._operands))
-        self._host.extend((self._name(name), kind, start, end, thread, launch, sequence, number))
+        name_number, source_number = self._name(name), self._source(source)
+        self._host.extend((name_number, kind, start, end, thread, launch, sequence, number, source_number))
 
     def _name(self, name: str) -> int:
         return self._names.setdefault(name, len(self._names))
 
+    def _source(self, source: Source | None) -> int:
+        return -1 if source is None else self._sources.setdefault(source, len(self._sources))
+
+    def _by_row(self, number: npt.NDArray[np.int64]) -> Mapping[int, Source]:
+        return ByRow(tuple(self._sources), number.astype(np.int32)) if (number >= 0).any() else {}
+
     def host_spans(self) -> HostSpans:
         """By start; of two that start together the longer first, as it encloses the other."""
-        table = np.asarray(self._host, np.int64).reshape(-1, 8)
+        table = np.asarray(self._host, np.int64).reshape(-1, 9)
         order = np.lexsort((-table[:, 3], table[:, 2]))
         return HostSpans(
             tuple(self._names),
@@ -203,13 +208,13 @@ class Collector:
             table[order, 4].astype(np.int32),
             table[order, 5],
             table[order, 6],
-            OperandsByRow(tuple(self._operands), table[order, 7].astype(np.int32)),
-            _sorted(self._host_sources, order),
+            ByRow(tuple(self._operands), table[order, 7].astype(np.int32)),
+            self._by_row(table[order, 8]),
         )
 
     def device_spans(self, operators: Mapping[int, int] | None = None) -> DeviceSpans:
         """By start; `operators` gives the host row of each correlation id."""
-        table = np.asarray(self._device, np.int64).reshape(-1, 8)
+        table = np.asarray(self._device, np.int64).reshape(-1, 9)
         order = np.lexsort((table[:, 3], table[:, 2]))
         launch = table[order, 5]
         rows = [operators.get(correlation, -1) for correlation in launch.tolist()] if operators else None
@@ -224,14 +229,5 @@ class Collector:
             table[order, 6].astype(bool),
             table[order, 7],
             np.full(len(order), -1, np.int32) if rows is None else np.array(rows, np.int32),
-            _sorted(self._device_sources, order),
+            self._by_row(table[order, 8]),
         )
-
-
-def _sorted(sources: Mapping[int, Source], order: npt.NDArray[np.intp]) -> dict[int, Source]:
-    """Return what belongs to rows as they came by the rows as they are ordered."""
-    if not sources:
-        return {}
-    row = np.empty(len(order), np.int64)
-    row[order] = np.arange(len(order))
-    return {int(row[number]): source for number, source in sources.items()}

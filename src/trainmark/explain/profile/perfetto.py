@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from trainmark.errors import UserError
 from trainmark.explain.profile.events import STEP_CATEGORY
-from trainmark.explain.profile.model import DeviceKind, DeviceSpans, HostKind, HostSpans, Operands, Profile
+from trainmark.explain.profile.model import (
+    DeviceKind,
+    DeviceSpans,
+    HostKind,
+    HostSpans,
+    Operands,
+    Profile,
+    Source,
+)
 
 # About 250 MB of text, which Perfetto still opens.
 MOST_SPANS = 1_000_000
@@ -122,6 +130,7 @@ def _device_lines(profile: Profile, classes: Sequence[str], rows: Rows, base: in
                 arguments["graph node id"] = 1
             if spans.bytes[row]:
                 arguments["bytes"] = int(spans.bytes[row])
+            arguments.update(_source(spans.sources.get(row)))
         yield _span(
             _quoted(names, spans.names, int(spans.name[row])),
             category,
@@ -144,6 +153,7 @@ def _host_lines(host: HostSpans, rows: Rows, base: int) -> Iterator[str]:
             arguments["Sequence number"] = int(host.sequence[row])
         if operands := host.operands.get(row):
             arguments.update(_operands(operands))
+        arguments.update(_source(host.sources.get(row)))
         category = HOST_CATEGORIES[HostKind(host.kind[row])]
         start, end = int(host.start[row]) - base, int(host.end[row]) - base
         yield _span(
@@ -192,6 +202,13 @@ def _operands(operands: Operands) -> dict[str, Any]:
     if operands.values:
         written["Concrete Inputs"] = list(operands.values)
     return written
+
+
+def _source(source: Source | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    written = {"operator": source.operator, "flop": source.flop, "traffic": source.traffic}
+    return {name: value for name, value in written.items() if value is not None}
 
 
 def _quoted(known: dict[int, str], names: Sequence[str], index: int) -> str:

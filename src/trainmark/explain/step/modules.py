@@ -1,7 +1,8 @@
 """Device time by module of the model, forward and backward.
 
 Python frames "nn.Module: Linear_1" enclose what a module launches. Backward runs on autograd's thread without
-them: its functions carry the sequence number of the forward operator that made them.
+them: its functions carry the sequence number of the forward operator that made them. A program of JAX or
+TensorFlow names its modules in the paths of its instructions.
 """
 
 from __future__ import annotations
@@ -10,45 +11,65 @@ import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 
-from trainmark.explain.classes.attribute import step_of_spans
+from trainmark.explain.classes.attribute import sources_of, step_of_spans
 from trainmark.explain.explanation import ModuleTime
 from trainmark.explain.profile.autograd import backward_rows, forward_rows
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
 from trainmark.explain.profile.model import HostKind, Profile
+from trainmark.explain.step.scopes import Scope, scope_of
 
 PREFIX = "nn.Module: "
 SEPARATOR = " / "
+NO_SCOPE = Scope((), False)
 INSTANCE = re.compile(r"_\d+$")
 
 
 def modules(detail: Profile) -> tuple[ModuleTime, ...]:
-    """Return the modules by path, the longest first; empty where no frame names one.
+    """Return the modules by path, the longest first; empty where no frame and no scope names one.
 
     A path has the innermost module last ("GPT2_0 / Block_3 / Linear_1") and its own time alone, without
     that of modules in it. What no module launched, as the optimizer's step, is left out.
     """
     spans = detail.spans
-    paths = _Paths(detail)
-    if not paths.any:
-        return ()
     rows = launching_rows(spans, detail.host)
+    path_of = _path_of_spans(detail, rows)
+    if path_of is None:
+        return ()
     inside = step_of_spans(detail) >= 0
     times: dict[str, list[int]] = {}
     launched: dict[str, set[int]] = {}
     lasting = (spans.end - spans.start).tolist()
-    for span in np.flatnonzero(inside & (rows >= 0)).tolist():
-        path, backward = paths.of(int(rows[span]))
+    for span in np.flatnonzero(inside).tolist():
+        path, backward = path_of(span)
         if path:
             record = times.setdefault(path, [0, 0])
             record[backward] += lasting[span]
             # On a CPU the pieces of one operator are one launch.
-            launch = int(spans.launch[span])
-            launched.setdefault(path, set()).add(-1 - int(rows[span]) if launch < 0 else span)
+            is_piece = detail.device == "cpu" and rows[span] >= 0
+            launched.setdefault(path, set()).add(-1 - int(rows[span]) if is_piece else span)
     return _ordered(
         ModuleTime(path, forward, backward, len(launched[path]))
         for path, (forward, backward) in times.items()
     )
+
+
+def _path_of_spans(detail: Profile, rows: npt.NDArray[np.int32]) -> Callable[[int], tuple[str, bool]] | None:
+    """Return what gives a span's path ("" without one) and whether it is backward; None without modules."""
+    paths = _Paths(detail)
+    if paths.any:
+        return lambda span: paths.of(int(rows[span])) if rows[span] >= 0 else ("", False)
+    sources = sources_of(detail, rows.tolist())
+    if not sources:
+        return None
+
+    def of_source(span: int) -> tuple[str, bool]:
+        source = sources.get(span)
+        scope = NO_SCOPE if source is None else scope_of(source.operator)
+        return SEPARATOR.join(scope.modules), scope.backward
+
+    return of_source
 
 
 def by_type(times: Iterable[ModuleTime]) -> tuple[ModuleTime, ...]:

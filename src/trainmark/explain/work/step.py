@@ -18,7 +18,7 @@ from trainmark.explain.classes import (
 from trainmark.explain.classes.attribute import sources_of, step_of_spans
 from trainmark.explain.classes.names import BACKWARD_FUNCTION, class_of_operator
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
-from trainmark.explain.profile.model import DeviceKind, HostKind, Operands, Profile, Source
+from trainmark.explain.profile.model import ByRow, DeviceKind, HostKind, Operands, Profile, Source
 from trainmark.explain.work import attention, convolutions, products, traffic
 from trainmark.explain.work.model import Cost, Formula, Work
 
@@ -53,12 +53,14 @@ class _Total:
         self.flop += cost.flop or 0
         self.bytes += cost.bytes or 0
 
-    def add_source(self, source: Source, lasting: int, is_first: bool) -> None:
-        """Add what a compiled program says of a span; only the first of an instruction has its numbers."""
+    def add_source(self, source: Source, lasting: int, is_first: bool, known: frozenset[str]) -> None:
+        """Add what a compiled program says of a span; only the first of an instruction has its numbers.
+
+        `known` are operators whose FLOP are: an instruction that calls a library has none.
+        """
         if is_first:
             self.add(Cost(source.flop, source.traffic))
-        # An instruction that calls a library may have no count: its FLOP are 0.
-        self.with_flop += 0 if source.flop == 0 else lasting
+        self.with_flop += lasting if source.operator in known else 0
         self.with_bytes += lasting
 
     def work(self, name: str, steps: int) -> Work:
@@ -76,16 +78,18 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
     inside = np.flatnonzero(step_of_spans(profile) >= 0).tolist()
     totals: dict[str, _Total] = {name: _Total() for name in sorted({classes[span] for span in inside})}
     sources = sources_of(profile, rows)
+    with_bytes, with_flop = _counted_operators(sources)
     from_sources: set[int] = set()
     launched: dict[int, dict[str, int]] = {}
     calling: list[tuple[int, str, int]] = []
     for span in inside:
         name = classes[span]
         totals[name].time += lasting[span]
-        if span in sources:
+        source = sources.get(span)
+        if source is not None and source.operator in with_bytes:
             # On a CPU the pieces of one row have one source.
             row = rows[span] if rows[span] in profile.host.sources else -1 - span
-            totals[name].add_source(sources[span], lasting[span], row not in from_sources)
+            totals[name].add_source(source, lasting[span], row not in from_sources, with_flop)
             from_sources.add(row)
             continue
         if not is_kernel[span]:
@@ -116,6 +120,14 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
         if row_cost is not None:
             totals[_class_of_row(by_class, row_cost)].add(row_cost)
     return totals
+
+
+def _counted_operators(sources: Mapping[int, Source]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the operators of compiled programs whose bytes are known, and those whose FLOP are too."""
+    distinct = set(sources.table) if isinstance(sources, ByRow) else set(sources.values())
+    with_bytes = {source.operator for source in distinct if source.traffic is not None}
+    unknown = {source.operator for source in distinct if source.traffic is not None and source.flop is None}
+    return frozenset(with_bytes), frozenset(with_bytes - unknown)
 
 
 def _class_of_row(by_class: Mapping[str, int], cost: Cost) -> str:

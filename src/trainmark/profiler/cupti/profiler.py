@@ -1,4 +1,7 @@
-"""Backend of Capture for frameworks without a profiler of their own that we read: TensorFlow, Paddle, ..."""
+"""Backend of Capture for frameworks without a profiler of their own that we read: Paddle, OneFlow, ...
+
+CUPTI begins to record at any time: nothing has to be set before the program starts.
+"""
 
 import contextlib
 import ctypes
@@ -6,7 +9,7 @@ import os
 import tempfile
 
 from trainmark.profiler.cupti import records
-from trainmark.profiler.cupti.build import LIBRARY, build
+from trainmark.profiler.cupti.build import CUPTI_LIBRARY, LIBRARY, build, cupti_library
 
 TIMING = "timing"
 
@@ -27,10 +30,13 @@ class Profiler:
         self._version = framework_version
         path = library or os.environ.get(LIBRARY)
         if not path:
-            built = build(cache_folder or os.path.join(tempfile.gettempdir(), "trainmark-cupti"))
+            built = build(cache_folder or own_cache())
             if built.path is None:
                 raise NoProfilerError(built.reason)
             path = built.path
+        if not os.environ.get(CUPTI_LIBRARY):
+            # Read by the library in C; one that the framework has loaded comes first.
+            os.environ[CUPTI_LIBRARY] = cupti_library() or ""
         self._library = _load(path)
         self._annotations = []
         self._file = None
@@ -89,6 +95,12 @@ class Profiler:
         if self._file is not None:
             os.remove(self._file)
             self._file = None
+
+
+def own_cache():
+    """Return the user's own folder: in a shared one somebody else could leave a library for us to load."""
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(root, "trainmark", "cupti")
 
 
 def _load(path):

@@ -33,6 +33,7 @@ ELEMENT_BITS = {
     **{1: 8, 2: 8, 3: 16, 4: 32, 5: 64, 6: 8, 7: 16, 8: 32, 9: 64, 10: 16, 11: 32, 12: 64, 15: 64, 16: 16},
     **{18: 128, 19: 8, 20: 8, 21: 4, 22: 4, 23: 8, 24: 8, 25: 8, 28: 8, 29: 8},
 }
+BACKWARD = "transpose("  # of JAX: the gradient of what it encloses
 CONTRACTING = re.compile(r'"lhs_contracting_dimensions":\[([^\]]*)\]')
 
 
@@ -82,31 +83,60 @@ def read(proto):
                     computations[identity] = instructions
     result = {}
     for instructions in computations.values():
-        for raw in instructions.values():
+        users = _users(instructions)
+        for identity, raw in instructions.items():
             flop = _flop(raw, instructions, computations)
-            operands = [instructions[identity] for identity in raw.operands if identity in instructions]
+            operands = [instructions[operand] for operand in raw.operands if operand in instructions]
             traffic = sum(_size(shape) for one in [raw] + operands for shape in one.shapes)
-            result[raw.name] = Instruction(_operator(raw, computations), flop, traffic)
+            operator = _operator(raw, computations, operands, users.get(identity, []))
+            result[raw.name] = Instruction(operator, flop, traffic)
     return result
+
+
+def _users(instructions):
+    users = {}
+    for raw in instructions.values():
+        for operand in raw.operands:
+            users.setdefault(operand, []).append(raw)
+    return users
 
 
 def _symbol(name):
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
-def _operator(raw, computations):
+def _operator(raw, computations, operands, users):
     """Name what an instruction computes, after the scope in which the program asked for it.
 
     The last part of XLA's own name is not to be trusted: a transpose that layout assignment put before a
-    convolution is named as the convolution.
+    convolution is named as the convolution. Passes that rewrite an instruction may leave it without a name:
+    then it has the scope that is common to what it takes and to what uses its result.
     """
     main = _main(raw, computations)
     source = (main.operator or raw.operator).partition(";")[0]
     if main.opcode == "custom-call":
         return source or main.target
-    scope = source.rpartition("/")[0]
+    scope = source.rpartition("/")[0] or _common_scope(_scopes(operands), _scopes(users))
     primitive = PRIMITIVES.get(main.opcode, main.opcode)
     return "{}/{}".format(scope, primitive) if scope else primitive
+
+
+def _scopes(instructions):
+    scopes = (one.operator.partition(";")[0].rpartition("/")[0] for one in instructions)
+    return [scope for scope in scopes if scope]
+
+
+def _common_scope(of_operands, of_users):
+    """What takes a gradient is backward; forward's results may be used there too, and say nothing of it."""
+    backward = any(BACKWARD in scope for scope in of_operands)
+    scopes = of_operands + of_users
+    alike = [scope for scope in scopes if (BACKWARD in scope) == backward] or scopes
+    common = []
+    for parts in zip(*(scope.split("/") for scope in alike)):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return "/".join(common)
 
 
 def _main(raw, computations):
@@ -124,17 +154,21 @@ def _main(raw, computations):
 
 
 def _flop(raw, instructions, computations):
-    """Count multiplications and additions of matrix products and convolutions, within a fusion too."""
+    """Count multiplications and additions of matrix products and convolutions, within a fusion too.
+
+    None where a library is called of which nobody knows what it computes.
+    """
     if raw.opcode in ("fusion", "call"):
-        return sum(
+        counts = [
             _flop(one, computations[identity], computations)
             for identity in raw.called
             if identity in computations
             for one in computations[identity].values()
-        )
+        ]
+        return None if None in counts else sum(counts)
     operands = [instructions[identity].shapes for identity in raw.operands if identity in instructions]
     if len(operands) < 2 or not raw.shapes or not operands[0] or not operands[1]:
-        return 0
+        return None if raw.opcode == "custom-call" else 0
     result, left, right = raw.shapes[0], operands[0][0], operands[1][0]
     if raw.opcode == "convolution" or raw.target.startswith("__cudnn$conv"):
         return _convolution_flop(raw, result, left, right)
@@ -143,7 +177,7 @@ def _flop(raw, instructions, computations):
         for axis in raw.contracting:
             inner *= left[1][axis] if axis < len(left[1]) else 1
         return 2 * _elements(result) * inner
-    return 0
+    return None if raw.opcode == "custom-call" else 0
 
 
 def _convolution_flop(raw, result, left, right):

@@ -19,14 +19,19 @@ class Session:
         self._lost = {}
 
     def passes(self):
-        """Return the names of the passes; on a CPU the timing pass would see nothing."""
-        return (TIMING, DETAIL) if self.on_gpu() else (DETAIL,)
+        return TIMING, DETAIL
 
     def start(self, pass_name):
-        """Begin a pass with a device that has nothing to do."""
+        """Begin a pass with a device that has nothing to do.
+
+        Frames of Python are recorded in the detail pass alone: they cost most. On a CPU the host's own
+        events are the operators, which both passes need.
+        """
         self.wait()
         self._folder = tempfile.mkdtemp(prefix="trainmark-profile-")
-        self.start_trace(self._folder, pass_name == DETAIL)
+        is_detail = pass_name == DETAIL
+        level = USER_ANNOTATIONS if self.on_gpu() and not is_detail else ALL_OF_HOST
+        self.start_trace(self._folder, level, with_frames=is_detail)
 
     def stop(self, pass_name, path):
         """End a pass when the device has done all that it was given, and write its trace."""

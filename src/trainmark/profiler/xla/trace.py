@@ -129,7 +129,9 @@ def _source(stats, instruction, with_work=True):
     if instruction is not None:
         args["operator"] = instruction.operator
         if with_work:
-            args.update(flop=instruction.flop, traffic=instruction.traffic)
+            args["traffic"] = instruction.traffic
+            if instruction.flop is not None:
+                args["flop"] = instruction.flop
     else:
         operator = stats.get("name", stats.get("tf_op"))
         if isinstance(operator, str) and not operator.startswith("XlaModule:"):

@@ -38,6 +38,14 @@ class Training:
     def profiler(self):
         """Return a backend of `trainmark.profiler.capture`, None where the framework has none."""
 
+    def cuda_profiler(self, framework, version):
+        """Return what records the kernels of any framework with CUPTI; None on a CPU."""
+        if self.opt.device != "cuda":
+            return None
+        from trainmark.profiler.cupti.profiler import Profiler
+
+        return Profiler(framework, version)
+
     def place_own(self, *batch):
         """Return a batch of the framework's own loader as one that `step` takes."""
         return batch

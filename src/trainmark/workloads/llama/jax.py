@@ -43,9 +43,10 @@ def swiglu(weights, x):
 
 def rms_norm(weights, name, x):
     """Divide the last axis by its root mean square (Zhang and Sennrich 2019), in float32."""
-    wide = x.astype(jnp.float32)
-    normal = wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + model.NORM_EPSILON)
-    return (normal * weights[name + ".scale"].astype(jnp.float32)).astype(x.dtype)
+    with jax.named_scope(name + ".rms_norm"):
+        wide = x.astype(jnp.float32)
+        normal = wide * lax.rsqrt(jnp.square(wide).mean(-1, keepdims=True) + model.NORM_EPSILON)
+        return (normal * weights[name + ".scale"].astype(jnp.float32)).astype(x.dtype)
 
 
 def rotary_angles(width, length):

@@ -125,15 +125,16 @@ def update(opt, state, images, labels, rate, lam):
             scale, good_steps = framework.rescaled(scale, good_steps, good)
     is_lars = opt.recipe.optimizer == "lars"
     weights, momenta = {}, {}
-    for name, weight in state.weights.items():
-        gradient = gradients[name] / state.scale
-        if is_lars:
-            gradient = apply_lars(opt.recipe, weight, gradient, rate)
-        elif tensors.is_decayed(name):
-            gradient += opt.recipe.weight_decay * weight
-        momentum = opt.recipe.momentum * state.momenta[name] + gradient
-        momenta[name] = jnp.where(good, momentum, state.momenta[name])
-        weights[name] = jnp.where(good, weight - (momentum if is_lars else rate * momentum), weight)
+    with jax.named_scope("optimizer_step"):
+        for name, weight in state.weights.items():
+            gradient = gradients[name] / state.scale
+            if is_lars:
+                gradient = apply_lars(opt.recipe, weight, gradient, rate)
+            elif tensors.is_decayed(name):
+                gradient += opt.recipe.weight_decay * weight
+            momentum = opt.recipe.momentum * state.momenta[name] + gradient
+            momenta[name] = jnp.where(good, momentum, state.momenta[name])
+            weights[name] = jnp.where(good, weight - (momentum if is_lars else rate * momentum), weight)
     share = recipe.BATCH_NORM_MOMENTUM
     statistics = {name: (1 - share) * old + share * moments[name] for name, old in state.statistics.items()}
     return State(weights, momenta, statistics, scale, good_steps), loss[None]

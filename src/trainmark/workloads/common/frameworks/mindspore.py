@@ -57,6 +57,9 @@ class Training(CommonTraining):
     def clock(self):
         return probe.SynchronousClock()  # MindSpore waits for the device
 
+    def profiler(self):
+        return self.cuda_profiler("mindspore", ms.__version__)
+
     def device_memory(self):
         return ms.runtime.max_memory_allocated()
 

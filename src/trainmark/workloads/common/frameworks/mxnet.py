@@ -36,6 +36,9 @@ class Training(CommonTraining):
     def read(self, loss):
         return loss.asscalar
 
+    def profiler(self):
+        return self.cuda_profiler("mxnet", mx.__version__)
+
     def peak_flops(self):
         side = 1024
         kind = BFLOAT16 if self.opt.precision == "bf16" else np.float32

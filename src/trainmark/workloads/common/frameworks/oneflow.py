@@ -36,6 +36,9 @@ class Training(CommonTraining):
     def clock(self):
         return self.losses
 
+    def profiler(self):
+        return self.cuda_profiler("oneflow", flow.__version__)
+
     def device_memory(self):
         return None  # OneFlow knows what the whole GPU holds, not what it took itself
 

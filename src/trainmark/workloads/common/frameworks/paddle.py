@@ -50,6 +50,9 @@ class Training(CommonTraining):
         timed = functools.partial(paddle.device.Event, enable_timing=True)
         return probe.EventClock(timed) if self.opt.device == "cuda" else None
 
+    def profiler(self):
+        return self.cuda_profiler("paddle", paddle.__version__)
+
     def device_memory(self):
         return paddle.device.cuda.max_memory_allocated()
 

@@ -50,6 +50,11 @@ class Training(CommonTraining):
     def clock(self):
         return self.losses if self.opt.device == "cuda" else None
 
+    def profiler(self):
+        from trainmark.profiler import tensorflow as profiler
+
+        return profiler.Profiler()
+
     def device_memory(self):
         return tf.config.experimental.get_memory_info("GPU:0")["peak"]
 

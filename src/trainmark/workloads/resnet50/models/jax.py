@@ -1,4 +1,4 @@
-"""ResNet-50 v1.5 in plain JAX."""
+"""ResNet-50 v1.5 in plain JAX; scopes name its blocks in profiles."""
 
 import functools
 from typing import NamedTuple
@@ -38,7 +38,9 @@ def resnet50(net, x):
     index = 0
     for stage, (depth, _) in enumerate(recipe.STAGES):
         for block in range(depth):
-            x = bottleneck(net, f"blocks.{index}", x, stride=2 if block == 0 and stage > 0 else 1)
+            name, stride = f"blocks.{index}", 2 if block == 0 and stage > 0 else 1
+            with jax.named_scope(name):
+                x = bottleneck(net, name, x, stride)
             index += 1
     x = x.mean(axis=(net.layout.index("H"), net.layout.index("W")))
     weight, bias = net.weights["classifier.weight"], net.weights["classifier.bias"]
@@ -50,31 +52,33 @@ def conv(net, name, x, stride=1):
     weight = net.weights[name + ".weight"].astype(x.dtype)
     border = weight.shape[-1] // 2
     axes = (net.layout, "OIHW", net.layout)
-    return lax.conv_general_dilated(
-        x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes
-    )
+    with jax.named_scope(name.rpartition(".")[2]):
+        return lax.conv_general_dilated(
+            x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes
+        )
 
 
 def batch_norm(net, name, x):
     """In float32; the moments are of the batch to train, the running ones to evaluate."""
-    channel = net.layout.index("C")
-    others = tuple(axis for axis in range(4) if axis != channel)
-    along = functools.partial(jnp.expand_dims, axis=others)
-    shifted = x.astype(jnp.float32)
-    if net.training:
-        # Both moments from one reading of `x`, as deviations from some pixel of each channel: without that,
-        # the variance of a channel far from zero would be the small difference of two large numbers.
-        middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
-        origin = lax.stop_gradient(x[middle].astype(jnp.float32))
-        shifted = shifted - along(origin)
-        mean = shifted.mean(others)
-        variance = jnp.maximum((shifted**2).mean(others) - mean**2, 0.0)
-        net.moments.update({name + ".mean": mean + origin, name + ".variance": variance})
-    else:
-        mean, variance = net.moments[name + ".mean"], net.moments[name + ".variance"]
-    scale = net.weights[name + ".scale"] * lax.rsqrt(variance + recipe.BATCH_NORM_EPSILON)
-    bias = net.weights[name + ".bias"] - mean * scale
-    return (shifted * along(scale) + along(bias)).astype(x.dtype)
+    with jax.named_scope(name.rpartition(".")[2] + ".batch_norm"):
+        channel = net.layout.index("C")
+        others = tuple(axis for axis in range(4) if axis != channel)
+        along = functools.partial(jnp.expand_dims, axis=others)
+        shifted = x.astype(jnp.float32)
+        if net.training:
+            # Both moments from one reading of `x`, as deviations from some pixel of each channel: without
+            # that, the variance of a channel far from zero would be a small difference of two large numbers.
+            middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
+            origin = lax.stop_gradient(x[middle].astype(jnp.float32))
+            shifted = shifted - along(origin)
+            mean = shifted.mean(others)
+            variance = jnp.maximum((shifted**2).mean(others) - mean**2, 0.0)
+            net.moments.update({name + ".mean": mean + origin, name + ".variance": variance})
+        else:
+            mean, variance = net.moments[name + ".mean"], net.moments[name + ".variance"]
+        scale = net.weights[name + ".scale"] * lax.rsqrt(variance + recipe.BATCH_NORM_EPSILON)
+        bias = net.weights[name + ".bias"] - mean * scale
+        return (shifted * along(scale) + along(bias)).astype(x.dtype)
 
 
 def max_pool(net, x):

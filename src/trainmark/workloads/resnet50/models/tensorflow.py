@@ -47,7 +47,8 @@ class ResNet50(tf.Module):
         conv, norm, pool = self.stem
         x = pool(tf.nn.relu(norm(conv(x), training)))
         for block in self.blocks:
-            x = block(x, training)
+            with tf.name_scope("block"):  # for profiles
+                x = block(x, training)
         return self.classifier(tf.reduce_mean(x, self.layout.pixels()))
 
 

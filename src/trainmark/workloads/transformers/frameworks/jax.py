@@ -39,11 +39,13 @@ class Blocks:
     def __call__(self, block, x, *more):
         run = self.runner(block)
         if len(self.layers) < SCANNED_LAYERS:
-            for weights in self.layers:
-                x = run(weights, x, *more)
+            for index, weights in enumerate(self.layers):
+                with jax.named_scope("blocks.{}".format(index)):
+                    x = run(weights, x, *more)
             return x
         stacked = jax.tree.map(lambda *parts: jnp.stack(parts), *self.layers)
-        return lax.scan(lambda x, weights: (run(weights, x, *more), None), x, stacked)[0]
+        with jax.named_scope("blocks"):
+            return lax.scan(lambda x, weights: (run(weights, x, *more), None), x, stacked)[0]
 
     def runner(self, block):
         """Return how a block is run: its weights gathered, its activations stored or computed again."""
@@ -77,8 +79,9 @@ class Decoder:
         self.hidden = functools.partial(hidden, opt)
 
     def cross_entropies(self, weights, blocks, tokens, targets):
-        logits = jax_layers.product(self.hidden(weights, blocks, tokens), weights[self.head])
-        return jax_layers.cross_entropies(logits, targets)
+        x = self.hidden(weights, blocks, tokens)
+        with jax.named_scope("head"):
+            return jax_layers.cross_entropies(jax_layers.product(x, weights[self.head]), targets)
 
     def loss(self, weights, blocks, batch, labels):
         return self.cross_entropies(weights, blocks, *batch).sum(-1).sum() / labels
@@ -125,7 +128,8 @@ class Step:
             name: jax_sharding.mean_over_ranks(gradient, self.specs[name], self.opt.world_size)
             for name, gradient in gradients.items()
         }
-        return jax_optimizers.update(self.opt, self.specs, state, means, rate), loss[None]
+        with jax.named_scope("optimizer_step"):
+            return jax_optimizers.update(self.opt, self.specs, state, means, rate), loss[None]
 
     def gradients(self, state, batch):
         """Return the gradients of the loss, times its scale, and the loss; summed over micro-batches."""

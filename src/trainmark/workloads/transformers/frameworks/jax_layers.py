@@ -1,4 +1,7 @@
-"""Layers of transformers in plain JAX; sums over many tokens are taken in float32 whatever the precision."""
+"""Layers of transformers in plain JAX; sums over many tokens are taken in float32 whatever the precision.
+
+Scopes name the layers in profiles; what is compiled is the same without them.
+"""
 
 import functools
 import math
@@ -12,9 +15,10 @@ FLOAT32 = jnp.float32
 
 def linear(weights, name, x):
     """Multiply the last axis by a weight of (outputs, inputs), and add the bias where there is one."""
-    y = product(x, weights[name + ".weight"])
-    bias = weights.get(name + ".bias")
-    return y if bias is None else add_bias(y, bias)
+    with jax.named_scope(name):
+        y = product(x, weights[name + ".weight"])
+        bias = weights.get(name + ".bias")
+        return y if bias is None else add_bias(y, bias)
 
 
 def product(x, weight):
@@ -51,11 +55,12 @@ embedding.defvjp(lambda table, ids: (table[ids], (table, ids)), _embedding_backw
 
 def layer_norm(weights, name, x, epsilon):
     """Normalise the last axis by its mean and variance (Ba et al. 2016), in float32."""
-    wide = x.astype(FLOAT32)
-    centred = wide - wide.mean(-1, keepdims=True)
-    normal = centred * lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
-    scale, bias = (weights[name + part].astype(FLOAT32) for part in (".scale", ".bias"))
-    return (normal * scale + bias).astype(x.dtype)
+    with jax.named_scope(name + ".layer_norm"):
+        wide = x.astype(FLOAT32)
+        centred = wide - wide.mean(-1, keepdims=True)
+        normal = centred * lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + epsilon)
+        scale, bias = (weights[name + part].astype(FLOAT32) for part in (".scale", ".bias"))
+        return (normal * scale + bias).astype(x.dtype)
 
 
 def split_heads(x, heads):
@@ -77,7 +82,13 @@ def attention(opt):
     `lengths`, where given, are the keys of each sequence that are no padding.
     """
     name = attention_name(opt)
-    return written_out_attention if name == "written out" else functools.partial(fused_attention, name)
+    function = written_out_attention if name == "written out" else functools.partial(fused_attention, name)
+
+    def scoped(query, key, value, causal, lengths=None):
+        with jax.named_scope("attention"):
+            return function(query, key, value, causal, lengths)
+
+    return scoped
 
 
 def fused_attention(implementation, query, key, value, causal, lengths=None):

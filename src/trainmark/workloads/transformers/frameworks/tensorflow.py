@@ -1,4 +1,7 @@
-"""Training a transformer in TensorFlow: parts of models, the data, the step, main; families add models."""
+"""Training a transformer in TensorFlow: parts of models, the data, the step, main; families add models.
+
+Scopes name the layers in profiles; what is computed is the same without them.
+"""
 
 import itertools
 
@@ -20,10 +23,11 @@ class Linear(tf.Module):
 
     def __call__(self, x):
         # In two dimensions: of three, the gradient would be a product for each sequence, then their sum.
-        rows = tf.reshape(x, (-1, x.shape[-1]))
-        y = tf.matmul(rows, tf.cast(self.weight, x.dtype), transpose_b=True)
-        y = tf.nn.bias_add(y, tf.cast(self.bias, x.dtype))
-        return tf.reshape(y, x.shape[:-1] + y.shape[-1:])
+        with tf.name_scope("linear"):
+            rows = tf.reshape(x, (-1, x.shape[-1]))
+            y = tf.matmul(rows, tf.cast(self.weight, x.dtype), transpose_b=True)
+            y = tf.nn.bias_add(y, tf.cast(self.bias, x.dtype))
+            return tf.reshape(y, x.shape[:-1] + y.shape[-1:])
 
 
 class Embedding(tf.Module):
@@ -44,10 +48,11 @@ class LayerNorm(tf.Module):
         self.epsilon = epsilon
 
     def __call__(self, x):
-        wide = tf.cast(x, tf.float32)
-        mean, variance = tf.nn.moments(wide, -1, keepdims=True)
-        normed = tf.nn.batch_normalization(wide, mean, variance, self.bias, self.scale, self.epsilon)
-        return tf.cast(normed, x.dtype)
+        with tf.name_scope("layer_norm"):
+            wide = tf.cast(x, tf.float32)
+            mean, variance = tf.nn.moments(wide, -1, keepdims=True)
+            normed = tf.nn.batch_normalization(wide, mean, variance, self.bias, self.scale, self.epsilon)
+            return tf.cast(normed, x.dtype)
 
 
 def normal(shape, deviation):
@@ -70,11 +75,12 @@ def attention(query, key, value, mask=None):
 
     TensorFlow has no fused attention of its own: what fuses this is XLA.
     """
-    scale = tf.cast(query.shape[-1] ** -0.5, query.dtype)
-    scores = tf.cast(tf.matmul(query * scale, key, transpose_b=True), tf.float32)
-    if mask is not None:
-        scores += mask
-    return tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
+    with tf.name_scope("attention"):
+        scale = tf.cast(query.shape[-1] ** -0.5, query.dtype)
+        scores = tf.cast(tf.matmul(query * scale, key, transpose_b=True), tf.float32)
+        if mask is not None:
+            scores += mask
+        return tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
 
 
 def additive_mask(allowed):
@@ -94,7 +100,12 @@ def block_runner(opt):
     """Return how a block is run: as it is, or so that backward computes its activations again."""
     if opt.recompute == "blocks":
         return lambda block, *inputs: tf.recompute_grad(block)(*inputs)
-    return lambda block, *inputs: block(*inputs)
+
+    def run(block, *inputs):
+        with tf.name_scope("block"):
+            return block(*inputs)
+
+    return run
 
 
 def tied_logits(hidden, head_weight):
@@ -190,7 +201,9 @@ class Step:
 
     def __call__(self, rate, *batch):
         loss, gradients = self.differentiate(*batch)
-        self.apply_gradients(framework.mean_over_ranks(self.opt, gradients), rate)
+        gradients = framework.mean_over_ranks(self.opt, gradients)
+        with tf.name_scope("optimizer_step"):
+            self.apply_gradients(gradients, rate)
         return loss
 
     def differentiate(self, *batch):
