@@ -27,6 +27,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 
 from trainmark import probe
 
@@ -39,6 +40,8 @@ UNPROFILED_STEPS = 5
 WARMUP_STEPS = 2
 # Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+# Nothing else is written meanwhile, and a rank that writes nothing for long counts as hung.
+SIGN_OF_LIFE_SECONDS = 1.0
 MEMORY = "memory"
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
 
@@ -95,6 +98,7 @@ class Capture:
         self._backend = self._attempt(make_backend)
         self._no_backend = self._error or "this framework has no profiler here"
         self._closed = False
+        self._shown_alive = time.monotonic()
 
     @property
     def running(self):
@@ -119,6 +123,7 @@ class Capture:
             return False
         self._ended += 1
         self._close_annotation()
+        self._show_alive()
         if self._ended > phase.lead:
             self._marks.append(self._attempt(self._clock.mark, *([] if ready is None else [ready])))
         if self._ended == phase.total:
@@ -142,6 +147,8 @@ class Capture:
             self._closed = True
             if self._phase is not None:
                 self._end_early()
+            with contextlib.suppress(OSError):
+                os.unlink(self._alive_file())
             try:
                 self._write_manifest()
             except Exception as error:  # noqa: BLE001  the program has trained all the same
@@ -233,6 +240,18 @@ class Capture:
                 os.unlink(os.path.join(self._folder, name))
         with open(self._manifest() + ".part", "w"):
             pass
+
+    def _show_alive(self):
+        """Let a file grow once a second; between two steps, so that no step is the longer for it."""
+        now = time.monotonic()
+        if now - self._shown_alive >= SIGN_OF_LIFE_SECONDS and self._folder is not None:
+            self._shown_alive = now
+            with contextlib.suppress(OSError):
+                with open(self._alive_file(), "a") as file:
+                    file.write(".")
+
+    def _alive_file(self):
+        return os.path.join(self._folder or "", "rank{}.alive".format(self._rank))
 
     def _manifest(self):
         return os.path.join(self._folder, "rank{}.json".format(self._rank))

@@ -235,6 +235,18 @@ class Agent:
                 self.wire.send({"event": "grew", "part": part, "file": path.name}, grown)
                 self.events[name] += len(grown)
 
+    def send_rest(self) -> None:
+        """Send what home does not have yet, however long that takes; of ranks that were stopped, not longer.
+
+        A profile is larger than the backlog, and the link may be slow: as long as home reads, it goes on.
+        """
+        deadline = time.monotonic() + LAST_WORDS_SECONDS
+        while self.send_events() or self.wire.clogged:
+            before = self.wire.unsent
+            is_drained = self.wire.drain(LAST_WORDS_SECONDS)
+            if not is_drained and (self.wire.unsent == before or time.monotonic() > deadline and self.stopped):
+                return
+
     def send_samples(self) -> None:
         if self.samples is not None and (lines := self.samples.look()):
             self.wire.send({"event": "sampled"}, lines)
@@ -254,9 +266,7 @@ class Agent:
         """Nothing of the ranks is left when it says that it is gone."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.ranks.end(self.grace)
-        while self.send_events() and self.wire.clogged:  # a profile is larger than the backlog
-            if not self.wire.drain(LAST_WORDS_SECONDS):
-                break
+        self.send_rest()
         self.arrivals.forget()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
