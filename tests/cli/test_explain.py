@@ -58,11 +58,18 @@ def stored(runs) -> Path:
 
 def with_shares(stored: Path) -> dict:
     """Let the shares stand, which a noisy machine refuses; returns the explanation."""
-    path = stored / "explanation.json"
-    explanation = json.loads(path.read_text(encoding="utf-8"))
-    explanation["agreement"]["refusal"] = None
-    path.write_text(json.dumps(explanation), encoding="utf-8")
+    explanation = read(stored)
+    explanation["agreement"].update(refusal=None, measured=None)
+    write(stored, explanation)
     return explanation
+
+
+def read(folder: Path) -> dict:
+    return json.loads((folder / "explanation.json").read_text(encoding="utf-8"))
+
+
+def write(folder: Path, explanation: dict) -> None:
+    (folder / "explanation.json").write_text(json.dumps(explanation), encoding="utf-8")
 
 
 @pytest.fixture
@@ -80,8 +87,7 @@ def test_a_program_is_explained_on_the_terminal_and_in_files_beside_its_run(expl
 
 
 def test_what_was_stored_adds_up_to_the_profiled_steps_exactly(explained):
-    path = explained / "runs" / "it" / "explain" / CASE / "explanation.json"
-    explanation = json.loads(path.read_text(encoding="utf-8"))
+    explanation = read(explained / "runs" / "it" / "explain" / CASE)
     parts = [each["alone"] for each in explanation["classes"]]
     parts += [each["nanoseconds"] for each in (*explanation["overlaps"], *explanation["idle"])]
     assert explanation["steps"] == 2 and sum(parts) == explanation["total"] > 0
@@ -110,17 +116,16 @@ def test_a_later_call_shows_what_is_stored_and_runs_nothing(trainmark, runs, wor
     before = files_below(runs)
     result = trainmark("explain", *words, "--json")
     assert result.code == 0, result.err
-    path = runs / "it" / "explain" / CASE / "explanation.json"
-    assert json.loads(result.out)["total"] == json.loads(path.read_text(encoding="utf-8"))["total"]
+    assert json.loads(result.out)["total"] == read(runs / "it" / "explain" / CASE)["total"]
     assert files_below(runs) == before
 
 
 def test_again_takes_a_new_trial_in_place_of_the_stored_one(trainmark, runs, stored):
     (stored / "trace.json.gz").unlink()
-    before = json.loads((stored / "explanation.json").read_text(encoding="utf-8"))["total"]
+    before = read(stored)["total"]
     result = trainmark("explain", "it", "--again", "--profile-steps", "1")
     assert result.code == 0, result.err
-    explanation = json.loads((stored / "explanation.json").read_text(encoding="utf-8"))
+    explanation = read(stored)
     assert explanation["steps"] == 1 and explanation["total"] != before
     assert (stored / "trace.json.gz").is_file()
     assert [path.name for path in stored.parent.iterdir()] == [CASE]
@@ -186,27 +191,20 @@ def test_a_profile_folder_and_its_trace_are_explained_without_a_run(trainmark, r
     assert {path.name for path in tmp_path.iterdir()} == {moved.name}
 
 
-def test_the_difference_of_two_adds_up(trainmark, runs, stored):
-    with_shares(stored)
-    other = shutil.copytree(runs / "it", runs / "other") / "explain" / CASE / "explanation.json"
-    slower = json.loads(other.read_text(encoding="utf-8"))
-    added = slower["steps"] * 1_000_000
-    slower["classes"][0]["alone"] += added
-    slower["classes"][0]["busy"] += added
-    slower["total"] += added
-    slower["agreement"]["profiled"] += 0.001
-    if slower["agreement"]["measured"]:
-        slower["agreement"]["measured"] = None
-    other.write_text(json.dumps(slower), encoding="utf-8")
-    first = json.loads((stored / "explanation.json").read_text(encoding="utf-8"))
-    first["agreement"]["measured"] = None
-    (stored / "explanation.json").write_text(json.dumps(first), encoding="utf-8")
+def test_the_difference_of_two_is_what_one_takes_longer(trainmark, runs, stored):
+    slower = with_shares(stored)
+    shutil.copytree(runs / "it", runs / "other")
+    added = 0.001
+    slower["classes"][0]["alone"] += round(slower["steps"] * added * 1e9)
+    slower["classes"][0]["busy"] += round(slower["steps"] * added * 1e9)
+    slower["total"] += round(slower["steps"] * added * 1e9)
+    slower["agreement"]["profiled"] += added
+    write(runs / "other" / "explain" / CASE, slower)
     result = trainmark("explain", "it", "other", "--json")
     assert result.code == 0, result.err
-    change = json.loads(result.out)
-    contributions = {each["name"]: each["seconds"] for each in change["contributions"]}
-    assert sum(contributions.values()) == pytest.approx(0.001)
-    assert max(contributions, key=contributions.get) == slower["classes"][0]["name"]
+    changes = {row["name"]: row["change"] for row in json.loads(result.out)["contributions"]}
+    assert sum(changes.values()) == pytest.approx(added)
+    assert changes[slower["classes"][0]["name"]] == pytest.approx(added)
 
 
 def test_two_that_are_compared_are_written_where_asked(trainmark, runs, stored, tmp_path):
@@ -237,7 +235,7 @@ def test_two_that_are_compared_are_written_where_asked(trainmark, runs, stored, 
         (("text.json",), "text.json"),
         (("absent.json",), "absent.json"),
         (("folder",), "there is no run 'folder'"),
-        (("runs/it/trials",), "no run"),
+        (("runs/it/trials",), "runs/it has no case 'trials'"),
         (("whole.json.gz", "--verify"), "only a case of a run that can run here can be changed"),
         (("it", "--verify"), "add --again to profile it"),
         (("it", "cut.json.gz"), "cut.json.gz"),
@@ -265,7 +263,7 @@ def test_what_cannot_be_explained_is_refused_in_one_sentence(trainmark, runs, pr
     "program, sentence",
     [
         ("raise SystemExit(7)", "crashed: rank 0"),
-        (f"import sys; sys.argv = ['x', '8']\n{STEPS}", "ended"),
+        (f"import sys; sys.argv = ['x', '8']\n{STEPS}", "a profile takes 32 steps after the measured"),
         ("print('no step')", "the trial that was to be explained failed"),
     ],
     ids=["it crashes", "it ends before its profiled steps", "it never steps"],

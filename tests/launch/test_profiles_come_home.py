@@ -34,8 +34,9 @@ os.makedirs(folder)
 with open(folder + "/rank0-detail.json.gz", "wb") as file:
     for number in range({PIECES}):
         file.write(hashlib.shake_128(b"%d" % number).digest({PIECE}))
-with open(folder + "/rank0.json.part", "w") as file:
-    file.write("half of a manif")
+for name in "rank0.json.part", "rank0-detail.json.part.tmp":
+    with open(folder + "/" + name, "w") as file:
+        file.write("half of ")
 """
 
 

@@ -89,6 +89,7 @@ class Capture:
         self._steps = int(requested) if requested.isdigit() and int(requested) else USUAL_STEPS
         self._settling = max(SETTLING_STEPS, min(settling, MOST_SETTLING_STEPS))
         self._phases, self._phase = [], None
+        self._all_steps = 0
         self._ended = 0  # steps of the phase
         self._marks = []
         self._error = None  # of the phase
@@ -108,6 +109,7 @@ class Capture:
         """Make the folder ready; the next step is the first of the first phase."""
         if self._backend is not None:
             self._phases = plan(self._backend, self._steps, self._settling)
+            self._all_steps = sum(phase.total for phase in self._phases)
         try:
             self._clear_folder()
         except OSError as error:
@@ -269,7 +271,9 @@ class Capture:
             samples_per_step=self.samples_per_step,
             memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock, peaks=self._peaks(), **self._memory_facts),
+            facts=dict(
+                facts, clock=clock, peaks=self._peaks(), steps_taken=self._all_steps, **self._memory_facts
+            ),
         )
         if self._backend is None:
             manifest["error"] = self._no_backend
@@ -278,7 +282,9 @@ class Capture:
         os.replace(self._manifest() + ".part", self._manifest())
 
     def _peaks(self):
-        """Return what the device does at best; None where the backend does not measure it."""
+        """Return what the device does at best; None where nobody measures it, or no pass is there to use it."""
+        if all("error" in record for record in self._passes):
+            return None
         with contextlib.suppress(Exception):  # the passes are worth having without
             return self._backend.peaks() if hasattr(self._backend, "peaks") else None
 

@@ -151,13 +151,16 @@ def situation_of(
         settings = replace(settings, precision=precision_of(explanation.classes))
     memory = explanation.memory
     growing = sum(part.bytes for part in memory.parts if part.kind == "activations") if memory else 0
+    parts = tuple(_part(time, scale, counted) for time in explanation.classes)
+    waiting = sum(idle.nanoseconds for idle in explanation.idle if idle.cause == COMMUNICATION) * scale
+    others_idle = [idle for idle in explanation.idle if idle.cause != COMMUNICATION]
     return Situation(
         step=explanation.step_seconds,
         device=device,
-        parts=tuple(_part(time, scale, counted) for time in explanation.classes),
+        parts=_with_waiting(parts, waiting) if waiting else parts,
         overlap=sum(overlap.nanoseconds for overlap in explanation.overlaps) * scale,
-        idle={idle.cause: idle.nanoseconds * scale for idle in explanation.idle},
-        gaps={idle.cause: idle.gaps / counted for idle in explanation.idle},
+        idle={idle.cause: idle.nanoseconds * scale for idle in others_idle},
+        gaps={idle.cause: idle.gaps / counted for idle in others_idle},
         settings=settings,
         peaks=explanation.peaks,
         product_peaks=product_peaks or {},
@@ -170,6 +173,13 @@ def situation_of(
         host=host,
         clock=clock,
     )
+
+
+def _with_waiting(parts: tuple[Part, ...], seconds: float) -> tuple[Part, ...]:
+    """Count the wait for a collective that runs beside the device, as gloo's does, as its exposed time."""
+    own = next((part for part in parts if part.name == COMMUNICATION), Part(COMMUNICATION, 0.0, 0.0, 0.0))
+    waited = replace(own, alone=own.alone + seconds, busy=own.busy + seconds)
+    return (*(part for part in parts if part.name != COMMUNICATION), waited)
 
 
 def _part(time: ClassTime, scale: float, steps: int) -> Part:

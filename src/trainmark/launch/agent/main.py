@@ -219,7 +219,7 @@ class Agent:
         for part in SENT_HOME:
             with contextlib.suppress(OSError), os.scandir(self.scratch / part) as files:
                 for file in files:
-                    if not file.name.endswith(".part"):  # not yet what it will be
+                    if ".part" not in file.name:  # not yet what it will be; Kineto adds an ending of its own
                         self.send_growth(part, Path(file.path), file.stat().st_size)
         return sum(self.events.values()) > before
 

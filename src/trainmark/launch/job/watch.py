@@ -105,9 +105,12 @@ class SignsOfLife:
         if now < self._look_due:
             return False
         self._look_due = now + min(LOOK_SECONDS, allowed / LOOKS_IN_SILENCE)
+        job = self._job
+        is_profiled = job.profile_progress(0).parent.is_dir()
         for rank in running:
-            job = self._job
-            size = sum(map(_size, (job.events(rank), job.log(rank), job.profile_progress(rank))))
+            size = _size(job.events(rank)) + _size(job.log(rank))
+            if is_profiled:
+                size += _size(job.profile_progress(rank))
             if size != self._sizes[rank]:
                 self._sizes[rank], self._heard[rank] = size, now
         return any(now - self._heard[rank] > allowed for rank in running)
