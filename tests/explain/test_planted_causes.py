@@ -71,9 +71,12 @@ def unfused(tmp_path_factory) -> dict:
     return of_profiled_steps(folder)
 
 
-def test_an_optimiser_of_many_operations_is_named_first_on_a_cpu_too(unfused):
-    assert unfused["advice"][0]["cause"] == "optimiser"
-    assert "it is not fused" in unfused["advice"][0]["sentence"]
+def test_an_optimiser_of_many_operations_is_named_on_a_cpu_too(unfused):
+    """Its 34 tensors take a dozen operations each; whether it comes first is up to the noise of a CPU."""
+    causes = {advice["cause"]: advice["sentence"] for advice in unfused["advice"]}
+    assert "it is not fused" in causes["optimiser"]
+    (optimiser,) = (part for part in unfused["classes"] if part["name"] == "optimiser")
+    assert optimiser["launches"] >= unfused["steps"] * 34 * 10
 
 
 @needs_gpu

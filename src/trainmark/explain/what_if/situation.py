@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from trainmark.explain.explanation import ClassTime, Explanation, Peaks
+from trainmark.explain.explanation import ClassTime, Explanation, Memory, Peaks
 
 NANOSECONDS = 1e9
 NO_PEAKS = Peaks()
 COMMUNICATION, OPTIMISER = "communication", "optimiser"
+WEIGHT_BYTES = 4
 # What reads and writes tensors without reusing what it read: its time follows its bytes.
 MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
 PRODUCT_CLASSES = ("convolution", "matrix product", "attention")
@@ -166,13 +167,19 @@ def situation_of(
         product_peaks=product_peaks or {},
         datasheet=datasheet,
         others=others,
-        parameters=parameters,
+        parameters=parameters or _parameters(memory),
         memory=memory.peak if memory else None,
         fixed_memory=memory.peak - growing if memory and growing else None,
         device_memory=device_memory,
         host=host,
         clock=clock,
     )
+
+
+def _parameters(memory: Memory | None) -> int | None:
+    """Return the parameters of a program that declares none, by what its weights hold in float32."""
+    weights = sum(part.bytes for part in memory.parts if part.kind == "weights") if memory else 0
+    return weights // WEIGHT_BYTES or None
 
 
 def _with_waiting(parts: tuple[Part, ...], seconds: float) -> tuple[Part, ...]:

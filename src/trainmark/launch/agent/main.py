@@ -244,7 +244,9 @@ class Agent:
         while self.send_events() or self.wire.clogged:
             before = self.wire.unsent
             is_drained = self.wire.drain(LAST_WORDS_SECONDS)
-            if not is_drained and (self.wire.unsent == before or time.monotonic() > deadline and self.stopped):
+            if not is_drained and (
+                self.wire.unsent == before or time.monotonic() > deadline and self.stopped
+            ):
                 return
 
     def send_samples(self) -> None:
