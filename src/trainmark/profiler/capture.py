@@ -282,7 +282,7 @@ class Capture:
         os.replace(self._manifest() + ".part", self._manifest())
 
     def _peaks(self):
-        """Return what the device does at best; None where nobody measures it, or no pass is there to use it."""
+        """Return what the device does at best; None where no pass is there to use it."""
         if all("error" in record for record in self._passes):
             return None
         with contextlib.suppress(Exception):  # the passes are worth having without

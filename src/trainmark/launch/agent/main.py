@@ -236,17 +236,14 @@ class Agent:
                 self.events[name] += len(grown)
 
     def send_rest(self) -> None:
-        """Send what home does not have yet, however long that takes; of ranks that were stopped, not longer.
+        """Send what home does not have yet, for as long as home reads it: a profile exceeds the backlog.
 
-        A profile is larger than the backlog, and the link may be slow: as long as home reads, it goes on.
+        Of ranks that were stopped before their end, nobody waits for all of it.
         """
-        deadline = time.monotonic() + LAST_WORDS_SECONDS
         while self.send_events() or self.wire.clogged:
             before = self.wire.unsent
             is_drained = self.wire.drain(LAST_WORDS_SECONDS)
-            if not is_drained and (
-                self.wire.unsent == before or time.monotonic() > deadline and self.stopped
-            ):
+            if not is_drained and (self.stopped or self.wire.unsent == before):
                 return
 
     def send_samples(self) -> None:
