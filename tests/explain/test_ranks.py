@@ -81,9 +81,7 @@ def test_a_slow_link_is_exposed_on_all_ranks_and_nobody_is_late():
     assert [round(time.exposed * 1e3) for time in times] == [95, 95]
     assert [round(time.hidden * 1e3) for time in times] == [5, 5]
     sentence = next(evidence(times, buckets, link=5e9))
-    assert (
-        sentence == "all_reduce #2 of 25.0 MB: 50.000 of 50.000 ms exposed, 0.50 GB/s = 10% of the fabric's"
-    )
+    assert sentence == "all_reduce #2 of 25.0 MB: 50.000 of 50.000 ms exposed, 0.5 GB/s = 10% of the fabric's"
 
 
 def test_compute_exposed_and_idle_are_the_step():

@@ -49,6 +49,17 @@ def test_the_stack_is_shown_from_below_a_shell_too(tmp_path, launcher):
     assert "stuck_here" in job.log(0).read_text()
 
 
+def test_a_rank_that_takes_steps_for_its_profile_is_not_silent(tmp_path):
+    job = python_job(tmp_path, "")
+    (tmp_path / "profile").mkdir()
+    signs = SignsOfLife(job)
+    began = time.monotonic()
+    assert not signs.any_silent([0], began, allowed=10)
+    job.profile_progress(0).write_text(".")
+    assert not signs.any_silent([0], began + 20, allowed=10)
+    assert signs.any_silent([0], began + 40, allowed=10)
+
+
 @pytest.mark.parametrize(
     ("stopped_at", "culprit"),
     [

@@ -113,7 +113,11 @@ def test_the_manifest_has_facts_of_the_backend_in_their_places(folder):
     take(LoggingBackend())
     written = manifest(folder)
     assert (written["framework"], written["device"], written["device_name"]) == ("none", "cuda", "H200")
+<<<<<<< HEAD
     assert written["facts"] == {"threads": 4, "clock": "host", "peaks": None}
+=======
+    assert written["facts"] == {"threads": 4, "clock": "host", "peaks": None, "steps_taken": 31}
+>>>>>>> h-planted
     assert [len(seconds) for seconds in written["unprofiled_step_seconds"]] == [5, 5, 5]
     assert [entry["trace"] for entry in written["passes"]] == ["rank0-timing.json.gz", "rank0-detail.json.gz"]
 
@@ -199,8 +203,13 @@ def test_the_timing_pass_of_a_gpu_has_annotations_and_no_operators(tmp_path):
 
     backend = pytorch.Profiler()
     backend.prepare(pytorch.TIMING)
+<<<<<<< HEAD
     with pytorch._annotations_only():  # as `start` does where a GPU has kernels to tell
         backend.start(pytorch.TIMING)
+=======
+    backend._on_gpu = True  # on a CPU operators are the kernels, and recorded
+    backend.start(pytorch.TIMING)
+>>>>>>> h-planted
     with backend.annotate("trainmark_step#0"):
         torch.ones(4) @ torch.ones(4)
     backend.stop(pytorch.TIMING, str(tmp_path / "trace.json.gz"))
@@ -209,3 +218,24 @@ def test_the_timing_pass_of_a_gpu_has_annotations_and_no_operators(tmp_path):
     recorded = [(event["cat"], event["name"]) for event in events if event.get("cat") not in (None, "Trace")]
     assert recorded == [("user_annotation", "trainmark_step#0")]
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json.gz"]
+
+
+def test_a_file_grows_while_steps_are_taken_and_goes_with_the_last(folder, monkeypatch):
+    monkeypatch.setattr(capture, "SIGN_OF_LIFE_SECONDS", 0.0)
+    profile = capture.Capture(LoggingBackend)
+    profile.begin()
+    sizes = []
+    while profile.running:
+        profile.step_ended()
+        alive = folder / "rank0.alive"
+        sizes.append(alive.stat().st_size if alive.exists() else None)
+    assert sizes == [*range(1, len(sizes)), None]
+
+
+def test_peaks_are_not_measured_for_a_program_that_ended_before_its_passes(folder):
+    backend = LoggingBackend()
+    backend.peaks = lambda: pytest.fail("nobody has a use for them")
+    profile = capture.Capture(lambda: backend)
+    profile.begin()
+    profile.close()
+    assert manifest(folder)["facts"]["peaks"] is None

@@ -27,6 +27,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 
 from trainmark import probe
 
@@ -40,6 +41,8 @@ WARMUP_STEPS = 2
 # Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue:
 # as many steps more are taken before those that count. Under the profiler they are recorded, not annotated.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+# Nothing else is written meanwhile, and a rank that writes nothing for long counts as hung.
+SIGN_OF_LIFE_SECONDS = 1.0
 MEMORY = "memory"
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
 
@@ -87,6 +90,7 @@ class Capture:
         self._steps = int(requested) if requested.isdigit() and int(requested) else USUAL_STEPS
         self._settling = max(SETTLING_STEPS, min(settling, MOST_SETTLING_STEPS))
         self._phases, self._phase = [], None
+        self._all_steps = 0
         self._ended = 0  # steps of the phase
         self._marks = []
         self._error = None  # of the phase
@@ -96,6 +100,7 @@ class Capture:
         self._backend = self._attempt(make_backend)
         self._no_backend = self._error or "no profiler of this framework is known for this device"
         self._closed = False
+        self._shown_alive = time.monotonic()
 
     @property
     def running(self):
@@ -105,6 +110,7 @@ class Capture:
         """Make the folder ready; the next step is the first of the first phase."""
         if self._backend is not None:
             self._phases = plan(self._backend, self._steps, self._settling)
+            self._all_steps = sum(phase.total for phase in self._phases)
         try:
             self._clear_folder()
         except OSError as error:
@@ -120,6 +126,7 @@ class Capture:
             return False
         self._ended += 1
         self._close_annotation()
+        self._show_alive()
         if self._ended > phase.lead:
             self._marks.append(self._attempt(self._clock.mark, *([] if ready is None else [ready])))
         if self._ended == phase.total:
@@ -143,6 +150,8 @@ class Capture:
             self._closed = True
             if self._phase is not None:
                 self._end_early()
+            with contextlib.suppress(OSError):
+                os.unlink(self._alive_file())
             try:
                 self._write_manifest()
             except Exception as error:  # noqa: BLE001  the program has trained all the same
@@ -235,6 +244,18 @@ class Capture:
         with open(self._manifest() + ".part", "w"):
             pass
 
+    def _show_alive(self):
+        """Let a file grow once a second; between two steps, so that no step is the longer for it."""
+        now = time.monotonic()
+        if now - self._shown_alive >= SIGN_OF_LIFE_SECONDS and self._folder is not None:
+            self._shown_alive = now
+            with contextlib.suppress(OSError):
+                with open(self._alive_file(), "a") as file:
+                    file.write(".")
+
+    def _alive_file(self):
+        return os.path.join(self._folder or "", "rank{}.alive".format(self._rank))
+
     def _manifest(self):
         return os.path.join(self._folder, "rank{}.json".format(self._rank))
 
@@ -251,7 +272,9 @@ class Capture:
             samples_per_step=self.samples_per_step,
             memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
-            facts=dict(facts, clock=clock, peaks=self._peaks(), **self._memory_facts),
+            facts=dict(
+                facts, clock=clock, peaks=self._peaks(), steps_taken=self._all_steps, **self._memory_facts
+            ),
         )
         if self._backend is None:
             manifest["error"] = self._no_backend
@@ -260,7 +283,9 @@ class Capture:
         os.replace(self._manifest() + ".part", self._manifest())
 
     def _peaks(self):
-        """Return what the device does at best; None where the backend does not measure it."""
+        """Return what the device does at best; None where no pass is there to use it."""
+        if all("error" in record for record in self._passes):
+            return None
         with contextlib.suppress(Exception):  # the passes are worth having without
             return self._backend.peaks() if hasattr(self._backend, "peaks") else None
 

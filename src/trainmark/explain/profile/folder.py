@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ RANK_FILE = re.compile(r"rank(\d{1,6})\.json")
 TRACE_NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 MOST_MANIFEST_BYTES = 1 << 26
 MOST_RANKS = 1 << 16
+# How an error of trainmark.profiler.capture begins where the program took too few steps.
+ENDED = "the program ended"
 
 
 @dataclass(frozen=True)
@@ -163,10 +166,9 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
         if profile is not None:
             profiles[name] = profile
         if note:
-            notes.append(f"Rank {manifest.rank}: {note}")
+            notes.append(note)
     if not profiles:
-        reasons = " ".join(notes) or "it has no passes."
-        raise UserError(f"{folder} holds no usable profile of rank {manifest.rank}: {reasons}")
+        raise UserError(_no_profile(folder, manifest, notes))
     return CapturedRank(
         manifest.rank,
         manifest.world_size,
@@ -178,8 +180,19 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
         tuple(seconds for steps in manifest.unprofiled_step_seconds for seconds in steps),
         passes[TIMING if TIMING in profiles else DETAIL].step_seconds,
         plain,
-        tuple(notes),
+        tuple(f"Rank {manifest.rank}: {note}" for note in notes),
     )
+
+
+def _no_profile(folder: Path, manifest: _Manifest, notes: Sequence[str]) -> str:
+    """Say why a rank left no pass; the usual reason is a program that is too short."""
+    errors = [entry.error or "" for entry in manifest.passes]
+    if errors and all(error.startswith(ENDED) for error in errors):
+        steps = (manifest.facts or {}).get("steps_taken")
+        needed = f"; a profile takes {steps} steps after the measured ones" if type(steps) is int else ""
+        return f"{ENDED} before its profiled steps were over{needed}: let it train longer."
+    reasons = "; ".join(note.rstrip(".") for note in notes) or "it has no passes"
+    return f"{folder} holds no usable profile of rank {manifest.rank}: {reasons}."
 
 
 def _profile(

@@ -56,7 +56,7 @@ def evidence(ranks: Sequence[RankTime], buckets: Sequence[Bucket], link: float |
         if not bucket.exposed:
             return
         size = "" if bucket.bytes is None else f" of {bucket.bytes / 1e6:,.1f} MB"
-        rate = "" if bucket.bandwidth is None else f", {bucket.bandwidth / 1e9:,.2f} GB/s"
+        rate = "" if bucket.bandwidth is None else f", {bucket.bandwidth / 1e9:,.3g} GB/s"
         share = f" = {bucket.bandwidth / link:.0%} of the fabric's" if bucket.bandwidth and link else ""
         times = f"{bucket.exposed * 1e3:,.3f} of {bucket.seconds * 1e3:,.3f} ms exposed"
         yield f"{bucket.name}{size}: {times}{rate}{share}"

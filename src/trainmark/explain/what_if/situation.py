@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from trainmark.explain.explanation import ClassTime, Explanation, Peaks
+from trainmark.explain.explanation import ClassTime, Explanation, Memory, Peaks
 
 NANOSECONDS = 1e9
 NO_PEAKS = Peaks()
 COMMUNICATION, OPTIMISER = "communication", "optimiser"
+WEIGHT_BYTES = 4
 # What reads and writes tensors without reusing what it read: its time follows its bytes.
 MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
 PRODUCT_CLASSES = ("convolution", "matrix product", "attention")
@@ -157,25 +158,41 @@ def situation_of(
         settings = replace(settings, precision=precision_of(explanation.classes))
     memory = explanation.memory
     growing = sum(part.bytes for part in memory.parts if part.kind == "activations") if memory else 0
+    parts = tuple(_part(time, scale, counted) for time in explanation.classes)
+    waiting = sum(idle.nanoseconds for idle in explanation.idle if idle.cause == COMMUNICATION) * scale
+    others_idle = [idle for idle in explanation.idle if idle.cause != COMMUNICATION]
     return Situation(
         step=explanation.step_seconds,
         device=device,
-        parts=tuple(_part(time, scale, counted) for time in explanation.classes),
+        parts=_with_waiting(parts, waiting) if waiting else parts,
         overlap=sum(overlap.nanoseconds for overlap in explanation.overlaps) * scale,
-        idle={idle.cause: idle.nanoseconds * scale for idle in explanation.idle},
-        gaps={idle.cause: idle.gaps / counted for idle in explanation.idle},
+        idle={idle.cause: idle.nanoseconds * scale for idle in others_idle},
+        gaps={idle.cause: idle.gaps / counted for idle in others_idle},
         settings=settings,
         peaks=explanation.peaks,
         product_peaks=product_peaks or {},
         datasheet=datasheet,
         others=others,
-        parameters=parameters,
+        parameters=parameters or _parameters(memory),
         memory=memory.peak if memory else None,
         fixed_memory=memory.peak - growing if memory and growing else None,
         device_memory=device_memory,
         host=host,
         clock=clock,
     )
+
+
+def _parameters(memory: Memory | None) -> int | None:
+    """Return the parameters of a program that declares none, by what its weights hold in float32."""
+    weights = sum(part.bytes for part in memory.parts if part.kind == "weights") if memory else 0
+    return weights // WEIGHT_BYTES or None
+
+
+def _with_waiting(parts: tuple[Part, ...], seconds: float) -> tuple[Part, ...]:
+    """Count the wait for a collective that runs beside the device, as gloo's does, as its exposed time."""
+    own = next((part for part in parts if part.name == COMMUNICATION), Part(COMMUNICATION, 0.0, 0.0, 0.0))
+    waited = replace(own, alone=own.alone + seconds, busy=own.busy + seconds)
+    return (*(part for part in parts if part.name != COMMUNICATION), waited)
 
 
 def _part(time: ClassTime, scale: float, steps: int) -> Part:

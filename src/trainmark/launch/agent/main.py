@@ -219,7 +219,7 @@ class Agent:
         for part in SENT_HOME:
             with contextlib.suppress(OSError), os.scandir(self.scratch / part) as files:
                 for file in files:
-                    if not file.name.endswith(".part"):  # not yet what it will be
+                    if ".part" not in file.name:  # not yet what it will be; Kineto adds an ending of its own
                         self.send_growth(part, Path(file.path), file.stat().st_size)
         return sum(self.events.values()) > before
 
@@ -234,6 +234,17 @@ class Agent:
                     return
                 self.wire.send({"event": "grew", "part": part, "file": path.name}, grown)
                 self.events[name] += len(grown)
+
+    def send_rest(self) -> None:
+        """Send what home does not have yet, for as long as home reads it: a profile exceeds the backlog.
+
+        Of ranks that were stopped before their end, nobody waits for all of it.
+        """
+        while self.send_events() or self.wire.clogged:
+            before = self.wire.unsent
+            is_drained = self.wire.drain(LAST_WORDS_SECONDS)
+            if not is_drained and (self.stopped or self.wire.unsent == before):
+                return
 
     def send_samples(self) -> None:
         if self.samples is not None and (lines := self.samples.look()):
@@ -254,9 +265,7 @@ class Agent:
         """Nothing of the ranks is left when it says that it is gone."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         self.ranks.end(self.grace)
-        while self.send_events() and self.wire.clogged:  # a profile is larger than the backlog
-            if not self.wire.drain(LAST_WORDS_SECONDS):
-                break
+        self.send_rest()
         self.arrivals.forget()
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)

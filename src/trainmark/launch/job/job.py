@@ -39,6 +39,10 @@ class Job:
     def events(self, rank: int) -> Path:
         return self.folder / "events" / f"rank{rank}.jsonl"
 
+    def profile_progress(self, rank: int) -> Path:
+        """A file that grows while a rank takes the steps of its profile; see trainmark.profiler.capture."""
+        return self.folder / "profile" / f"rank{rank}.alive"
+
     def placed(self, variables: Mapping[str, str]) -> Job:
         """The same with the variables of one rank."""
         return replace(self, environment={**self.environment, **variables})

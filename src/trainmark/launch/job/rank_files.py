@@ -19,10 +19,14 @@ OPEN_LOGS = 64
 
 
 class RankFiles:
-    """`trouble` is the first error that kept something from being kept whole."""
+    """`trouble` is the first error that kept something from being kept whole.
+
+    `bytes_written` counts what grew in the ranks' events and profiles.
+    """
 
     def __init__(self, job: Job, secrets: Sequence[str]) -> None:
         self.trouble: OSError | None = None
+        self.bytes_written = 0
         self._job = job
         self._secrets = secrets
         self._logs: dict[int, Log] = {}
@@ -47,7 +51,7 @@ class RankFiles:
         try:
             (self._job.folder / part).mkdir(exist_ok=True)
             with (self._job.folder / part / name).open("ab") as file:
-                file.write(grown)
+                self.bytes_written += file.write(grown)
         except OSError as error:
             self.trouble = self.trouble or error
 

@@ -25,6 +25,8 @@ from trainmark.launch.transport.poller import Poller
 
 GRACE_SECONDS = 3.0
 STOP_SECONDS = 12.0
+# What ranks left is waited for this long while it arrives: 10 GB over 1 Gbit/s are 80 s.
+MOST_ARRIVAL_SECONDS = 600.0
 SWEEP_SECONDS = 4.0
 TERMINATED_SECONDS = 1.5
 SILENCE_TICK_SECONDS = 0.2
@@ -116,10 +118,17 @@ class AgentSession:
     def stop(self) -> None:
         for connection in self._connections:
             connection.send({"do": "stop"})
-        deadline = time.monotonic() + scaled(GRACE_SECONDS + STOP_SECONDS, len(self._connections))
+        patience = scaled(GRACE_SECONDS + STOP_SECONDS, len(self._connections))
+        began = time.monotonic()
+        deadline = began + patience
         while any(connection.closed is None and not connection.gone for connection in self._connections):
+            bytes_before = self._files.bytes_written
             self.exits(0.1)
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            # Ranks that ended by themselves may have left large profiles, which still arrive.
+            if not self._running and self._files.bytes_written > bytes_before:
+                deadline = min(now + patience, began + MOST_ARRIVAL_SECONDS)
+            if now > deadline:
                 break
         codes = close_all(self._connections)
         ended = zip(self._connections, codes, strict=True)

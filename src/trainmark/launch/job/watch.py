@@ -91,7 +91,7 @@ def _lost_elsewhere(session: Session, job: Job, rank: int) -> bool:
 
 
 class SignsOfLife:
-    """When each rank last wrote an event or printed something."""
+    """When each rank last wrote an event, printed something, or took a step for its profile."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -105,8 +105,12 @@ class SignsOfLife:
         if now < self._look_due:
             return False
         self._look_due = now + min(LOOK_SECONDS, allowed / LOOKS_IN_SILENCE)
+        job = self._job
+        is_profiled = job.profile_progress(0).parent.is_dir()
         for rank in running:
-            size = _size(self._job.events(rank)) + _size(self._job.log(rank))
+            size = _size(job.events(rank)) + _size(job.log(rank))
+            if is_profiled:
+                size += _size(job.profile_progress(rank))
             if size != self._sizes[rank]:
                 self._sizes[rank], self._heard[rank] = size, now
         return any(now - self._heard[rank] > allowed for rank in running)
