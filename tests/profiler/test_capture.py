@@ -113,11 +113,7 @@ def test_the_manifest_has_facts_of_the_backend_in_their_places(folder):
     take(LoggingBackend())
     written = manifest(folder)
     assert (written["framework"], written["device"], written["device_name"]) == ("none", "cuda", "H200")
-<<<<<<< HEAD
     assert written["facts"] == {"threads": 4, "clock": "host", "peaks": None}
-=======
-    assert written["facts"] == {"threads": 4, "clock": "host", "peaks": None, "steps_taken": 31}
->>>>>>> h-planted
     assert [len(seconds) for seconds in written["unprofiled_step_seconds"]] == [5, 5, 5]
     assert [entry["trace"] for entry in written["passes"]] == ["rank0-timing.json.gz", "rank0-detail.json.gz"]
 
@@ -203,13 +199,8 @@ def test_the_timing_pass_of_a_gpu_has_annotations_and_no_operators(tmp_path):
 
     backend = pytorch.Profiler()
     backend.prepare(pytorch.TIMING)
-<<<<<<< HEAD
     with pytorch._annotations_only():  # as `start` does where a GPU has kernels to tell
         backend.start(pytorch.TIMING)
-=======
-    backend._on_gpu = True  # on a CPU operators are the kernels, and recorded
-    backend.start(pytorch.TIMING)
->>>>>>> h-planted
     with backend.annotate("trainmark_step#0"):
         torch.ones(4) @ torch.ones(4)
     backend.stop(pytorch.TIMING, str(tmp_path / "trace.json.gz"))
