@@ -64,21 +64,6 @@ def test_the_time_that_the_loader_sleeps_is_idle_for_its_sake(sleeping):
     assert idle["evidence"]
 
 
-@pytest.fixture(scope="module")
-def unfused(tmp_path_factory) -> dict:
-    folder = tmp_path_factory.mktemp("unfused")
-    profile(folder, "unfused_optimizer.py", "--device", "cpu", "--batch", "1")
-    return of_profiled_steps(folder)
-
-
-def test_an_optimiser_of_many_operations_is_named_on_a_cpu_too(unfused):
-    """Its 34 tensors take a dozen operations each; whether it comes first is up to the noise of a CPU."""
-    causes = {advice["cause"]: advice["sentence"] for advice in unfused["advice"]}
-    assert "it is not fused" in causes["optimiser"]
-    (optimiser,) = (part for part in unfused["classes"] if part["name"] == "optimiser")
-    assert optimiser["launches"] >= unfused["steps"] * 34 * 10
-
-
 @needs_gpu
 @pytest.mark.parametrize(
     "script, cause",

@@ -4,8 +4,10 @@ A floor is believable only from the device that the step ran on, in the state th
 """
 
 import contextlib
-import sys
 import time
+from importlib import import_module
+
+torch = import_module("torch")
 
 REPEATS = 3
 SMALLEST_SIDE = 256
@@ -21,72 +23,70 @@ def measure(device):
 
     A precision for which the device has no memory or no kernel is left out.
     """
-    return Peaks(sys.modules["torch"], device).measure()
+    kind = torch.device(device).type
+    peaks = {}
+    for name, dtype, tf32 in precisions(kind):
+        with contextlib.suppress(RuntimeError):  # out of memory is one too
+            peaks[name] = product_flops(device, kind, dtype, tf32)
+    with contextlib.suppress(RuntimeError):
+        peaks["bandwidth"] = copy_bandwidth(device, kind)
+    return peaks
 
 
-class Peaks:
-    """The measurements on one device of the PyTorch that the program has imported."""
+def precisions(kind):
+    if kind == "cpu":
+        return [("fp32", torch.float32, False), ("bf16", torch.bfloat16, False)]
+    halves = [("bf16", torch.bfloat16, False), ("amp", torch.float16, False)]
+    return [("fp32", torch.float32, False), ("tf32", torch.float32, True), *halves]
 
-    def __init__(self, torch, device):
-        self.torch, self.device, self.kind = torch, device, torch.device(device).type
 
-    def measure(self):
-        peaks = {}
-        for name, dtype, tf32 in self.precisions():
-            with contextlib.suppress(RuntimeError):  # out of memory is one too
-                peaks[name] = self.product_flops(dtype, tf32)
-        with contextlib.suppress(RuntimeError):
-            peaks["bandwidth"] = self.copy_bandwidth()
-        return peaks
+def product_flops(device, kind, dtype, tf32):
+    """Take the largest side that does not take too long; of two products the first may load a library."""
+    side = SMALLEST_SIDE
+    with tf32_products(tf32):
+        while True:
+            a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+            seconds = min(timed(lambda: a @ b, kind) for _ in range(2))  # noqa: B023  called at once
+            if seconds > LONG_ENOUGH:
+                return 2 * side**3 / seconds
+            if side >= SIDE[kind]:
+                break
+            side *= 2
+        seconds = shortest(lambda: [a @ b for _ in range(PRODUCTS[kind])], kind)
+    return 2 * side**3 * PRODUCTS[kind] / seconds
 
-    def precisions(self):
-        single, half, brain = self.torch.float32, self.torch.float16, self.torch.bfloat16
-        if self.kind == "cpu":
-            return [("fp32", single, False), ("bf16", brain, False)]
-        return [("fp32", single, False), ("tf32", single, True), ("bf16", brain, False), ("amp", half, False)]
 
-    def product_flops(self, dtype, tf32):
-        """Take the largest side that does not take too long."""
-        side = SMALLEST_SIDE
-        with self.tf32_products(tf32):
-            while True:
-                a, b = (self.torch.randn(side, side, device=self.device).to(dtype) for _ in range(2))
-                # Called at once, before the names mean others.
-                if side >= SIDE[self.kind] or self.seconds(lambda: a @ b) > LONG_ENOUGH:  # noqa: B023
-                    break
-                side *= 2
-            seconds = self.shortest(lambda: [a @ b for _ in range(PRODUCTS[self.kind])])
-        return 2 * side**3 * PRODUCTS[self.kind] / seconds
+def copy_bandwidth(device, kind):
+    """Count what is read and what is written."""
+    source, target = (torch.zeros(COPIED_NUMBERS[kind], device=device) for _ in range(2))
+    seconds = shortest(lambda: [target.copy_(source) for _ in range(COPIES[kind])], kind)
+    return 2 * COPIES[kind] * source.numel() * source.element_size() / seconds
 
-    def copy_bandwidth(self):
-        """Count what is read and what is written."""
-        numbers, copies = COPIED_NUMBERS[self.kind], COPIES[self.kind]
-        source, target = (self.torch.zeros(numbers, device=self.device) for _ in range(2))
-        seconds = self.shortest(lambda: [target.copy_(source) for _ in range(copies)])
-        return 2 * copies * source.numel() * source.element_size() / seconds
 
-    @contextlib.contextmanager
-    def tf32_products(self, allowed):
-        matmul = self.torch.backends.cuda.matmul
-        before, matmul.allow_tf32 = matmul.allow_tf32, allowed
-        try:
-            yield
-        finally:
-            matmul.allow_tf32 = before
+@contextlib.contextmanager
+def tf32_products(allowed):
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before
 
-    def shortest(self, work):
-        """Return the seconds of the fastest of a few repeats, after one that does not count."""
+
+def shortest(work, kind):
+    """Return the seconds of the fastest of a few repeats, after one that does not count."""
+    work()
+    return min(timed(work, kind) for _ in range(REPEATS))
+
+
+def timed(work, kind):
+    if kind != "cuda":
+        began = time.perf_counter()
         work()
-        return min(self.seconds(work) for _ in range(REPEATS))
-
-    def seconds(self, work):
-        if self.kind != "cuda":
-            began = time.perf_counter()
-            work()
-            return time.perf_counter() - began
-        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) / 1e3
+        return time.perf_counter() - began
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    work()
+    end.record()
+    end.synchronize()
+    return begin.elapsed_time(end) / 1e3
