@@ -88,10 +88,10 @@ def test_a_program_is_explained_on_the_terminal_and_in_files_beside_its_run(expl
 
 def test_what_was_stored_adds_up_to_the_profiled_steps_exactly(explained):
     explanation = read(explained / "runs" / "it" / "explain" / CASE)
-    parts = [each["alone"] for each in explanation["classes"]]
-    parts += [each["nanoseconds"] for each in (*explanation["overlaps"], *explanation["idle"])]
+    parts = [row["alone"] for row in explanation["classes"]]
+    parts += [row["nanoseconds"] for row in (*explanation["overlaps"], *explanation["idle"])]
     assert explanation["steps"] == 2 and sum(parts) == explanation["total"] > 0
-    assert {"convolution", "normalisation"} <= {each["name"] for each in explanation["classes"]}
+    assert {"convolution", "normalisation"} <= {row["name"] for row in explanation["classes"]}
 
 
 def test_the_trace_beside_it_is_one_that_can_be_explained_again(trainmark, explained, tmp_path):
@@ -99,7 +99,7 @@ def test_the_trace_beside_it_is_one_that_can_be_explained_again(trainmark, expla
     assert json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     result = trainmark("explain", str(trace), "--json")
     assert result.code == 0, result.err
-    assert "convolution" in {each["name"] for each in json.loads(result.out)["classes"]}
+    assert "convolution" in {row["name"] for row in json.loads(result.out)["classes"]}
 
 
 def test_measured_steps_are_as_many_as_were_asked_for(explained):
@@ -120,6 +120,17 @@ def test_a_later_call_shows_what_is_stored_and_runs_nothing(trainmark, runs, wor
     assert files_below(runs) == before
 
 
+def test_an_explanation_is_made_again_from_its_profile_where_changes_are_to_be_verified(
+    trainmark, runs, stored
+):
+    before = read(stored)["total"]
+    (stored / "explanation.json").unlink()
+    result = trainmark("explain", "it", "--verify")
+    assert result.code == 0, result.err
+    assert read(stored)["total"] == before
+    assert [path.name for path in runs.iterdir()] == ["it"]  # nothing of a user's program can be changed
+
+
 def test_again_takes_a_new_trial_in_place_of_the_stored_one(trainmark, runs, stored):
     (stored / "trace.json.gz").unlink()
     before = read(stored)["total"]
@@ -133,6 +144,7 @@ def test_again_takes_a_new_trial_in_place_of_the_stored_one(trainmark, runs, sto
 
 def test_code_that_cannot_profile_itself_is_profiled_by_this_version(trainmark, runs, stored):
     shutil.rmtree(runs / "it" / "code" / "trainmark" / "profiler")
+    shutil.rmtree(runs / "it" / "trials" / CASE / "01" / "profile")
     shutil.rmtree(stored)
     result = trainmark("explain", "it", "--profile-steps", "1")
     assert result.code == 0, result.err
@@ -236,8 +248,7 @@ def test_two_that_are_compared_are_written_where_asked(trainmark, runs, stored, 
         (("absent.json",), "absent.json"),
         (("folder",), "there is no run 'folder'"),
         (("runs/it/trials",), "runs/it has no case 'trials'"),
-        (("whole.json.gz", "--verify"), "only a case of a run that can run here can be changed"),
-        (("it", "--verify"), "add --again to profile it"),
+        (("whole.json.gz", "--verify"), "only a case of a run can be changed, and a trace is none"),
         (("it", "cut.json.gz"), "cut.json.gz"),
         (("whole.json.gz", "--memory"), "nothing is known of the memory"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def explain_command(
         if only := [key for key in OF_PROGRAMS if about_program[key] is not None]:
             raise click.UsageError(f"--{only[0].replace('_', '-')} is for a program behind `--`.")
         parsed = parse_targets(targets, runs)
-        explained = [_of_target(target, again, choice, profile_steps) for target in parsed]
+        explained = [_of_target(target, again, verify, choice, profile_steps) for target in parsed]
     if len(explained) == 2:
         return _show_difference(explained, kind, language, out)
     (one,) = explained
@@ -122,38 +123,42 @@ def _of_program(
 
     text = program_suite(words, about)
     prepared = with_one_trial(prepare_program(text, name_of(words), str(Path.cwd()), (), choice))
-    run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
-    with live_display() as display:
+    with closing(prepared), live_display() as display:
+        run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
         trial = profile_run(run, prepared, display, steps)
     return explain_trial(run, trial)
 
 
-def _of_target(target: Target, again: bool, choice: LaunchOptions, steps: int) -> Explained:
+def _of_target(target: Target, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
     from trainmark.cli.explain.targets import TraceTarget
     from trainmark.runner.explain.explained import explain_trace
 
     if isinstance(target, TraceTarget):
         return explain_trace(target.path)
-    return _of_case(target, again, choice, steps)
+    return _of_case(target, again, verify, choice, steps)
 
 
-def _of_case(target: CaseTarget, again: bool, choice: LaunchOptions, steps: int) -> Explained:
-    """Read what was explained before, or take a trial of the case."""
+def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
+    """Read what was explained before, or take a trial of the case; what is to be changed must run here."""
     from trainmark.cli.common.live import live_display
     from trainmark.launch.launchers import stored_options
     from trainmark.runner.explain.explained import explain_trial, stored
-    from trainmark.runner.explain.profiled_trial import profile_case, with_one_trial
+    from trainmark.runner.explain.profiled_trial import profile_case, profiled_before, with_one_trial
     from trainmark.runner.preflight.prepare import prepare_again
 
     run = target.run
-    if not again and (known := stored(run, target.case)) is not None:
+    if not again and not verify and (known := stored(run, target.case)) is not None:
         return known
     run.require_whole()
     if run.cluster is not None:
         choice = stored_options(run.cluster).changed_by(choice)
     prepared = with_one_trial(prepare_again(run.suite, run.info.folder, choice), target.case)
-    with live_display() as display:
-        trial = profile_case(run, prepared, display, steps)
+    with closing(prepared):
+        (case,) = prepared.plan.cases
+        trial = None if again else profiled_before(run, case)
+        if trial is None:
+            with live_display() as display:
+                trial = profile_case(run, prepared, display, steps)
     return explain_trial(run, trial)
 
 
@@ -163,7 +168,7 @@ def _verified(explained: Explained, repeats: int, runs: Path) -> Explained:
     from trainmark.runner.explain.verified import verify_changes
 
     if explained.case is None or explained.situation is None:
-        raise UserError("only a case of a run that can run here can be changed; add --again to profile it.")
+        raise UserError("only a case of a run can be changed, and a trace is none.")
     with live_display() as display:
         return verify_changes(explained, runs, display, repeats)
 

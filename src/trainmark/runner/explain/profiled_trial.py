@@ -12,7 +12,7 @@ from trainmark.errors import UserError, nearest
 from trainmark.launch.job.outcome import Outcome
 from trainmark.runner.preflight.prepare import Prepared
 from trainmark.runner.program.command import PROFILE_FOLDER
-from trainmark.runner.start import execute
+from trainmark.runner.start import RunStoppedError, execute
 from trainmark.runner.trial.display import Display
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord
@@ -100,7 +100,10 @@ def profile_case(run: RunFolder, prepared: Prepared, display: Display, steps: in
 def profile_run(run: RunFolder, prepared: Prepared, display: Display, steps: int) -> ProfiledTrial:
     """Carry out a run of one trial under the profiler; UserError where it left nothing to explain."""
     (case,) = prepared.plan.cases
-    ending = execute(run, prepared, display, profile_steps=steps)
+    try:
+        ending = execute(run, prepared, display, profile_steps=steps)
+    except RunStoppedError as error:
+        raise UserError(str(error)) from error
     if ending.interrupted:
         raise KeyboardInterrupt
     record = next(iter(run.records()), None)
@@ -108,3 +111,14 @@ def profile_run(run: RunFolder, prepared: Prepared, display: Display, steps: int
         why = f"{record.outcome}: {record.detail}" if record else "it left no record"
         raise UserError(f"the trial that was to be explained failed ({why.rstrip('.')}).")
     return ProfiledTrial(case, record, run.trial(case.slug, 1).done)
+
+
+def profiled_before(run: RunFolder, case: Case) -> ProfiledTrial | None:
+    """Return the trial that was profiled for an earlier explanation; None where there is none."""
+    for holder in (RunFolder(explain_folder(run.path, case.slug)), run):
+        folder = holder.trial(case.slug, 1).done
+        if (folder / PROFILE_FOLDER).is_dir():
+            for record in holder.records():
+                if (record.spec.case, record.spec.repeat) == (case.slug, 1):
+                    return ProfiledTrial(case, record, folder)
+    return None
