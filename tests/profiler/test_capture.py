@@ -164,7 +164,27 @@ def test_what_an_earlier_try_left_is_gone_and_other_ranks_are_left_alone(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["rank1.json.part", "rank10.json"]
 
 
-@pytest.mark.parametrize("world_size, steps", [(1, 0), (2, 3 * UNPROFILED + 2 * PASS)])
+@pytest.mark.parametrize("missing", ["a pass", "the profiler"])
+def test_ranks_that_wait_for_each_other_take_as_many_steps_whatever_one_of_them_lacks(folder, missing):
+    whole = take(LoggingBackend(), world_size=2)
+
+    class OnePass(LoggingBackend):
+        def passes(self):
+            return ("timing",)
+
+    def broken():
+        raise RuntimeError("no compiler here")
+
+    profile = capture.Capture(OnePass if missing == "a pass" else broken, world_size=2, rank=1)
+    profile.begin()
+    steps = 0
+    while profile.running:
+        profile.step_ended()
+        steps += 1
+    assert steps == whole == 3 * UNPROFILED + 2 * PASS + 1
+
+
+@pytest.mark.parametrize("world_size, steps", [(1, 0), (2, 3 * UNPROFILED + 2 * PASS + 1)])
 def test_a_rank_that_cannot_write_takes_its_steps_where_others_wait_for_it(folder, capsys, world_size, steps):
     folder.write_text("a file", encoding="utf-8")
     backend = LoggingBackend()

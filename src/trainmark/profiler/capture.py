@@ -65,13 +65,30 @@ class Phase:
         return self.lead + 1 + self.steps
 
 
+def unprofiled_phase(settling):
+    return Phase(None, settling - 1, UNPROFILED_STEPS)
+
+
+def profiled_phase(name, steps, settling):
+    return Phase(name, WARMUP_STEPS + settling - SETTLING_STEPS, steps)
+
+
 def plan(backend, steps, settling):
     """Return the phases: unprofiled steps before, between and after the passes; one step for the memory."""
-    unprofiled = Phase(None, settling - 1, UNPROFILED_STEPS)
-    phases = [unprofiled]
+    phases = [unprofiled_phase(settling)]
     for name in backend.passes():
-        phases += [Phase(name, WARMUP_STEPS + settling - SETTLING_STEPS, steps), unprofiled]
+        phases += [profiled_phase(name, steps, settling), unprofiled_phase(settling)]
     return phases + ([Phase(MEMORY, 0, 0)] if hasattr(backend, "start_memory") else [])
+
+
+def as_many_on_every_rank(phases, steps, settling):
+    """Add steps that nobody looks at, up to those of two passes and the memory.
+
+    A profiler may be missing on one host alone, and ranks that train together must end together.
+    """
+    most = 3 * unprofiled_phase(settling).total + 2 * profiled_phase("", steps, settling).total + 1
+    missing = most - sum(phase.total for phase in phases)
+    return phases + ([Phase(None, missing - 1, 0)] if missing > 0 else [])
 
 
 class Capture:
@@ -98,6 +115,7 @@ class Capture:
         self._passes, self._unprofiled = [], []
         self._memory, self._memory_facts = None, {}
         self._backend = self._attempt(make_backend)
+        self._failed_here = self._error is not None
         self._no_backend = self._error or "no profiler of this framework is known for this device"
         self._closed = False
         self._shown_alive = time.monotonic()
@@ -110,7 +128,9 @@ class Capture:
         """Make the folder ready; the next step is the first of the first phase."""
         if self._backend is not None:
             self._phases = plan(self._backend, self._steps, self._settling)
-            self._all_steps = sum(phase.total for phase in self._phases)
+        if self._world_size > 1 and (self._backend is not None or self._failed_here):
+            self._phases = as_many_on_every_rank(self._phases, self._steps, self._settling)
+        self._all_steps = sum(phase.total for phase in self._phases)
         try:
             self._clear_folder()
         except OSError as error:
