@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
+from statistics import fmean
 
 from trainmark.events import DeviceSample
 from trainmark.explain.classes.attribute import classes_of, own_classes
@@ -164,7 +164,7 @@ def _overhead(rank: CapturedRank) -> float | None:
     """How much longer a step of the pass for shares takes than one without the profiler."""
     if not rank.profiled or not rank.unprofiled:
         return None
-    return median(rank.profiled) / median(rank.unprofiled) - 1
+    return fmean(rank.profiled) / fmean(rank.unprofiled) - 1
 
 
 def _profile_notes(profile: Profile) -> list[str]:

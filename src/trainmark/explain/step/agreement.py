@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,9 @@ NEARLY_ALL = 0.9  # of the launches, replayed by CUDA graphs
 def agreement(
     profile: Profile, unprofiled_seconds: Sequence[float], busy_ns: int, steps: int | None = None
 ) -> Agreement:
-    """Compare the mean profiled step with the median of the others, and refuse shares where they differ.
+    """Compare the mean profiled step with the mean of the others, and refuse shares where they differ.
 
+    Means, since the steps of a program that waits for its loader's workers are long and short in turns.
     `busy_ns` is how long the device was busy in all steps. Without unprofiled steps, as in a trace from
     elsewhere, there is nothing to compare with, and nothing is refused but lost records.
 
@@ -33,7 +34,7 @@ def agreement(
         return Agreement(0.0, None, "The profile has no complete step: profile more steps.")
     total = profile.steps[-1].end - profile.steps[0].start
     profiled = total / count / 1e9
-    measured = median(unprofiled_seconds) if unprofiled_seconds else None
+    measured = fmean(unprofiled_seconds) if unprofiled_seconds else None
     if profile.lost:
         lost = "1 record" if profile.lost == 1 else f"{profile.lost:,} records"
         return Agreement(profiled, measured, f"The profiler lost {lost}: profile fewer steps.")
