@@ -81,7 +81,7 @@ def test_the_slow_link_is_named_first_with_its_collective_and_bandwidth(explaine
     forget_unprofiled_steps(profile)
     explanation = json.loads(trainmark(tmp_path, "explain", str(profile), "--json"))
     first = explanation["advice"][0]
-    assert first["cause"] == "communication" and "GB/s" in first["sentence"], explanation["advice"]
+    assert first["cause"] == "link" and "GB/s" in first["sentence"], explanation["advice"]
     buckets = explanation["buckets"]
     assert buckets and all(bucket["name"].startswith("all_reduce") for bucket in buckets)
     # 2.4 MB cannot pass a cable of 40 ms faster than in these 40 ms.
