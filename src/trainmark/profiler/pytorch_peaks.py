@@ -35,9 +35,18 @@ def measure(device):
 
 def precisions(kind):
     if kind == "cpu":
-        return [("fp32", torch.float32, False), ("bf16", torch.bfloat16, False)]
+        single = [("fp32", torch.float32, False)]
+        # Without bf16 in the processor PyTorch would turn oneDNN off for good, and take minutes.
+        return single + ([("bf16", torch.bfloat16, False)] if _has_bf16() else [])
     halves = [("bf16", torch.bfloat16, False), ("amp", torch.float16, False)]
     return [("fp32", torch.float32, False), ("tf32", torch.float32, True), *halves]
+
+
+def _has_bf16():
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):
+        return False
 
 
 def product_flops(device, kind, dtype, tf32):
