@@ -64,6 +64,14 @@ class Training:
         return pytorch_memory.measure(self.step, [self.optimizer])
 
 
+@pytest.fixture
+def mkldnn():
+    """PyTorch turns oneDNN off for good once a processor has no bf16: as before for the tests that follow."""
+    before = torch.backends.mkldnn.enabled
+    yield
+    torch._C._set_mkldnn_enabled(before)
+
+
 def weight_bytes(network):
     return sum(parameter.numel() for parameter in network.parameters()) * FLOAT
 
@@ -147,14 +155,6 @@ def test_a_compiled_network_is_one_part_and_is_not_compiled_again():
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # on a CPU without bfloat16 products
-@pytest.fixture
-def mkldnn():
-    """PyTorch turns oneDNN off for good once a processor has no bf16: as before for the tests that follow."""
-    before = torch.backends.mkldnn.enabled
-    yield
-    torch._C._set_mkldnn_enabled(before)
-
-
 def test_autocasts_copies_of_weights_are_no_activations(mkldnn):
     training = Training(64)
     network, step = training.network, training.step
