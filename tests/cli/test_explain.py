@@ -94,6 +94,17 @@ def test_what_was_stored_adds_up_to_the_profiled_steps_exactly(explained):
     assert {"convolution", "normalisation"} <= {row["name"] for row in explanation["classes"]}
 
 
+def test_refused_shares_come_with_what_to_do_and_what_the_measured_steps_tell(trainmark, runs, stored):
+    explanation = json.loads(
+        trainmark("explain", str(runs / "it" / "trials" / CASE / "01" / "profile"), "--json").out
+    )
+    refused = explanation["agreement"]["refusal"] is not None
+    assert any("--profile-steps 20" in note for note in explanation["notes"]) is refused
+    assert any(
+        note.startswith("Of the measured steps: ") for note in read(stored)["notes"]
+    )  # too few of them
+
+
 def test_the_trace_beside_it_is_one_that_can_be_explained_again(trainmark, explained, tmp_path):
     trace = explained / "runs" / "it" / "explain" / CASE / "trace.json.gz"
     assert json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]

@@ -31,6 +31,10 @@ NO_PEAKS = Peaks()
 MOST_MODULES = 40
 MODULE_DEPTH = 4
 FLOAT32_BYTES = 4
+WHAT_TO_DO = (
+    "For shares, profile on a quiet machine, with more steps (--profile-steps 20) or a larger batch: "
+    "operators of a few microseconds cost the profiler as much as they take."
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class TrialFacts:
     """What is known of a trial beside its profiles; of a trace from elsewhere only the title.
 
     `samples` are those of a step of all ranks; `work` is one rank's step as its workload declares it, for
-    classes whose operands nobody recorded. `nodes` names the node of each rank.
+    classes whose operands nobody recorded. `nodes` names the node of each rank, `notes` are what the
+    measured steps tell by themselves.
     """
 
     title: str
@@ -51,6 +56,7 @@ class TrialFacts:
     device_samples: Sequence[DeviceSample] = ()
     nodes: Sequence[str | None] = ()
     sharded: bool = False
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,9 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         overhead=_overhead(first),
         facts={name: str(value) for name, value in profile.facts.items() if isinstance(value, str | int)},
     )
-    notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first)]
+    notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first), *facts.notes]
+    if agreed.refusal is not None and agreed.measured is not None:
+        notes.insert(0, WHAT_TO_DO)
     if clocks is not None:
         notes.append(clocks.sentence)
     if world_size > 1:

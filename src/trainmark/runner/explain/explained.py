@@ -139,6 +139,7 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         device_samples=_device_samples(trial.folder / SAMPLES),
         nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),
         sharded=dict(case.axes).get("sharding") not in (None, "none"),
+        notes=[f"Of the measured steps: {doubt.message}" for doubt in figure.doubts] if figure else (),
     )
 
 
