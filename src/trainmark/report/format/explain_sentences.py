@@ -197,8 +197,8 @@ SENTENCES: tuple[tuple[str, str], ...] = (
         "分析器缓冲区用尽，记录提前结束。",
     ),
     (
-        "For shares, profile on a quiet machine, with more steps (--profile-steps 20) or a larger batch: operators"
-        " of a few microseconds cost the profiler as much as they take.",
+        "For shares, profile on a quiet machine, with more steps (--profile-steps 20) or a larger batch:"
+        " operators of a few microseconds cost the profiler as much as they take.",
         "若要占比，请在空闲的机器上、以更多步数（--profile-steps 20）或更大批量重新分析："
         "耗时仅数微秒的算子，分析器的开销与其本身相当。",
     ),
