@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from builders_step import Span, profile_of
 
-from trainmark.explain.step.agreement import agreement, corrected_breakdown
-from trainmark.explain.step.breakdown import breakdown
+from trainmark.explain.explanation import IdleTime
+from trainmark.explain.step.agreement import agreement, corrected_idle
 
 MILLISECOND = 1_000_000
 
 
-def kernels(count: int, lasting: int, gap: int, in_graph: bool = False, start: int = 0):
-    """Kernels of one launch, one behind the other; times in milliseconds."""
+def kernels(count: int, lasting: int, gap: int):
+    """Kernels one behind the other; times in milliseconds."""
     step = (lasting + gap) * MILLISECOND
-    return [
-        Span("k", start + n * step, start + n * step + lasting * MILLISECOND, launch=1, in_graph=in_graph)
-        for n in range(count)
-    ]
+    return [Span("k", n * step, n * step + lasting * MILLISECOND, launch=1) for n in range(count)]
 
 
-def judged(spans, total: int, measured: list[float], lost: int = 0):
-    profile = profile_of(spans, [total * MILLISECOND], lost=lost)
-    busy = breakdown(profile, ["copy"] * len(spans)).busy
-    return agreement(profile, measured, busy, 1)
+def idle(**milliseconds: int) -> list[IdleTime]:
+    return [IdleTime(cause, time * MILLISECOND, 1) for cause, time in milliseconds.items()]
+
+
+def judged(spans, total: int, measured: list[float], lost: int = 0, device: str = "cuda", **gaps: int):
+    profile = replace(profile_of(spans, [total * MILLISECOND], lost=lost), device=device)
+    return agreement(profile, measured, idle(**gaps), 1)
 
 
 def test_steps_within_three_percent_agree():
@@ -60,36 +62,35 @@ def test_a_profile_without_records_of_the_device_is_refused():
     assert judged([], 100, [0.1]).refusal == "The profile has no records of the device."
 
 
-def test_gaps_inside_a_graph_that_tracing_widened_are_corrected():
-    result = judged(kernels(10, 8, 2, in_graph=True), 100, [0.085])
+def test_gaps_that_tracing_widened_are_corrected():
+    result = judged(kernels(10, 8, 2), 100, [0.085], launch=15, dependency=5)
     assert (result.refusal, result.corrected) == (None, True)
 
 
-def test_the_same_gaps_without_a_graph_are_refused():
-    assert judged(kernels(10, 8, 2), 100, [0.085]).refusal is not None
+def test_on_a_cpu_operators_get_longer_too_and_nothing_is_corrected():
+    assert judged(kernels(10, 8, 2), 100, [0.085], device="cpu", launch=20).refusal is not None
 
 
-def test_kernels_that_take_longer_than_the_measured_step_are_refused_under_graphs_too():
-    assert judged(kernels(10, 8, 2, in_graph=True), 100, [0.070]).refusal is not None
+def test_kernels_that_take_longer_than_the_measured_step_are_refused():
+    assert judged(kernels(10, 8, 2), 100, [0.070], launch=20).refusal is not None
 
 
-def test_an_excess_outside_of_graph_launches_is_refused():
-    assert judged(kernels(10, 8, 0, in_graph=True), 100, [0.085]).refusal is not None
+def test_a_loader_takes_as_long_with_the_profiler_and_explains_nothing():
+    assert judged(kernels(10, 8, 2), 100, [0.085], loader=20).refusal is not None
 
 
-def test_a_corrected_breakdown_adds_up_to_the_measured_step():
-    spans = kernels(10, 8, 2, in_graph=True)
-    profile = profile_of(spans, [100 * MILLISECOND])
-    parts = corrected_breakdown(breakdown(profile, ["copy"] * 10), profile, 0.0853)
-    assert parts.total == 85_300_000
-    assert sum(part.alone for part in parts.classes) + parts.idle == parts.total
-    # After the last node the device waited for the next launch: that gap is not the profiler's.
-    assert parts.gaps[-1].nanoseconds == 2 * MILLISECOND
+def test_a_profiled_step_that_is_shorter_than_the_measured_is_not_corrected():
+    assert judged(kernels(10, 8, 2), 100, [0.101], launch=20).corrected is False
 
 
-def test_a_correction_takes_no_more_than_the_gaps_of_graphs():
-    spans = kernels(10, 8, 2, in_graph=True)
-    profile = profile_of(spans, [100 * MILLISECOND])
-    parts = corrected_breakdown(breakdown(profile, ["copy"] * 10), profile, 0.080)
-    assert parts.total == 82 * MILLISECOND
-    assert len(parts.gaps) == 1
+def test_causes_shrink_in_proportion_and_add_up_exactly():
+    rows = corrected_idle(idle(dependency=5, launch=14, loader=30), 7 * MILLISECOND + 1)
+    times = {row.cause: row.nanoseconds for row in rows}
+    assert sum(times.values()) == 42 * MILLISECOND - 1
+    assert times["loader"] == 30 * MILLISECOND
+    assert times["launch"] / times["dependency"] == pytest.approx(14 / 5)
+    assert [row.cause for row in rows] == ["loader", "launch", "dependency"]
+
+
+def test_a_correction_takes_no_more_than_the_gaps():
+    assert corrected_idle(idle(launch=14, dependency=5), 30 * MILLISECOND) == ()

@@ -18,12 +18,12 @@ from trainmark.explain.profile.folder import Captured, CapturedRank
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import evidence as rank_evidence
 from trainmark.explain.ranks.ranks import ranks as ranks_of
-from trainmark.explain.step.agreement import agreement, corrected_breakdown
+from trainmark.explain.step.agreement import agreement, corrected_idle
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.floors import with_floors
 from trainmark.explain.step.modules import by_path, modules
 from trainmark.explain.step.timeline import timeline
-from trainmark.explain.work.family import completed
+from trainmark.explain.work.family import completed, with_convolutions
 from trainmark.explain.work.model import Work
 from trainmark.explain.work.step import of_step
 
@@ -77,25 +77,26 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
     """Explain the step of the first rank, and all ranks beside it."""
     first = captured.ranks[0]
     profile, detail = shares_profile(first), first.detail
-    classes = classes_of(profile, detail)
+    classes = with_convolutions(classes_of(profile, detail), profile.spans, facts.work)
     parts = breakdown(profile, classes)
-    agreed = agreement(profile, first.unprofiled, parts.busy)
-    if agreed.corrected and agreed.measured:
-        parts = corrected_breakdown(parts, profile, agreed.measured)
-    work = completed(_work(profile, detail, classes), facts.work)
     steps = len(profile.steps)
+    idle = causes(profile, parts.gaps, detail)
+    agreed = agreement(profile, first.unprofiled, idle)
+    if agreed.corrected and agreed.measured:
+        idle = corrected_idle(idle, parts.total - round(agreed.measured * steps * 1e9))
+    work = completed(_work(profile, detail, classes, facts.work), facts.work)
     class_times = with_floors(parts.classes, work, facts.peaks, steps)
     clocks = slowdown(facts.device_samples, _arithmetic(class_times))
     world_size = max(first.world_size, profile.world_size)
     explanation = Explanation(
         subject=_subject(first, facts, world_size),
         steps=steps,
-        total=parts.total,
+        total=parts.busy + sum(row.nanoseconds for row in idle),
         agreement=agreed,
         peaks=facts.peaks,
         classes=class_times,
         overlaps=parts.overlaps,
-        idle=causes(profile, parts.gaps, detail),
+        idle=idle,
         modules=by_path(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
         memory=memory(first.manifest.get("memory"), world_size, facts.sharded),
         timeline=timeline(profile, classes),
@@ -111,7 +112,7 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         explanation, more = _with_ranks(explanation, captured, facts)
         notes += more
     explanation = replace(explanation, notes=tuple(notes))
-    return Taken(explanation, profile, tuple(classes), clocks)
+    return Taken(explanation, profile, classes, clocks)
 
 
 def captured_trace(path: Path) -> Captured:
@@ -140,12 +141,15 @@ def shares_profile(rank: CapturedRank) -> Profile:
     return profile
 
 
-def _work(profile: Profile, detail: Profile | None, classes: Sequence[str]) -> dict[str, Work]:
+def _work(
+    profile: Profile, detail: Profile | None, classes: Sequence[str], declared: Mapping[str, Work]
+) -> dict[str, Work]:
     """Operands are recorded in the detail pass alone; its classes have the same spans."""
     if detail is None:
         return {}
-    own = classes if detail is profile else own_classes(detail)
-    return of_step(detail, own, FLOAT32_BYTES)
+    if detail is not profile:
+        classes = with_convolutions(own_classes(detail), detail.spans, declared)
+    return of_step(detail, classes, FLOAT32_BYTES)
 
 
 def _arithmetic(classes: Sequence[ClassTime]) -> int | None:

@@ -69,8 +69,8 @@ class IdleTime:
 class Agreement:
     """The profiled step against the steps timed without the profiler, in seconds.
 
-    Where `refusal` is not None, no share is given, and it says why. `corrected` says that gaps inside CUDA
-    graphs, which tracing widens, were taken from the step timed without the profiler.
+    Where `refusal` is not None, no share is given, and it says why. `corrected` says that gaps between
+    kernels, which tracing widens, were reduced to what the step timed without the profiler leaves for them.
     """
 
     profiled: float

@@ -21,6 +21,7 @@ Whoever owns the loop, or hears that a step has ended, drives it:
     .start_memory()      optional; begin to watch the memory of one step, after all others
     .memory()            what held it at its peak, as JSON
     .peaks()             optional; FLOP/s of a large product by precision, and bytes/s of a copy
+    .synchronize()       optional; wait until the device has nothing left to do
 """
 
 import contextlib
@@ -113,6 +114,7 @@ class Capture:
         self._error = None  # of the phase
         self._recording, self._annotation = False, None
         self._passes, self._unprofiled = [], []
+        self._host_seconds, self._issued_from = [], None
         self._memory, self._memory_facts = None, {}
         self._backend = self._attempt(make_backend)
         self._failed_here = self._error is not None
@@ -145,6 +147,9 @@ class Capture:
         if phase is None:
             return False
         self._ended += 1
+        if self._issued_from is not None:
+            self._host_seconds.append(time.perf_counter() - self._issued_from)
+            self._issued_from = None
         self._close_annotation()
         self._show_alive()
         if self._ended > phase.lead:
@@ -182,10 +187,18 @@ class Capture:
         self._ended, self._marks, self._error = 0, [], None
         if self._phase is None:
             self.close()
+        elif self._phase.profiler_pass is None:
+            self._begin_issuing()
         elif self._phase.profiler_pass == MEMORY:
             self._attempt(self._backend.start_memory)
         elif self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
             self._attempt(self._backend.prepare, self._phase.profiler_pass)
+
+    def _begin_issuing(self):
+        """Time how long the host takes for one step while the device has room for all that it launches."""
+        if hasattr(self._backend, "synchronize") and self._phase.lead:
+            self._attempt(self._backend.synchronize)
+            self._issued_from = time.perf_counter()
 
     def _end_phase(self):
         name = self._phase.profiler_pass
@@ -289,6 +302,7 @@ class Capture:
         manifest.update(
             passes=self._passes,
             unprofiled_step_seconds=self._unprofiled,
+            host_step_seconds=self._host_seconds,
             samples_per_step=self.samples_per_step,
             memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",

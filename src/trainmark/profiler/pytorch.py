@@ -65,6 +65,10 @@ class Profiler:
     def annotate(self, name):
         return self._torch.autograd.profiler.record_function(name)
 
+    def synchronize(self):
+        if self._on_gpu:
+            self._torch.cuda.synchronize()
+
     def peaks(self):
         from trainmark.profiler import pytorch_peaks
 

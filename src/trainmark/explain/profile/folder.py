@@ -73,6 +73,7 @@ class _Manifest:
     device: str | None = None
     error: str | None = None  # why nothing was profiled, and the framework may be unknown
     unprofiled_step_seconds: tuple[tuple[float, ...], ...] = ()
+    host_step_seconds: tuple[float, ...] = ()
     device_name: str | None = None
     framework_version: str | None = None
     samples_per_step: float | None = None
@@ -150,6 +151,7 @@ def _problem(manifest: _Manifest, rank: int) -> str | None:
         if entry.trace is not None and not TRACE_NAME.fullmatch(entry.trace):
             return f"the trace of its pass '{entry.name[:40]}' is no file name"
     lists = [*manifest.unprofiled_step_seconds, *(entry.step_seconds for entry in manifest.passes)]
+    lists.append(manifest.host_step_seconds)
     if any(seconds <= 0 for steps in lists for seconds in steps):
         return "a step took no time"
     return None

@@ -35,8 +35,9 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         "没有不带分析器的计时：占比以分析时的一步 {profiled} 为准。",
     ),
     "corrected": (
-        "Gaps inside CUDA graphs, which tracing widens, are taken from the step timed without the profiler.",
-        "CUDA graph 内部的间隙会被跟踪放大，此处取自不带分析器的计时。",
+        "Kernels take as long with the profiler as without it; the gaps between them, which tracing widens,"
+        " are reduced to what the timed step leaves for them.",
+        "kernel 的时长不受分析影响；kernel 之间的间隙会被跟踪放大，此处缩减为计时所得一步中余下的时间。",
     ),
     "overhead": ("Profiling costs {overhead} of a step.", "分析的开销为一步的 {overhead}。"),
     "refused": ("No shares: {refusal}", "不给出占比：{refusal}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from trainmark.errors import UserError
@@ -79,7 +80,7 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
         device,
         own_command,
         product_peaks=peaks,
-        host=host_seconds(taken.profile),
+        host=_issue_seconds(captured) or host_seconds(taken.profile),
         clock=clock,
     )
     explanation = with_changes(taken, situation)
@@ -152,6 +153,13 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
     return {str(name): float(value) for name, value in peaks.items() if isinstance(value, int | float)}
 
 
+def _issue_seconds(captured: Captured) -> float | None:
+    """Return how long the host took for a step that it issued to an idle device, without the profiler."""
+    seconds = captured.ranks[0].manifest.get("host_step_seconds")
+    known = [second for second in seconds if isinstance(second, float)] if isinstance(seconds, list) else []
+    return median(known) if known and captured.ranks[0].device == "cuda" else None
+
+
 def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:
     """Take the best that was measured on the device, after the profile or at the end of the trial."""
     utilisation = figure.utilisation if figure else None
@@ -190,7 +198,8 @@ def _declared_work(case: Case, samples: float | None) -> dict[str, Work]:
         return {}
     workload = case.family.workload
     axes = {**workload.defaults, **dict(case.axes)}
-    return of_case(workload, axes, samples / case.topology.devices, case.engine or "stock")
+    per_rank = samples / case.topology.devices
+    return of_case(workload, axes, per_rank, case.engine or "stock", case.cuda_graph is True)
 
 
 def _device_samples(path: Path) -> list[DeviceSample]:
