@@ -136,6 +136,8 @@ def named_clock(name: str) -> HostClock:
 class Run:
     """What `start` gives; one per process."""
 
+    recording = True  # until steps are taken for a profile, which are not measured
+
     def __init__(self, file: IO[bytes] | None, rank: int, clock: HostClock) -> None:
         self._file, self._rank, self._clock = file, rank, clock
         self._pending: Deque[Any] = deque()
@@ -161,7 +163,7 @@ class Run:
 
     def step_at(self, mark: Any, samples: float | None, **numbers: Any) -> None:
         """The step that ended at an earlier mark of the clock."""
-        if self._file is None:
+        if self._file is None or not Run.recording:
             return
         self._pending.append((self._next_step, mark, samples, numbers))
         self._next_step += 1

@@ -23,6 +23,19 @@ UNPROFILED, PASS, MEMORY = 2 + 5, 2 + 1 + PROFILED, 1
 STEPS_OF_PROFILE = 3 * UNPROFILED + 2 * PASS + MEMORY
 GPT2 = ["-m", "trainmark.workloads.gpt2.pytorch", "--size", "mini", "--length", "16", "--batch", "2"]
 
+PROBED = """
+import torch
+from trainmark import probe
+torch.set_num_threads(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+run = probe.start(framework="pytorch")
+while True:
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    run.step(4)
+"""
+
 
 class Program(NamedTuple):
     done: subprocess.CompletedProcess[str]
@@ -101,6 +114,14 @@ def test_a_manifest_and_a_trace_are_all_that_is_left(profiled):
         "rank0-timing.json.gz",
         "rank0.json",
     ]
+
+
+def test_a_program_with_a_record_of_its_own_records_no_step_of_the_profile(tmp_path):
+    """The hooks take its profile and stop it, while it calls the probe after every step."""
+    program = start(tmp_path, ["-c", PROBED], tmp_path / "profile", hooks=True)
+    assert len(program.manifest["passes"]) == 2
+    own = [step for step in program.of_kind("step") if step.get("samples") == 4]
+    assert MEASURED - 1 <= len(own) <= MEASURED + 1
 
 
 def test_the_record_has_the_same_measured_steps_and_losses(both):
