@@ -257,3 +257,19 @@ def test_peaks_are_not_measured_for_a_program_that_ended_before_its_passes(folde
     profile.begin()
     profile.close()
     assert manifest(folder)["facts"]["peaks"] is None
+
+
+def test_a_hot_device_is_kept_hot_before_every_phase(folder):
+    backend = LoggingBackend()
+    taken = take(backend, heating_seconds=1e-9)
+    assert taken == 3 * UNPROFILED + 2 * PASS + 5
+
+
+def test_heating_ends_after_a_hundred_steps(folder):
+    taken = take(LoggingBackend(), heating_seconds=1e9)
+    assert taken == 3 * UNPROFILED + 2 * PASS + 5 * capture.MOST_HEATING_STEPS
+
+
+def test_ranks_that_train_together_do_not_heat(folder):
+    steps = [take(LoggingBackend(), world_size=2, heating_seconds=seconds) for seconds in (0.0, 1e9)]
+    assert steps[0] == steps[1]

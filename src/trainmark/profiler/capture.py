@@ -42,6 +42,8 @@ WARMUP_STEPS = 2
 # Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue:
 # as many steps more are taken before those that count. Under the profiler they are recorded, not annotated.
 SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
+# A GPU at its power limit cools down meanwhile, and is faster for a second or two until it is hot again.
+MOST_HEATING_STEPS = 100
 # Nothing else is written meanwhile, and a rank that writes nothing for long counts as hung.
 SIGN_OF_LIFE_SECONDS = 1.0
 MEMORY = "memory"
@@ -99,8 +101,13 @@ class Capture:
     number of steps stays the same, since other ranks take them too.
     """
 
-    def __init__(self, make_backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS):
+    def __init__(
+        self, make_backend, clock=None, rank=0, world_size=1, settling=SETTLING_STEPS, heating_seconds=0.0
+    ):
         self.samples_per_step = None
+        # Ranks that train together must take as many steps, and their clocks differ.
+        self._heating_seconds = heating_seconds if world_size == 1 else 0.0
+        self._heating_from, self._heating_steps = None, 0
         self._clock = clock or probe.HostClock()
         self._rank, self._world_size = rank, world_size
         self._folder = os.environ[PROFILE]
@@ -147,6 +154,9 @@ class Capture:
         phase = self._phase
         if phase is None:
             return False
+        if self._heating_from is not None:
+            self._heat()
+            return True
         self._ended += 1
         if self._issued_from is not None:
             self._host_seconds.append(time.perf_counter() - self._issued_from)
@@ -188,16 +198,28 @@ class Capture:
         self._ended, self._marks, self._error = 0, [], None
         if self._phase is None:
             self.close()
-        elif self._phase.profiler_pass is None:
-            self._begin_issuing()
         elif self._phase.profiler_pass == MEMORY:
             self._attempt(self._backend.start_memory)
-        elif self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
-            self._attempt(self._backend.prepare, self._phase.profiler_pass)
+        else:
+            if self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
+                self._attempt(self._backend.prepare, self._phase.profiler_pass)
+            self._heating_steps = 0
+            self._heating_from = time.perf_counter() if self._heating_seconds else None
+            self._begin_issuing()
+
+    def _heat(self):
+        """Count a step that only keeps the device busy, before the phase begins."""
+        self._show_alive()
+        self._heating_steps += 1
+        heated = time.perf_counter() - self._heating_from >= self._heating_seconds
+        if heated or self._heating_steps >= MOST_HEATING_STEPS:
+            self._heating_from = None
+            self._begin_issuing()
 
     def _begin_issuing(self):
         """Time how long the host takes for one step while the device has room for all that it launches."""
-        if hasattr(self._backend, "synchronize") and self._phase.lead:
+        unprofiled = self._phase.profiler_pass is None and self._phase.lead
+        if unprofiled and self._heating_from is None and hasattr(self._backend, "synchronize"):
             self._attempt(self._backend.synchronize)
             self._issued_from = time.perf_counter()
 
