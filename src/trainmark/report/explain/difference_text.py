@@ -76,7 +76,13 @@ def table(difference: Difference, lang: Lang = "en") -> Table:
         )
     ]
     rows = [
-        [contribution_name(own, lang), before, after, _sign(change), _share(own.change, whole)]
+        [
+            contribution_name(own, lang),
+            before.replace("-", MINUS),
+            after.replace("-", MINUS),
+            _sign(change),
+            _share(own.change, whole),
+        ]
         for own, before, after, change in zip(ordered, *columns, strict=True)
     ]
     sums = [f"{value / scale:,.{decimals}f}" for value in (difference.seconds_a, difference.seconds_b, whole)]
