@@ -19,8 +19,10 @@ TILDE = "~"
 BEFORE_HOME = r"(?:(?<=file://)|(?<=-[A-Z])|(?<![\w.~/-]))"
 ANY_HOME = re.compile(rf"{BEFORE_HOME}/(?:(?:home|Users)/[^/\s:;,'\"\\<>|()\[\]{{}}]+|root(?![\w.-]))")
 # `NAME: value`, as in YAML and in what programs print of their settings.
+# The name begins where a word does, or a line of a million letters would be searched from each of them.
 SETTING = re.compile(
-    r"(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,}\]]+)"
+    r"(?<![\w.-])(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)"
+    r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|(?!\S*:\s)[^\s,}\]{\[][^\s,}\]]*)"
 )
 NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]+(?:[eE][-+]?\d+)?%?[\"']?|true|false|null|~|None|\*+", re.IGNORECASE)
 # Files whose names are all ours: a trial's `key` is no secret.
@@ -140,7 +142,7 @@ class _Places:
 
 def _home_pattern(home: str) -> re.Pattern[str]:
     """A home of several parts is one wherever it stands; `/root` alone may be part of another path."""
-    before = BEFORE_HOME if home.count("/") == 1 else ""
+    before = BEFORE_HOME if home.count("/") == 1 else "(?<!:/)"  # the host of http://home/
     return re.compile(rf"{before}{re.escape(home)}(?![\w.-])")
 
 
