@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured_runs import CASE, members, repacked
+from measured_runs import CASE, forged, members, repacked
 
 from trainmark.pack.manifest import MANIFEST, PackError
 from trainmark.pack.tarball import BLOCK, LIMITS, Limits, read
@@ -215,8 +215,8 @@ def test_random_bytes_are_refused(tmp_path_factory, data):
 def mutated(rng: random.Random, data: bytes) -> bytes:
     changed = bytearray(data)
     for _ in range(rng.randint(1, 6)):
-        place, kind = rng.randrange(len(changed)), rng.randrange(4)
-        if kind == 0:
+        place, kind = rng.randrange(len(changed) + 1), rng.randrange(4)
+        if kind == 0 and place < len(changed):
             changed[place] ^= 1 << rng.randrange(8)
         elif kind == 1:
             del changed[place : place + rng.randint(1, 600)]
@@ -244,3 +244,16 @@ def test_a_mutated_file_is_refused_or_its_differences_are_named(file, tmp_path, 
             assert members(path) == members(file)
         endings[ending] = endings.get(ending, 0) + 1
     assert endings["refused"] + endings["differs"] > MUTATIONS * 0.8
+
+
+def test_a_member_of_any_bytes_is_named_with_its_differences(file, tmp_path):
+    """The archive is whole and its digests are mended, so that every reader of a member is reached."""
+    rng, contents = random.Random(22), members(file)
+    names = [name for name in contents if name != MANIFEST]
+    for number in range(MUTATIONS // 2):
+        name = rng.choice(names)
+        path = repacked(tmp_path / "mutated", {**contents, name: mutated(rng, contents[name])})
+        verification = verify(path)
+        assert name in {difference.member for difference in verification.differences}, name
+        mended = verify(forged(path, tmp_path / f"unpacked{number}"))
+        assert all(difference.sentence.count("\n") == 0 for difference in mended.differences)

@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from measured_runs import CASE, measured_run, members
 
 from trainmark.pack.archive import Packed, pack
-from trainmark.pack.scrubbing import HOME, SECRET, Scrubber
+from trainmark.pack.scrubbing import HOME, SECRET, SETTING, Scrubber, _masked_setting
+from trainmark.secret import NAME, SHAPES, scrub_text
 from trainmark.store.files import read_json, write_json
 
 # Made up for this file, each in a shape or under a name that is a secret's.
@@ -17,6 +20,7 @@ TOKEN = "hf_" + "a1B2c3D4e5" * 3
 BARE = "0123-plain-value-9876"
 IN_SUITE = "swordfish-in-the-suite"
 VALUES = (TOKEN, BARE, IN_SUITE, "hunter2hunter2", "/home/ada", "/srv/people/grace", "/Users/lin", "/root/")
+FORMS = ("{}=swordfish9", "--{} swordfish9", "{}: swordfish9")
 LOG = (
     f"loading /home/ada/data/train.bin\nlogin --token {TOKEN}\nusing {BARE} now\napi_key: hunter2hunter2\n"
     f"file:///Users/lin/x and -I/home/ada/include and {IN_SUITE}\nstep 5, tokens: 1234\n"
@@ -126,3 +130,30 @@ def test_what_has_nothing_to_mask_stays_byte_for_byte(scrubber):
 def test_only_the_first_places_of_many_are_listed(scrubber):
     _, (note,) = scrubber.text("a.log", b"/home/ada/x\n" * 1000)
     assert (note.count, len(note.places)) == (1000, 20)
+
+
+@given(
+    st.from_regex(NAME, fullmatch=True),
+    st.sampled_from(("{}=swordfish9", "--{} swordfish9", "{}: swordfish9")),
+)
+@settings(max_examples=100)
+def test_every_name_of_a_secret_is_known_by_its_hints(name, form):
+    """`secret` knows names by a pattern; the hints by which most lines are passed over must not lack one."""
+    line = f"x {form.format(name)} y"
+    assume(scrub_text(line) != line or SETTING.sub(_masked_setting, line) != line)
+    assert b"swordfish9" not in Scrubber(environment={}).text("a.log", line.encode())[0]
+
+
+@given(st.sampled_from(SHAPES[1:]), st.data())
+@settings(max_examples=30)
+def test_every_shape_of_a_secret_is_known_by_its_hints(shape, data):
+    token = data.draw(st.from_regex(shape))
+    assume("\n" not in token and scrub_text(token) != token)
+    clean, notes = Scrubber(environment={}).text("a.log", token.encode("utf-8", "surrogateescape"))
+    assert clean.decode("utf-8", "surrogateescape") != token and notes
+
+
+def test_what_a_trial_ended_with_is_scrubbed_in_its_record(scrubber):
+    data = json.dumps({"detail": "rank 0 left with code 1: bad api_key: hunter2hunter2"}).encode()
+    clean, (note,) = scrubber.json("trials/a/01/figure.json", data)
+    assert b"hunter2" not in clean and note.places == ("detail",)
