@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from measured_runs import CASE, forged, members, repacked
+from measured_runs import CASE, edited, forged, members, repacked
 
 from trainmark.pack.manifest import MANIFEST, PackError
 from trainmark.pack.tarball import BLOCK, LIMITS, Limits, read
@@ -179,6 +179,14 @@ def test_a_manifest_of_a_newer_schema_asks_for_an_upgrade(file, tmp_path):
     newer = {**json.loads(contents[MANIFEST]), "schema": 99}
     path = repacked(tmp_path / "newer", {**contents, MANIFEST: json.dumps(newer).encode()})
     with pytest.raises(PackError, match="schema 99, newer than 1; upgrade Trainmark"):
+        verify(path)
+
+
+@pytest.mark.parametrize("identity", ["", "x", "../../up", "'; DROP TABLE runs;--", "A" * 36])
+def test_a_uuid_that_is_none_is_refused(file, tmp_path, identity):
+    """Whoever stores packed runs may trust that a UUID is one."""
+    path = repacked(tmp_path / "hostile", edited(members(file), MANIFEST, "uuid", value=identity))
+    with pytest.raises(PackError, match="is no UUID"):
         verify(path)
 
 
