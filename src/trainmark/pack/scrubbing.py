@@ -102,13 +102,16 @@ class Scrubber:
         # A key has many lines: their number stays.
         lines = PRIVATE_KEY.sub(lambda key: HIDDEN + "\n" * key.group().count("\n"), text).split("\n")
         has_values = self._values is not None and self._values.search(text)
+        lowered_text = text.lower()  # most hints are nowhere in a log, and need not be sought in its lines
+        secret_hints = [hint for hint in SECRET_HINTS if hint in lowered_text]
+        home_hints = [hint for hint in self._home_hints if hint in lowered_text]
         for number, line in enumerate(lines):
             lowered = line.lower()
-            if has_values or any(hint in lowered for hint in SECRET_HINTS):
+            if has_values or any(hint in lowered for hint in secret_hints):
                 lines[number] = line = self._without_secrets(scrub_text(line))
             if line != original[number]:
                 places.add(SECRET, f"line {number + 1}")
-            if any(hint in lowered for hint in self._home_hints):
+            if any(hint in lowered for hint in home_hints):
                 lines[number] = self._without_homes(line)
                 if lines[number] != line:
                     places.add(HOME, f"line {number + 1}")
