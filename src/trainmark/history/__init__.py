@@ -1,0 +1,1 @@
+"""A case's results over time: pure functions."""

@@ -1,0 +1,1 @@
+"""Change points of a history, with intervals."""

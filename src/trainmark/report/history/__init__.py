@@ -1,0 +1,1 @@
+"""A history in the terminal, Markdown and HTML."""

@@ -1,0 +1,1 @@
+"""Bisects versions, commits and settings."""

@@ -1,0 +1,1 @@
+"""Re-runs two sides of a change until the difference is certain."""

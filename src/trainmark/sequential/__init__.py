@@ -1,0 +1,1 @@
+"""Comparisons that may be looked at after every trial."""
