@@ -102,8 +102,8 @@ def bounded(values: Floats, variance: Floats) -> Floats:
 
 def _over_line(values: Floats, weights: Floats, cut: int) -> float:
     """Return how much more a step explains than a straight line, in variances about the better one."""
-    at = np.arange(len(values)) * 1.0
-    by_step, by_line = (_explained(values, weights, shape) for shape in ((at >= cut) * 1.0, at))
+    at = np.arange(len(values), dtype=np.float64)
+    by_step, by_line = (_explained(values, weights, shape) for shape in ((at >= cut).astype(np.float64), at))
     total = float(weights @ (values - weights @ values / weights.sum()) ** 2)
     return (by_step - by_line) / max(total - max(by_step, by_line), 1e-9 * total) * (len(values) - 2)
 
