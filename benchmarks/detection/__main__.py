@@ -13,9 +13,6 @@ from benchmarks.detection.score import Score, total
 from benchmarks.detection.trial import SIZES, clean, followed, several, stepped
 from trainmark.history.simulated import DRIFTING, MACHINES
 
-# Otava with the p-value at which its alarms are about as rare as ours.
-STRICT = 1e-7
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -26,7 +23,6 @@ def main() -> None:
     with ExitStack() as stack:
         if python := otava_python():
             detectors["Otava 0.8.0"] = stack.enter_context(otava(python))
-            detectors[f"Otava, p ≤ {STRICT:g}"] = stack.enter_context(otava(python, max_pvalue=STRICT))
         results = {name: _scores(name, detector, options.histories) for name, detector in detectors.items()}
     if options.plot:
         options.plot.write_text(plot(results), encoding="utf-8")

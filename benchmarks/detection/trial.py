@@ -13,7 +13,8 @@ from trainmark.history.simulated import MACHINES, History, Machine, Step, random
 
 POINTS = 100
 SIZES = (0.005, 0.01, 0.02, 0.05, 0.1)
-SEED = 22
+# Not the seeds that the thresholds were chosen on.
+SEED = 23
 # Looks after a step, where its delay is asked for.
 LATEST = 20
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainmark.history.changes.evidence import Evidence, bounded, evidence, inflation_of
+from trainmark.history.changes.evidence import Evidence, bounded, evidence, inflation_of, residuals_of
 from trainmark.history.changes.model import Change
 from trainmark.history.changes.noise import Noise, noise_of
 from trainmark.history.changes.segments import FEWEST_POINTS, best_place, candidates
@@ -73,11 +73,13 @@ def _evidences(levels: Floats, noise: Noise, cuts: list[int]) -> list[Evidence]:
     inflation = inflation_of(levels, noise, cuts)
     freedom = max(len(levels) - len(cuts) - 1, 1)
     ends = zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(levels)], strict=True)
-    return [evidence(levels, noise, inflation, freedom, place) for place in ends]
+    residuals = residuals_of(levels, cuts)
+    return [evidence(levels, noise, inflation, freedom, residuals, place) for place in ends]
 
 
 def _change(cut: int, stop: int, proof: Evidence, n: int) -> Change:
     reach = quantile(CONFIDENCE, proof.freedom) * proof.error
-    probability = min(1.0, max(proof.chance, proof.rank_chance) * n)
+    # Bonferroni: two tests at every place.
+    probability = min(1.0, 2 * min(proof.chance, proof.rank_chance) * n)
     ratio, low, high = (math.exp(proof.shift + more) for more in (0.0, -reach, reach))
     return Change(cut, ratio, low, high, probability, stop - cut)

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainmark.history.changes.noise import BOUND, Noise
-from trainmark.history.changes.ranks import MOST_SHORTER, least_rank_probability, rank_probability
+from trainmark.history.changes.ranks import (
+    MOST_LONGER,
+    MOST_SHORTER,
+    least_rank_probability,
+    rank_probability,
+)
 from trainmark.history.changes.segments import normal_scores
 from trainmark.history.changes.student import two_sided, weakened
 from trainmark.measure.statistics.arrays import Floats
 
 # The most that either test may leave to chance at one place; calibrated for looks after every point.
 SIGNIFICANCE = 5e-5
-RANK_SIGNIFICANCE = 3e-4
+RANK_SIGNIFICANCE = 1e-4
 # Where even two samples that do not overlap leave more than this to chance, there are too few points.
 MOST_LEAST = 0.01
 # By so much must a step explain more than a drift does, or it is taken for one.
@@ -49,7 +54,12 @@ class Evidence:
 
 
 def evidence(
-    levels: Floats, noise: Noise, inflation: float, freedom: float, place: tuple[int, int, int]
+    levels: Floats,
+    noise: Noise,
+    inflation: float,
+    freedom: float,
+    residuals: Floats,
+    place: tuple[int, int, int],
 ) -> Evidence:
     """Compare the points from the first of `place` to the second with those from there to the third."""
     first, cut, stop = place
@@ -74,8 +84,39 @@ def evidence(
     if min(chance, rank_chance) <= SIGNIFICANCE:
         scores = normal_scores(levels[both])
         over_line = max(_over_line(shown, 1 / noise.total[both], m) for shown in (values, scores))
-    lucky = min(m, n) <= MOST_SHORTER and by_rank > max(RANK_SIGNIFICANCE, least)
+    lucky = min(m, n) <= MOST_SHORTER and (
+        by_rank > max(RANK_SIGNIFICANCE, least) or _run_of_luck(levels, residuals, place)
+    )
     return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line)
+
+
+def residuals_of(levels: Floats, cuts: list[int]) -> Floats:
+    """Return the points about their levels, those of a short level about the longer one beside it.
+
+    Two short runs in one mode would otherwise each hide that the other is like it.
+    """
+    parts = np.split(levels, cuts)
+    residuals = []
+    for index, part in enumerate(parts):
+        beside = parts[max(index - 1, 0) : index + 2] if len(part) <= MOST_SHORTER else [part]
+        residuals.append(part - np.median(max(beside, key=len)))
+    return np.concatenate(residuals)
+
+
+def _run_of_luck(levels: Floats, residuals: Floats, place: tuple[int, int, int]) -> bool:
+    """Return whether the points of the shorter side, seen from the other level, are like others elsewhere.
+
+    Residuals of the whole history count: a second mode shows before a step as well as after it.
+    """
+    first, cut, stop = place
+    short, other = slice(cut, stop), slice(first, cut)
+    if cut - first < stop - cut:
+        short, other = other, short
+    values = levels[short] - np.median(levels[other])
+    rest = np.concatenate([residuals[: short.start], residuals[short.stop :]])
+    nearest = np.argsort(np.abs(np.delete(np.arange(len(levels)), short) - cut), kind="stable")[:MOST_LONGER]
+    least = least_rank_probability(len(values), len(nearest))
+    return rank_probability(rest[nearest], values) > max(RANK_SIGNIFICANCE, least)
 
 
 def inflation_of(levels: Floats, noise: Noise, cuts: list[int]) -> float:

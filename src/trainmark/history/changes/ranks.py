@@ -12,7 +12,7 @@ from trainmark.measure.statistics.changes import midranks
 
 # Beyond so many points on the shorter side the mean of the points is as good as normal.
 MOST_SHORTER = 12
-MOST_LONGER = 60
+MOST_LONGER = 100
 
 
 def rank_probability(before: Floats, after: Floats) -> float:
