@@ -18,19 +18,19 @@ MOST_LATE = 5.0
 MOST_SECONDS = 15.0
 
 
-def measure(histories: int = 10, cases: int = 1_000) -> list[Row]:
+def measure(histories: int = 10, cases: int = 1_000, points: int = POINTS) -> list[Row]:
     python = otava_python()
     rows = []
     if python:
         with otava(python) as detector:
-            missed, alarms, late = _figures(detector, histories)
+            missed, alarms, late = _figures(detector, histories, points)
         rows = [
             Row("change_points: Otava, steps missed", missed, "%"),
             Row("change_points: Otava, false alarms in 1,000 clean points", alarms, ""),
             Row("change_points: Otava, 2 % not found within 5 results", late, "%"),
         ]
     most_missed = rows[0].value if rows else None
-    missed, alarms, late = _figures(trainmark, histories)
+    missed, alarms, late = _figures(trainmark, histories, points)
     return [
         *rows,
         Row("change_points: steps missed", missed, "%", most_missed),
@@ -40,12 +40,12 @@ def measure(histories: int = 10, cases: int = 1_000) -> list[Row]:
     ]
 
 
-def _figures(detector: Detector, histories: int) -> tuple[float, float, float]:
+def _figures(detector: Detector, histories: int, points: int) -> tuple[float, float, float]:
     """Return the share of steps missed, false alarms and the share found late, over all machines."""
     steps = total(
         [stepped(detector, machine, size, histories) for machine in MACHINES for size in (0.01, 0.02)]
     )
-    alarms = total([clean(detector, machine, histories) for machine in MACHINES])
+    alarms = total([clean(detector, machine, histories, points) for machine in MACHINES])
     late = followed(detector, 30, 0.02, 5 * histories)
     return 100 * (1 - steps.rate), alarms.alarms_per_1000, 100 * (1 - late.found_within(5))
 

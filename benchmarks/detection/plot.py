@@ -10,10 +10,11 @@ from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Bars, Chart, Dots, Line, Mark, Panel, tone
 from trainmark.report.format.words import words
 
+Scores = dict[tuple[str, float], Score]
 RESULTS = tuple(range(1, 11))
 
 
-def plot(scores: dict[str, dict[tuple[str, float], Score]]) -> str:
+def plot(scores: dict[str, Scores]) -> str:
     """Return the SVG file: one colour for each detector."""
     charts = [
         ("Steps found at a look at the whole history, all machines", _by_size(scores)),
@@ -23,11 +24,11 @@ def plot(scores: dict[str, dict[tuple[str, float], Score]]) -> str:
     return standalone.render(charts, [(tone(i), name) for i, name in enumerate(scores)], words("en"))
 
 
-def _by_size(scores: dict[str, dict[tuple[str, float], Score]]) -> Chart:
+def _by_size(scores: dict[str, Scores]) -> Chart:
     places = [float(index) for index in range(len(SIZES))]
     marks: list[Mark] = []
     for index, values in enumerate(scores.values()):
-        rates = [100 * values["all", size].rate for size in SIZES]
+        rates = [100 * values["all but drift", size].rate for size in SIZES]
         marks += _line(places, rates, index)
     x = Axis(
         -0.3,
@@ -37,7 +38,7 @@ def _by_size(scores: dict[str, dict[tuple[str, float], Score]]) -> Chart:
     return Chart(x, [Panel(_percent(), marks, 220)])
 
 
-def _by_delay(scores: dict[str, dict[tuple[str, float], Score]]) -> Chart:
+def _by_delay(scores: dict[str, Scores]) -> Chart:
     marks: list[Mark] = []
     places = [float(results) for results in RESULTS]
     for index, values in enumerate(scores.values()):
@@ -45,7 +46,7 @@ def _by_delay(scores: dict[str, dict[tuple[str, float], Score]]) -> Chart:
     return Chart(Axis(0.5, 10.5, tuple((at, f"{at:g}") for at in places)), [Panel(_percent(), marks, 220)])
 
 
-def _alarms(scores: dict[str, dict[tuple[str, float], Score]]) -> Chart:
+def _alarms(scores: dict[str, Scores]) -> Chart:
     marks: list[Mark] = []
     names = [machine.name for machine in MACHINES]
     width = 0.8 / len(scores)
