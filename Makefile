@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 CHECKED := datasets events forecast measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet
 
-.PHONY: demo check test test-here test-elsewhere lint frameworks ray transformers transformers-check docs bench clean
+.PHONY: demo check test test-here test-elsewhere lint frameworks otava ray transformers transformers-check docs bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/trainmark run quick
@@ -44,6 +44,12 @@ ray: .venv-ray/.ready
 .venv-ray/.ready: requirements/ray.txt
 	-$(PYTHON) -m venv .venv-ray && .venv-ray/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/ray.txt && touch $@
 
+# For the change points beside ours; without it only ours are measured.
+otava: .venv-otava/.ready
+
+.venv-otava/.ready: requirements/otava.txt
+	-$(PYTHON) -m venv .venv-otava && .venv-otava/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/otava.txt && touch $@
+
 # Someone else's models, beside the torch of this environment; without them their tests are skipped.
 transformers: .venv-transformers/.ready
 
@@ -60,11 +66,11 @@ docs: .venv-docs/.ready
 .venv-docs/.ready: requirements/docs.txt
 	-$(PYTHON) -m venv .venv-docs && .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt && touch $@
 
-bench: $(VENV)/.test
+bench: $(VENV)/.test otava
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .venv-docs .venv-ray .venv-transformers dist build site
+	rm -rf $(VENV) .venv-docs .venv-otava .venv-ray .venv-transformers dist build site
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Trainmark needs Python 3.10 or later; name one with PYTHON=…")'
