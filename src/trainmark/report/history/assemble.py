@@ -95,7 +95,7 @@ def _environment(path: Path, known: dict[bytes, Recorded]) -> Recorded:
 
 
 def measured_facts(samples: Path) -> dict[str, str]:
-    """Return the median clock, temperature and power of the devices during a trial, where they were sampled."""
+    """Return the median clock, temperature and power of the devices during a trial, where sampled."""
     try:
         with open_regular(samples) as file:
             content = file.read(MOST_SAMPLE_BYTES)

@@ -1,4 +1,4 @@
-"""What a page, a table or a JSON document of a history is made from: plain values, wherever they come from."""
+"""What every layout of a history is made from: plain values, wherever they come from."""
 
 from __future__ import annotations
 
