@@ -24,6 +24,7 @@ LEAST_REACH = 0.02
 MOST_TICKS = 8
 # Labels of neighbouring changes stand on so many lines in turn, in pixels below the upper edge.
 LABEL_LINES = (-13, -28, -43)
+LABEL_SHIFT = 6
 RIGHT_SIDE = 0.75
 SPARK_WIDTH, SPARK_HEIGHT = 140, 30
 
@@ -103,10 +104,17 @@ def _changes(case: History, across: Axis, places: Sequence[float], top: float) -
         tone = "bad" if marked.change.regression else "good"
         marks.append(Line(tone, x=[place, place], y=[0.0, top], width=1.5, dash=True))
         left = (across.place(place) or 0.0) > RIGHT_SIDE
-        text = percent_change(marked.change.ratio)
-        text = f"{text}\u2002" if left else f"\u2002{text}"
-        rise = LABEL_LINES[count % len(LABEL_LINES)] if len(edges) > 1 else LABEL_LINES[0]
-        marks.append(Label(tone, x=place, y=top, text=text, anchor="end" if left else "start", rise=rise))
+        marks.append(
+            Label(
+                tone,
+                x=place,
+                y=top,
+                text=percent_change(marked.change.ratio),
+                anchor="end" if left else "start",
+                rise=LABEL_LINES[count % len(LABEL_LINES)],
+                shift=-LABEL_SHIFT if left else LABEL_SHIFT,
+            )
+        )
     return marks
 
 

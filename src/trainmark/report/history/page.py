@@ -24,13 +24,12 @@ from trainmark.report.history.cells import (
     date,
     date_time,
     doubts_text,
-    fact_text,
     named,
     percent_change,
 )
 from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
-from trainmark.report.history.tables import best_fact, facts_table
+from trainmark.report.history.tables import best_fact, facts_table, points_table
 from trainmark.report.history.text import chance_words, changes_line, summary_lines
 from trainmark.visible import one_line
 
@@ -93,6 +92,7 @@ class CaseView:
     plot: Plot
     changes: tuple[ChangeView, ...]
     cards: tuple[PointCard, ...]
+    points: Table
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,7 @@ def case_view(
         plot=plot(case, by, lang, lambda own, index: f"#{anchor(own, index)}"),
         changes=tuple(change_view(case, marked, lang) for marked in reversed(case.changes)),
         cards=tuple(point_card(case, index, lang, report_link) for index in range(len(case.points))),
+        points=points_table(case, lang),
     )
 
 
