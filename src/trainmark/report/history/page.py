@@ -219,8 +219,7 @@ def difference_table(before: Point, after: Point, lang: Lang = "en") -> Table:
     rows = [
         [
             named(fact.name, lang),
-            fact_text(fact.name, fact.before, w["not_recorded"]),
-            fact_text(fact.name, fact.after, w["not_recorded"]),
+            *fact_texts(fact, w["not_recorded"]),
         ]
         for fact in differences(before, after)
     ]
