@@ -24,6 +24,7 @@ from trainmark.report.history.cells import (
     date,
     date_time,
     doubts_text,
+    fact_texts,
     named,
     percent_change,
 )
