@@ -31,7 +31,7 @@ from trainmark.report.history.cells import (
 from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
 from trainmark.report.history.tables import best_fact, facts_table, points_table
-from trainmark.report.history.text import chance_words, changes_line, summary_lines
+from trainmark.report.history.text import chance_words, summary_lines
 from trainmark.visible import one_line
 
 STYLE = "history.css"
@@ -120,7 +120,6 @@ def render(histories: Histories, lang: Lang = "en", report_link: ReportLink = la
         **frame(STYLE),
         w=w,
         summary=summary_lines(histories, lang),
-        changes_line=changes_line(histories, lang),
         changes=[change_view(case, marked, lang) for case, marked in histories.changes],
         overview=overview(histories, lang),
         cases=[case_view(case, histories.by, lang, report_link) for case in histories.cases],
