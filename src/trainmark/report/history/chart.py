@@ -12,11 +12,11 @@ from trainmark.history.series import DATE, ORDER_FACTS
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
 from trainmark.report.format import number
-from trainmark.report.format.history_words import history_words
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import date, date_time, fact_text, percent_change
 from trainmark.report.history.model import History
 from trainmark.report.history.time_axis import time_axis
+from trainmark.report.history.words import history_words
 
 HEIGHT = 280
 AIR = 0.08
