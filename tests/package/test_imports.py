@@ -46,6 +46,7 @@ ROOMS = (
     "profiler",
     "hooks",
     "measure",
+    "history",
     "callbacks",
     "workloads",
     "datasets",

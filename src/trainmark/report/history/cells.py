@@ -1,0 +1,130 @@
+"""Values of a history as people read them: changes in per cent, dates, sparklines, facts."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from trainmark.history.changes.model import Change
+from trainmark.history.facts import FactChange
+from trainmark.measure.doubt import DoubtCode
+from trainmark.report.format.doubt_words import doubt_name
+from trainmark.report.format.fact_words import fact_name
+from trainmark.report.format.words import Lang
+from trainmark.report.history.model import History
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+UP, DOWN = "↑", "↓"
+MOST_BLOCKS = 24
+COMMIT_DIGITS = 10
+SMALL_CHANGE = 0.0095
+CLOSE_BOUNDS = 0.003
+# Blocks span at least this share of the median, so that noise does not look like a change.
+LEAST_REACH = 0.04
+
+
+def percent_change(ratio: float) -> str:
+    """`−4.2 %`; two decimals below one per cent."""
+    return f"{_signed(ratio, 2 if abs(ratio - 1) < SMALL_CHANGE else 1)} %"
+
+
+def change_bounds(change: Change) -> str:
+    """`[−4.8, −3.6]`, in per cent; two decimals where one would not tell the bounds apart."""
+    decimals = 2 if change.high - change.low < CLOSE_BOUNDS or abs(change.ratio - 1) < SMALL_CHANGE else 1
+    return f"[{_signed(change.low, decimals)}, {_signed(change.high, decimals)}]"
+
+
+def _signed(ratio: float, decimals: int) -> str:
+    return f"{100 * (ratio - 1):+.{decimals}f}".replace("-", "−")
+
+
+def probability(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def date(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d")
+
+
+def date_time(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d %H:%M")
+
+
+def _utc(time: float) -> datetime:
+    return datetime.fromtimestamp(time, timezone.utc)
+
+
+def arrow(change: Change) -> str:
+    return DOWN if change.regression else UP
+
+
+def sparkline(history: History, most: int = MOST_BLOCKS) -> str:
+    """Return all results as blocks, an arrow before each that begins a new level.
+
+    Of more results than there are blocks, neighbours share one, the median of theirs; a change begins a new
+    block. All blocks have one scale, from the lowest to the highest, or wider.
+    """
+    size = -(-len(history.points) // most)
+    parts: list[tuple[str, float]] = []
+    for first, last, _ in history.levels:
+        marked = history.change_at(first)
+        for start in range(first, last + 1, size):
+            members = history.points[start : min(start + size, last + 1)]
+            mark = arrow(marked.change) if marked and start == first else ""
+            parts.append((mark, statistics.median(point.median for point in members)))
+    shown = blocks([value for _, value in parts])
+    return "".join(mark + block for (mark, _), block in zip(parts, shown, strict=True))
+
+
+def blocks(values: Sequence[float]) -> list[str]:
+    low, high = min(values), max(values)
+    middle = (low + high) / 2
+    reach = max(high - low, LEAST_REACH * abs(middle)) or 1.0
+    places = (0.5 + (value - middle) / reach for value in values)
+    return [BLOCKS[min(len(BLOCKS) - 1, int(place * len(BLOCKS)))] for place in places]
+
+
+def fact_text(name: str, value: str | None, missing: str) -> str:
+    """Return the value of a fact; of a commit its first digits."""
+    if value is None:
+        return missing
+    return value[:COMMIT_DIGITS] if name == "commit" else value
+
+
+def fact_texts(fact: FactChange, missing: str) -> tuple[str, str]:
+    """Return the values before and after; of a command the words that only one of them has."""
+    before, after = (fact_text(fact.name, value, missing) for value in (fact.before, fact.after))
+    if fact.name == "command" and fact.before and fact.after:
+        return _own_words(before, after), _own_words(after, before)
+    return before, after
+
+
+def _own_words(text: str, other: str) -> str:
+    """Return the words of a text that the other has fewer of, with dots for the rest."""
+    count, words = Counter(other.split()), []
+    for word in text.split():
+        if count[word]:
+            count[word] -= 1
+        else:
+            words.append(word)
+    return " ".join(["…", *words])
+
+
+def fact_words(fact: FactChange, missing: str, lang: Lang = "en") -> str:
+    """`driver 550.54 → 560.28`."""
+    before, after = fact_texts(fact, missing)
+    return f"{named(fact.name, lang)} {before} → {after}"
+
+
+def named(name: str, lang: Lang) -> str:
+    """Return the name of a fact in a reader's words, part by part: `packages.numpy`, `cpu.governor`."""
+    head, dot, tail = name.partition(".")
+    return fact_name(head, lang) + dot + tail
+
+
+def doubts_text(codes: Sequence[str], lang: Lang) -> str:
+    """Return the names of doubts; one that a newer version has made stays as it is."""
+    known = {code.value: code for code in DoubtCode}
+    return ", ".join(doubt_name(known[code], lang) if code in known else code for code in codes)
