@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +14,18 @@ from sleeper import CASE, call, write
 
 from trainmark.runner.watch.folder import WatchFolder
 from trainmark.runner.watch.side import SideSpec, variables_of
+
+COUNTER = Path(__file__).parents[2] / "cli" / "counter"
+COUNTING = """
+workload: ./counter
+framework: plain
+precision: fp32
+device: cpu
+batch_per_device: 32
+repeats: 1
+warmup: {steps: 2}
+measure: {steps: 20}
+"""
 
 
 def test_a_slower_commit_is_confirmed_with_exit_code_1(watched):
@@ -93,7 +107,35 @@ def test_a_variable_of_a_run_is_put_back_and_what_is_below_the_limit_is_no_alert
 def test_what_the_limit_of_pairs_leaves_open_is_undecided(program):
     result = call(program, "watch", "before", "threads", "--most-pairs", "1", "--name", "short")
     assert result.returncode == 3
-    assert "1 pairs were not enough" in result.stdout
+    assert "1 pair was not enough" in result.stdout
+    longer = call(program, "watch", "--resume", "--name", "short", "--most-pairs", "2", "--json")
+    assert json.loads(longer.stdout)["pairs"] == 2
+
+
+def test_a_side_runs_in_the_interpreter_that_is_named_for_it(program, tmp_path):
+    named = tmp_path / "other-python"
+    named.symlink_to(sys.executable)
+    words = ("--python-b", str(named), "--most-pairs", "1", "--name", "interpreters")
+    assert call(program, "watch", "before", "again", *words).returncode == 3
+    (pair,) = WatchFolder(program / "runs" / "interpreters").pairs()
+    assert [str(named) in record.spec.command for record in (pair.before, pair.after)] == [False, True]
+
+
+def test_a_framework_whose_version_is_no_longer_installed_is_refused(tmp_path):
+    shutil.copytree(COUNTER, tmp_path / "counter", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "suite.yaml").write_text(COUNTING)
+    call(tmp_path, "run", "suite.yaml", "--name", "now")
+    old = shutil.copytree(tmp_path / "runs" / "now", tmp_path / "runs" / "old")
+    for name in ("trial.json", "figure.json"):
+        (file,) = old.glob(f"trials/*/01/{name}")
+        content = json.loads(file.read_text())
+        content["key"]["framework_version"] = "0.9"
+        file.write_text(json.dumps(content))
+    result = call(tmp_path, "watch", "old", "now", "--name", "w")
+    assert result.returncode == 2
+    assert "old was measured with plain 0.9" in result.stderr
+    assert "--python-a" in result.stderr
+    assert not (tmp_path / "runs" / "w").exists()
 
 
 def test_a_side_that_only_fails_is_given_up(tmp_path):

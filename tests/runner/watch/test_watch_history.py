@@ -64,7 +64,8 @@ def test_a_level_history_needs_no_trial_and_no_alert(program, dated, tmp_path):
         (("before", "after", "--name", "../up"), "cannot name a watch"),
         (("--case", "resnet"), "no case of these runs matches 'resnet'"),
         (("--resume", "--name", "none"), "there is no watch 'none'"),
-        (("--resume", "before", "after"), "a resumed watch has its sides"),
+        (("--resume", "--matters", "2%"), "leave out --matters"),
+        (("--resume", "before", "after"), "a resumed watch goes on as it began; leave out BEFORE AFTER"),
     ],
 )
 def test_bad_input_is_one_sentence_and_changes_nothing(program, trainmark, monkeypatch, words, sentence):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Targets = tuple[tuple[RunFolder, str], tuple[RunFolder, str]]
 
 NOTHING, REGRESSION, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
+FIXED = ("sides", "case", "matters", "error", "python_a", "python_b")
 NO_CHANGE = "no change of level is suspected in these runs."
 
 
@@ -45,7 +46,7 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
 
 @click.command("watch", short_help="Measure a suspected change again until it is certain.")
 @click.argument("sides", nargs=-1, metavar="[BEFORE AFTER]")
-@click.option("--case", "pattern", default="", help="The case, by its name or a part of it.")
+@click.option("--case", default="", help="The case, by its name or a part of it.")
 @click.option(
     "--matters", callback=_share, default="1%", show_default=True, help="The smallest change that matters."
 )
@@ -78,7 +79,7 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
 @json_option
 def watch_command(
     sides: tuple[str, ...],
-    pattern: str,
+    case: str,
     matters: float,
     error: float,
     most_pairs: int,
@@ -113,20 +114,27 @@ def watch_command(
     from trainmark.runner.watch.watch import Limits
 
     if resume:
-        if sides or pattern or python_a or python_b:
-            raise click.UsageError(
-                "a resumed watch has its sides; leave out BEFORE, AFTER, --case and --python-a."
-            )
-        return _finish(find_watch(name or "latest", runs), junit, hook_file, as_json, is_new=False)
+        if fixed := [word for word in FIXED if _is_given(word)]:
+            option = "BEFORE AFTER" if fixed[0] == "sides" else f"--{fixed[0].replace('_', '-')}"
+            raise click.UsageError(f"a resumed watch goes on as it began; leave out {option}.")
+        folder = find_watch(name or "latest", runs)
+        folder.extend(most_pairs if _is_given("most_pairs") else None, most_time)
+        return _finish(folder, junit, hook_file, as_json, is_new=False)
     limits = Limits(matters, error, most_pairs, most_time)
     if len(sides) not in (0, 2):
         raise click.UsageError("name two runs, BEFORE and AFTER, or none for the latest suspected change.")
-    chosen = _named(sides, pattern, runs) if sides else _suspected(pattern, runs)
+    chosen = _named(sides, case, runs) if sides else _suspected(case, runs)
     if chosen is None:
         _write(None, junit, hook_file, as_json)
         return NOTHING
     folder = _begin(chosen, (python_a, python_b), runs, limits, name)
     return _finish(folder, junit, hook_file, as_json, is_new=True)
+
+
+def _is_given(parameter: str) -> bool:
+    """Whether the command line names the parameter, rather than its default holding."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark import typed_json
@@ -65,6 +65,17 @@ class WatchFolder:
     def plan(self) -> WatchPlan:
         path = self.path / WATCH
         return decoded(WatchPlan, read_object(path), path)
+
+    def extend(self, most_pairs: int | None, most_seconds: float | None) -> None:
+        """Allow more pairs or time: the test may go on as long as one likes, and its error rate holds."""
+        plan = self.plan
+        changed = replace(
+            plan,
+            most_pairs=plan.most_pairs if most_pairs is None else most_pairs,
+            most_seconds=plan.most_seconds if most_seconds is None else most_seconds,
+        )
+        if changed != plan:
+            write_json(self.path / WATCH, typed_json.encode(changed))
 
     def locked(self) -> AbstractContextManager[object]:
         """One harness at a time."""

@@ -144,7 +144,7 @@ def stop_reason(plan: WatchPlan, pairs: Sequence[Pair]) -> str | None:
         failure = f"{record.outcome}: {record.detail}".rstrip(".")
         return f"{len(failed)} of {len(pairs)} pairs failed, the last in {side.run}: {failure}"
     if len(pairs) >= plan.most_pairs:
-        return f"{len(pairs)} pairs were not enough"
+        return "1 pair was not enough" if len(pairs) == 1 else f"{len(pairs)} pairs were not enough"
     if plan.most_seconds is not None and _seconds(pairs) >= plan.most_seconds:
         return f"{plan.most_seconds:g} s of trials were not enough"
     return None
