@@ -47,6 +47,7 @@ ROOMS = (
     "hooks",
     "measure",
     "history",
+    "sequential",
     "callbacks",
     "workloads",
     "datasets",
