@@ -126,6 +126,10 @@ def test_the_fact_of_a_command_leaves_out_variables_the_run_folder_and_the_place
     assert command_fact(command, "night-7") == {"command": "python train.py --out --lr 0.1"}
 
 
+def test_a_run_with_a_short_name_takes_no_word_out_of_its_command():
+    assert command_fact("python train.py --data a", "a") == {"command": "python train.py --data a"}
+
+
 def test_containers_with_random_host_names_are_one_machine():
     assert machine_of({"host": {"hostname": "3f2a9c01d4e5"}, "container": {"kind": "docker"}}) == "container"
     assert machine_of({"host": {"hostname": "bench-1"}, "container": {"kind": "docker"}}) == "bench-1"

@@ -70,7 +70,7 @@ def command_fact(command: str, folder: str) -> dict[str, str]:
     words = command.split()
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words.pop(0)
-    own = [word for word in words if folder not in word] if folder else words
+    own = [word for word in words if not folder or f"/{folder}/" not in f"{word}/"]
     return {"command": " ".join([own[0].rpartition("/")[2], *own[1:]])} if own else {}
 
 
