@@ -46,6 +46,7 @@ ROOMS = (
     "profiler",
     "hooks",
     "measure",
+    "sequential",
     "callbacks",
     "workloads",
     "datasets",
