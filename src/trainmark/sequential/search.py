@@ -55,14 +55,14 @@ class Search:
     def next_item(self) -> int | None:
         """Return the item to ask about; None at the end.
 
-        The middle first. After each skip another place of the interval is tried, in the order ½, ¼, ¾, ⅛, …
-        (van der Corput 1935): builds that fail together lie side by side, and their neighbours fail as well.
+        The middle first. With each skip the place moves towards the ends, in the order ½, ¼, ¾, ⅛, ⅞, …:
+        builds that fail together lie side by side, and the way out of a block of them is short.
         """
         candidates = self.candidates
         if not candidates:
             return None
         skips = sum(side is Side.SKIPPED and item in self.suspects for item, side in self.answers.items())
-        aim = self.last_good + van_der_corput(skips + 1) * (self.first_bad - self.last_good)
+        aim = self.last_good + place_after(skips) * (self.first_bad - self.last_good)
         return min(candidates, key=lambda item: (abs(item - aim), item))
 
     @property
@@ -75,14 +75,10 @@ class Search:
         return Search(self.length, {**self.answers, item: side})
 
 
-def van_der_corput(number: int) -> float:
-    """Return the binary digits of `number`, mirrored at the point: ½, ¼, ¾, ⅛, ⅝, … for 1, 2, 3, …"""
-    value, place = 0.0, 0.5
-    while number:
-        value += place * (number & 1)
-        number >>= 1
-        place /= 2
-    return value
+def place_after(skips: int) -> float:
+    """Return where in the interval to ask after so many skips: ½, ¼, ¾, ⅛, ⅞, 1/16, …"""
+    near = 0.5 ** ((skips + 1) // 2 + 1)
+    return 1 - near if skips and skips % 2 == 0 else near
 
 
 def decision_error(budget: float, decisions_left: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,10 @@ AVAILABLE = re.compile(r"\s*Available versions: (.+)")
 ERROR = re.compile(r"\s*ERROR: (.+)")
 INDEX_SECONDS, VENV_SECONDS, INSTALL_SECONDS = 300.0, 600.0, 3600.0
 ATTEMPTS = 2  # a download that broke off is tried once more
+# What no second attempt mends.
+FINAL = re.compile(
+    r"No matching distribution|ResolutionImpossible|requires a different Python|not a supported wheel"
+)
 LOCK, LOG = "lock.txt", "pip.log"
 
 
@@ -136,15 +139,15 @@ class Packages:
         return {_plain(name): pinned for name, _, pinned in pins}
 
     def _install(self, version: str, place: Path) -> None:
-        for attempt in range(1, ATTEMPTS + 1):
+        for _ in range(ATTEMPTS):
             shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(parents=True, exist_ok=True)
             reason = self._attempt(version, place)
             if reason is None:
                 return
             shutil.rmtree(place, ignore_errors=True)
-            if attempt < ATTEMPTS:
-                time.sleep(1)
+            if FINAL.search(reason):
+                break
         raise SkippedError(f"it does not install: {reason}")
 
     def _attempt(self, version: str, place: Path) -> str | None:
