@@ -36,7 +36,7 @@ def _share(outcomes: list[Outcome]) -> float:
 
 
 def _named(outcomes: list[Outcome]) -> float:
-    """Return the share that ended at the culprit alone; the others left several suspects, or did not begin."""
+    """Return the share that ended at the culprit alone; the others left several suspects or did not begin."""
     return statistics.mean(
         outcome.suspects is not None and list(outcome.suspects) == [outcome.culprit] for outcome in outcomes
     )

@@ -13,8 +13,8 @@ from trainmark.sequential.test import Judgement, Verdict, judge, side
 REFERENCE_SHARE = 0.2
 # `side` holds its error for levels up to a quarter of the change away from where they are expected.
 TOLERANCE = 0.75
-# Of the change between good and bad: the least that must be certain before the search. Simulated bisections of
-# 8 and of 200 items (benchmarks/bisection.py) cost least between 0.5 and 0.6.
+# Of the change between good and bad: the least that must be certain before the search. Simulated bisections
+# of 8 and of 200 items (benchmarks/bisection.py) cost least between 0.5 and 0.6.
 ENOUGH = 0.6
 # Of the culprit's own change: the least that must be certain before it is reported.
 KNOWN_SIZE = 0.7

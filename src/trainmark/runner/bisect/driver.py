@@ -9,13 +9,13 @@ from math import isfinite
 
 from trainmark.errors import UserError
 from trainmark.runner.bisect.pairs import measure_pairs
-from trainmark.sequential.rules import Rules, side_of
 from trainmark.runner.bisect.state import BisectionFolder, State
 from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of
 from trainmark.runner.trial.display import Display
 from trainmark.sequential import delta, search
 from trainmark.sequential.bisection import Bisection, Finding, Measured, Pairs, Step
 from trainmark.sequential.delta import Delta
+from trainmark.sequential.rules import Rules, side_of
 from trainmark.sequential.search import Search, Side
 from trainmark.sequential.test import judge
 

@@ -10,13 +10,13 @@ from trainmark.errors import UserError
 from trainmark.runner.bisect.commits import Commits, History
 from trainmark.runner.bisect.driver import Driver
 from trainmark.runner.bisect.packages import Packages, parse_requirement
-from trainmark.sequential.rules import Rules
 from trainmark.runner.bisect.settings import Settings
 from trainmark.runner.bisect.state import Asked, BisectionFolder
 from trainmark.runner.bisect.subject import Subjects
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.trial.display import Display
 from trainmark.sequential.bisection import Bisection
+from trainmark.sequential.rules import Rules
 from trainmark.suite import load
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Suite
