@@ -39,7 +39,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Step:
-    """One question and its answer. `items` are the places of what was tried: one, or a set of differences."""
+    """One question and its answer. `items` are the places of what was tried: one, or a set of differences.
+
+    What was skipped because it does not run has no pairs, and yet its trials took time.
+    """
 
     items: tuple[int, ...]
     name: str
@@ -48,6 +51,8 @@ class Step:
     preparation: float
     measured: Measured | None = None
     reason: str = ""
+    failed_trials: int = 0
+    failed_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,14 @@ class Bisection:
 
     @property
     def trials(self) -> int:
-        return sum(part.trials for part in self.measurements)
+        failed = sum(step.failed_trials for step in self.steps)
+        return failed + sum(part.trials for part in self.measurements)
 
     @property
     def seconds(self) -> float:
         """Of the trials; `preparation` is what installs, checkouts and set-up took."""
-        return sum(part.seconds for part in self.measurements)
+        failed = sum(step.failed_seconds for step in self.steps)
+        return failed + sum(part.seconds for part in self.measurements)
 
     @property
     def share(self) -> float | None:

@@ -119,6 +119,7 @@ class Driver:
         began = time.monotonic()
         name = ", ".join(self.subjects.names[place] for place in items)
         preparation, measured, reason = 0.0, None, ""
+        failed_trials, failed_seconds = 0, 0.0
         answer: Side | None = Side.SKIPPED
         try:
             yardstick, subject = self.subjects.prepare(good), self._prepared(items)
@@ -136,10 +137,11 @@ class Driver:
         except SkippedError as skipped:
             preparation = preparation or time.monotonic() - began
             reason = str(skipped).rstrip(".")
+            failed_trials, failed_seconds = skipped.trials, skipped.seconds
         side = answer or Side.SKIPPED
         # A skipped item takes no half, and so spends nothing of the error.
         spent = 0.0 if side is Side.SKIPPED else error
-        step = Step(items, name, side, spent, preparation, measured, reason)
+        step = Step(items, name, side, spent, preparation, measured, reason, failed_trials, failed_seconds)
         self._keep(steps=(*self.state.steps, step), preparation=self.state.preparation + preparation)
         figures = f", ×{_figure(measured)} after {len(measured.pairs)} pairs" if measured else ""
         self.display.note(f"{name} is {side.value}{figures}{f': {reason}' if reason else ''}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -59,13 +59,11 @@ def measure_pairs(
             trials = paired(records, slugs[0], slugs[1])
             if decided(trials.pairs):
                 break
-            _refuse_failing(records, slugs[0], first, UserError)
-            _refuse_failing(records, slugs[1], second, SkippedError)
+            _refuse_failing(records, slugs, (first, second))
             if execute(run, replace(prepared, plan=with_rounds(prepared.plan, count)), display).interrupted:
                 raise BisectionStoppedError
         records = run.records()
-    _refuse_failing(records, slugs[0], first, UserError)
-    _refuse_failing(records, slugs[1], second, SkippedError)
+    _refuse_failing(records, slugs, (first, second))
     return paired(records, slugs[0], slugs[1])
 
 
@@ -104,11 +102,15 @@ def _slug(prepared: Prepared, subject: Subject) -> str:
     raise SkippedError("; ".join(reasons) or "it is not planned on this machine")
 
 
-def _refuse_failing(records: list[TrialRecord], slug: str, subject: Subject, error: type[Exception]) -> None:
+def _refuse_failing(records: list[TrialRecord], slugs: Sequence[str], subjects: Sequence[Subject]) -> None:
     """Give up on a side that fails more often than not: a single crash costs its pair alone."""
-    own = [record for record in records if record.spec.case == slug]
-    failed = [record for record in own if record.figure is None]
-    if len(failed) >= FAILURES_TO_SKIP and 2 * len(failed) > len(own):
-        reason = f"{failed[-1].outcome}: {failed[-1].detail}".rstrip(".: ")
-        share = f"{len(failed)} of {len(own)} trials failed ({reason})"
-        raise error(share if error is SkippedError else f"{subject.name} cannot be measured: {share}.")
+    for slug, subject in zip(slugs, subjects, strict=True):
+        own = [record for record in records if record.spec.case == slug]
+        failed = [record for record in own if record.figure is None]
+        if len(failed) < FAILURES_TO_SKIP or 2 * len(failed) <= len(own):
+            continue
+        last = f"{failed[-1].outcome}: {failed[-1].detail}".rstrip(".: ")
+        reason = f"{len(failed)} of {len(own)} trials failed ({last})"
+        if subject is subjects[0]:
+            raise UserError(f"{subject.name} cannot be measured: {reason}.")
+        raise SkippedError(reason, len(records), sum(record.seconds for record in records))

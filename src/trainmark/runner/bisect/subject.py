@@ -24,6 +24,10 @@ LONGEST_LABEL = 60
 class SkippedError(Exception):
     """An item that cannot be judged: it does not install, build or run. The message says why."""
 
+    def __init__(self, reason: str, trials: int = 0, seconds: float = 0.0) -> None:
+        super().__init__(reason)
+        self.trials, self.seconds = trials, seconds
+
 
 @dataclass(frozen=True)
 class Subject:
