@@ -15,6 +15,7 @@ MEASUREMENTS = {
     "report": "index and reports over 10,000 trials",
     "against": "report, index and `run quick` ÷ those of the checkout in BASELINE",
     "changes": "change points in 1,000,000 steps",
+    "sequential": "wrong verdicts of the sequential test, and pairs until a verdict",
     "events": "1,000,000 steps of one rank, and 500 of 8,192 ranks, become a figure",
     "traces": "a profiler's trace read, beside json.load of it",
     "reading": "a foreign log read, beside a plain search of the same bytes",

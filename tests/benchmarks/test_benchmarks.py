@@ -15,6 +15,7 @@ SMALL = {
     "startup": {"repeats": 2},
     "report": {"cases": 5, "trials_a_case": 2, "repeats": 2},
     "changes": {"steps": 2_000, "repeats": 2},
+    "sequential": {"simulations": 10, "most_pairs": 10},
     "events": {"long": 100, "ranks": 3, "steps": 100},
     "reading": {"size": 100_000, "large": 100_000},
     "traces": {"events": 600, "large": 1200, "repeats": 2},

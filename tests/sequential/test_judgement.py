@@ -127,7 +127,7 @@ def test_the_expected_capital_under_symmetry_is_what_was_put_in():
         (1.1, 0.97, Verdict.SAME),
     ],
 )
-def test_a_side_of_a_bisection_is_told(ratio, change, expected):
+def test_a_side_of_a_bisection_is_recognised(ratio, change, expected):
     assert side(pairs_of(normal, ratio, 60, 3), change, 0.01) is expected
 
 

@@ -64,9 +64,14 @@ def prepare_program(
     return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
 
 
-def prepare_again(text: str, folder: str | None, choice: LaunchOptions = LaunchOptions()) -> Prepared:  # noqa: B008
+def prepare_again(
+    text: str,
+    folder: str | None,
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+    overrides: Sequence[str | load.Override] = (),
+) -> Prepared:
     """A run's own suite, for going on with it."""
-    return _prepared(lambda here: load.parse(text, "suite.yaml", here=here, folder=folder), choice)
+    return _prepared(lambda here: load.parse(text, "suite.yaml", overrides, here, folder), choice)
 
 
 def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:

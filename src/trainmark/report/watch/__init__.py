@@ -1,0 +1,1 @@
+"""What a confirmation says: to a person, to CI, to a chat."""

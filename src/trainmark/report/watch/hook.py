@@ -1,0 +1,61 @@
+"""A confirmation as a small JSON object: for a chat hook, and for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from trainmark.report.watch.text import sentence
+from trainmark.sequential.confirmation import Confirmation
+from trainmark.sequential.test import Verdict
+
+SCHEMA = 1
+STATUS = {
+    Verdict.SLOWER: "regression",
+    Verdict.FASTER: "improvement",
+    Verdict.SAME: "same",
+    Verdict.UNDECIDED: "undecided",
+}
+
+
+def hook(confirmation: Confirmation | None, otherwise: str = "") -> dict[str, Any]:
+    """Return the object; `alert` only for a confirmed regression, `text` is one sentence for people."""
+    if confirmation is None:
+        return {"schema": SCHEMA, "status": "nothing", "alert": False, "text": otherwise}
+    judgement, pairs = confirmation.judgement, confirmation.pairs
+    measured = {
+        "ratio": judgement.ratio,
+        "low": judgement.low if judgement.low > 0 else None,
+        "high": judgement.high if math.isfinite(judgement.high) else None,
+    }
+    levels = confirmation.levels
+    return {
+        "schema": SCHEMA,
+        "status": STATUS[confirmation.verdict],
+        "alert": confirmation.verdict is Verdict.SLOWER,
+        "text": sentence(confirmation),
+        "case": confirmation.case,
+        "before": {"run": confirmation.before, "throughput": levels and levels[0]},
+        "after": {"run": confirmation.after, "throughput": levels and levels[1]},
+        "unit": confirmation.unit,
+        **(measured if pairs else dict.fromkeys(measured)),
+        "pairs": len(pairs),
+        "matters": confirmation.matters,
+        "error": judgement.error,
+        "seconds": round(confirmation.seconds, 3),
+        "differences": [
+            {
+                "name": difference.name,
+                "before": difference.before,
+                "after": difference.after,
+                "remade": difference.remade,
+            }
+            for difference in confirmation.differences
+        ],
+        "folder": confirmation.folder,
+    }
+
+
+def render(confirmation: Confirmation | None, otherwise: str = "") -> str:
+    return json.dumps(hook(confirmation, otherwise), indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,43 @@
+"""A confirmation as JUnit XML: a confirmed regression fails, what is undecided is skipped with its reason."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from trainmark.report.watch.text import lines, sentence
+from trainmark.sequential.confirmation import Confirmation
+from trainmark.sequential.test import Verdict
+from trainmark.visible import one_line, visible
+
+SUITE = "trainmark watch"
+
+
+def render(confirmation: Confirmation | None) -> str:
+    """Return the document; without a suspected change a suite without test cases."""
+    suite = ElementTree.Element("testsuite", name=SUITE)
+    if confirmation is not None:
+        suite.append(_case(confirmation))
+    counts = {
+        "tests": str(len(suite)),
+        "failures": str(len(suite.findall("testcase/failure"))),
+        "errors": "0",
+        "skipped": str(len(suite.findall("testcase/skipped"))),
+        "time": f"{confirmation.seconds if confirmation else 0:.3f}",
+    }
+    suite.attrib.update(counts)
+    root = ElementTree.Element("testsuites", {"name": "trainmark", **counts})
+    root.append(suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case(confirmation: Confirmation) -> ElementTree.Element:
+    name, seconds = one_line(confirmation.case), f"{confirmation.seconds:.3f}"
+    case = ElementTree.Element("testcase", classname=SUITE, name=name, time=seconds)
+    message = one_line(sentence(confirmation))
+    if confirmation.verdict is Verdict.SLOWER:
+        ElementTree.SubElement(case, "failure", type="regression", message=message)
+    if confirmation.verdict is Verdict.UNDECIDED:
+        ElementTree.SubElement(case, "skipped", message=message)
+    ElementTree.SubElement(case, "system-out").text = visible("\n".join(lines(confirmation)))
+    return case
