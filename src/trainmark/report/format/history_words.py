@@ -11,7 +11,10 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "共 {results} 个结果，来自 {runs} 次运行的 {cases} 个用例。",
     ),
     "no_changes": ("No change of level.", "没有检测到水平变化。"),
-    "changes_count": ("Changes: {slower} slower, {faster} faster.", "变化：变慢 {slower} 处，变快 {faster} 处。"),
+    "changes_count": (
+        "Changes: {slower} slower, {faster} faster.",
+        "变化：变慢 {slower} 处，变快 {faster} 处。",
+    ),
     "left_out": (
         "Left out: {count} results that have no {fact} recorded.",
         "略去 {count} 个没有记录{fact}的结果。",

@@ -110,7 +110,9 @@ def histories(
     if pattern:
         named = ((line, case_name(line, fields, machines)) for line in drawn)
         cases = [
-            history(line, detect, name) for line, name in named if matches(pattern, name) or line.id == pattern
+            history(line, detect, name)
+            for line, name in named
+            if matches(pattern, name) or line.id == pattern
         ]
     return Histories(tuple(sorted(cases, key=lambda case: natural_key(case.name))), by, left_out)
 

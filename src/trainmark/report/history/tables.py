@@ -29,7 +29,8 @@ def overview_table(histories: Histories, lang: Lang = "en") -> Table:
     """A row a case: its latest figure and interval, all results as blocks, and its last change."""
     w = history_words(lang)
     header = [
-        w[name] for name in ("case", "results", "latest", "interval", "history", "last_change", "changed_fact")
+        w[name]
+        for name in ("case", "results", "latest", "interval", "history", "last_change", "changed_fact")
     ]
     rows = [
         [

@@ -86,10 +86,22 @@ def paired(records: list[TrialRecord], first: str, second: str) -> PairTrials:
 
 def _opened(path: Path, prepared: Prepared) -> RunFolder:
     if (path / RUN).is_file():
-        return RunFolder(path)
+        run = RunFolder(path)
+        _set_aside_halves(run)
+        return run
     # A folder without the file that is written last was cut short while it was made.
     shutil.rmtree(path, ignore_errors=True)
     return new_run(prepared, path.parent, path.name, "trainmark bisect")
+
+
+def _set_aside_halves(run: RunFolder) -> None:
+    """Measure a pair again of which only one half was: the other half would not lie beside it in time."""
+    records = run.records()
+    last = max((record.spec.repeat for record in records), default=0)
+    latest = [record for record in records if record.spec.repeat == last]
+    if len(latest) == 1:
+        place = run.trial(latest[0].spec.case, last)
+        place.set_aside(place.done, "unpaired")
 
 
 def _slug(prepared: Prepared, subject: Subject) -> str:
