@@ -22,6 +22,7 @@ MEASUREMENTS = {
     "reading": "a foreign log read, beside a plain search of the same bytes",
     "sampler": "the device sampler at its two looks a second",
     "agents": "a trial on up to 1,000 nodes, as the harness sees it",
+    "bisection": "how often a bisection takes a wrong half, over simulated noise, and its pairs",
     "forecast": "a forecast up to 4,096 devices",
     "pictures": "generated pictures of ImageNet's size",
     "loading": "a set read by the host loader, at growing sizes",

@@ -23,6 +23,7 @@ SMALL = {
     "sampler": {"repeats": 2, "seconds": 0.6},
     "against": {"cases": 2, "reports": 2, "quick_runs": 0},
     "agents": {"sizes": (3,), "seconds": 1.0},
+    "bisection": {"bisections": 1, "lengths": (4,)},
     "forecast": {"nodes": 4, "repeats": 2},
     "pictures": {"images": 10, "doublings": 1},
     "loading": {"images": 10, "doublings": 1, "repeats": 2},

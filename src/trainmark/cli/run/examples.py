@@ -14,6 +14,7 @@ EXAMPLES = {
     "probe": "a numpy trainer that calls the probe",
     "command": "an awk program, measured by the lines that it prints",
     "friedman": "a workload family of one's own, in two frameworks",
+    "bisect": "a recurrent net in JAX that versions of JAX run at different speeds",
     "reading": "a log and the format of one's own that reads it",
     "cluster": "a hostfile and an inventory",
 }

@@ -1,0 +1,1 @@
+"""A bisection in the terminal, as Markdown and as a page."""

@@ -1,0 +1,225 @@
+"""Carries a bisection out: good beside bad, then item after item beside good, then the culprit confirmed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from trainmark.errors import UserError
+from trainmark.runner.bisect.pairs import measure_pairs
+from trainmark.runner.bisect.state import BisectionFolder, State
+from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of
+from trainmark.runner.trial.display import Display
+from trainmark.sequential import delta, search
+from trainmark.sequential.bisection import Bisection, Finding, Measured, Pairs, Step
+from trainmark.sequential.delta import Delta
+from trainmark.sequential.rules import Rules, side_of
+from trainmark.sequential.search import Search, Side
+from trainmark.sequential.test import judge
+
+Items = tuple[int, ...]
+
+
+@dataclass
+class Driver:
+    """`origin` is the folder that a user's program runs in; `state` is what is on disk at any moment."""
+
+    folder: BisectionFolder
+    subjects: Subjects
+    rules: Rules
+    case_name: str
+    origin: str | None
+    display: Display
+    state: State
+
+    def bisect(self) -> Bisection:
+        """Go on from the state to the end; SkippedError never leaves it."""
+        good, bad = self._ends()
+        reference = self._reference(good, bad)
+        change = self.rules.change(self.rules.reference(reference.pairs))
+        if change is None:
+            alike = self.rules.reference_decided(reference.pairs)
+            return self._result(reference, Finding.NO_CHANGE if alike else Finding.UNDECIDED)
+        if self.subjects.kind == "settings":
+            return self._settings(good, reference, change)
+        return self._ordered(good, reference, change)
+
+    def _ends(self) -> tuple[Items, Items]:
+        if self.subjects.kind == "settings":
+            return (), tuple(range(len(self.subjects.names)))
+        return (0,), (len(self.subjects.names) - 1,)
+
+    def _reference(self, good: Items, bad: Items) -> Measured:
+        if self.state.reference is not None:
+            return self.state.reference
+        first, second, seconds = self._both(good, bad)
+        self.display.note(f"{first.name} (good) beside {second.name} (bad)")
+        try:
+            measured = self._measured("00-reference", first, second, self.rules.reference_decided)
+        except SkippedError as error:
+            raise UserError(f"{second.name}, the bad side, cannot be measured: {error}.") from error
+        self._keep(reference=measured, preparation=self.state.preparation + seconds)
+        self.display.note(f"{second.name} is ×{_figure(measured)} of {first.name}")
+        return measured
+
+    def _both(self, good: Items, bad: Items) -> tuple[Subject, Subject, float]:
+        began = time.monotonic()
+        try:
+            first, second = self._prepared(good), self._prepared(bad)
+        except SkippedError as error:
+            raise UserError(f"an end of the bisection cannot be made ready: {error}.") from error
+        return first, second, time.monotonic() - began
+
+    def _prepared(self, items: Items) -> Subject:
+        if self.subjects.kind != "settings":
+            self.display.note(f"preparing {self.subjects.names[items[0]]} …")
+        return self.subjects.prepare(items)
+
+    def _ordered(self, good: Items, reference: Measured, change: float) -> Bisection:
+        looking = Search(len(self.subjects.names), {step.items[0]: step.side for step in self.state.steps})
+        while (item := looking.next_item) is not None:
+            spent = sum(step.error for step in self.state.steps)
+            error = search.decision_error(self.rules.search_error - spent, looking.decisions_left)
+            about = f"about {looking.decisions_left} left, {len(looking.suspects)} suspects"
+            step = self._step((item,), good, change, error, about)
+            looking = looking.answered(item, step.side)
+            used = {0, looking.last_good, looking.first_bad, looking.length - 1}
+            self.subjects.release(used)
+        previous, culprit = looking.last_good, looking.first_bad
+        confirmation = self._confirmation(previous, culprit, reference)
+        names = tuple(self.subjects.names[item] for item in looking.suspects)
+        finding = Finding.FOUND if len(names) == 1 else Finding.NARROWED
+        if not _same_direction(confirmation, reference, self.rules):
+            finding = Finding.UNCONFIRMED
+        return self._result(reference, finding, names, confirmation, self.subjects.notes(culprit, previous))
+
+    def _settings(self, good: Items, reference: Measured, change: float) -> Bisection:
+        names = self.subjects.names
+        looking = Delta(len(names), {step.items: step.side for step in self.state.steps})
+        while (subset := looking.next_subset) is not None:
+            error = delta.decision_error(self.rules.search_error, len(self.state.steps) + 1)
+            about = f"{len(looking.culprits)} of {len(names)} differences left"
+            step = self._step(subset, good, change, error, about)
+            looking = looking.answered(subset, step.side)
+        culprits = looking.culprits
+        # The comparison that named them; all of them together are the bad side itself.
+        own = next((step.measured for step in self.state.steps if step.items == culprits), None)
+        notes: tuple[str, ...] = ()
+        if unresolved := looking.unresolved:
+            listed = "; ".join(", ".join(names[place] for place in subset) for subset in unresolved)
+            notes = (f"The culprits may be fewer: not judged were {listed}.",)
+        return self._result(
+            reference, Finding.FOUND, tuple(names[place] for place in culprits), own or reference, notes
+        )
+
+    def _step(self, items: Items, good: Items, change: float, error: float, about: str) -> Step:
+        number = len(self.state.steps) + 1
+        began = time.monotonic()
+        name = ", ".join(self.subjects.names[place] for place in items)
+        preparation, measured, reason = 0.0, None, ""
+        failed_trials, failed_seconds = 0, 0.0
+        answer: Side | None = Side.SKIPPED
+        try:
+            yardstick, subject = self.subjects.prepare(good), self._prepared(items)
+            preparation = time.monotonic() - began
+            self.display.note(f"step {number} ({about}): {name}")
+            measured = self._measured(
+                f"{number:02d}-{label_of(subject.name)}",
+                yardstick,
+                subject,
+                lambda pairs: side_of(pairs, change, error) is not None,
+            )
+            answer = side_of(measured.pairs, change, error)
+            if answer is None:
+                reason = f"undecided after {len(measured.pairs)} pairs"
+        except SkippedError as skipped:
+            preparation = preparation or time.monotonic() - began
+            reason = str(skipped).rstrip(".")
+            failed_trials, failed_seconds = skipped.trials, skipped.seconds
+        side = answer or Side.SKIPPED
+        # A skipped item takes no half, and so spends nothing of the error.
+        spent = 0.0 if side is Side.SKIPPED else error
+        step = Step(items, name, side, spent, preparation, measured, reason, failed_trials, failed_seconds)
+        self._keep(steps=(*self.state.steps, step), preparation=self.state.preparation + preparation)
+        figures = f", ×{_figure(measured)} after {len(measured.pairs)} pairs" if measured else ""
+        self.display.note(f"{name} is {side.value}{figures}{f': {reason}' if reason else ''}")
+        return step
+
+    def _confirmation(self, previous: int, culprit: int, reference: Measured) -> Measured:
+        if self.state.confirmation is not None:
+            return self.state.confirmation
+        if (previous, culprit) == (0, len(self.subjects.names) - 1):
+            return reference
+        first, second, seconds = self._both((previous,), (culprit,))
+        self.display.note(f"confirming: {first.name} beside {second.name}")
+        try:
+            measured = self._measured("99-confirmation", first, second, self.rules.confirmation_decided)
+        except SkippedError as error:
+            raise UserError(f"{second.name} cannot be measured any more: {error}.") from error
+        self._keep(confirmation=measured, preparation=self.state.preparation + seconds)
+        return measured
+
+    def _measured(
+        self, run: str, first: Subject, second: Subject, decided: Callable[[Pairs], bool]
+    ) -> Measured:
+        trials = measure_pairs(
+            self.folder.runs / run, first, second, self.origin, self.rules.most, decided, self.display
+        )
+        self._keep(unit=trials.unit)
+        judgement = judge(trials.pairs, matters=self.rules.matters, error=self.rules.error)
+        return Measured(
+            first=first.name,
+            second=second.name,
+            pairs=trials.pairs,
+            ratio=judgement.ratio,
+            low=judgement.low or None,
+            high=judgement.high if isfinite(judgement.high) else None,
+            trials=trials.trials,
+            seconds=trials.seconds,
+            run=run,
+        )
+
+    def _keep(self, **changes: object) -> None:
+        self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+        self.folder.keep(self.state)
+
+    def _result(
+        self,
+        reference: Measured,
+        finding: Finding,
+        culprits: tuple[str, ...] = (),
+        confirmation: Measured | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Bisection:
+        return Bisection(
+            kind=self.subjects.kind,
+            subject=self.subjects.subject,
+            case=self.case_name,
+            unit=self.state.unit,
+            names=self.subjects.names,
+            matters=self.rules.matters,
+            error=self.rules.error,
+            finding=finding,
+            reference=reference,
+            steps=self.state.steps,
+            culprits=culprits,
+            confirmation=confirmation,
+            notes=notes,
+            preparation=self.state.preparation,
+            command=self.folder.asked.command,
+        )
+
+
+def _same_direction(confirmation: Measured, reference: Measured, rules: Rules) -> bool:
+    """Whether the culprit beside its predecessor changes as bad beside good does, for certain."""
+    if confirmation.pairs == reference.pairs:
+        return True
+    verdict = judge(confirmation.pairs, matters=rules.matters, error=rules.error).verdict
+    return verdict is rules.reference(reference.pairs).verdict
+
+
+def _figure(measured: Measured) -> str:
+    bounds = ["…" if bound is None else f"{bound:.3f}" for bound in (measured.low, measured.high)]
+    return f"{measured.ratio:.3f} [{', '.join(bounds)}]"
