@@ -21,6 +21,7 @@ from trainmark.server.ingest.files import clear_incoming
 from trainmark.server.settings import Settings, to_environment
 
 MOST_CONNECTIONS = 400
+BACKLOG = 512
 GRACE_SECONDS = 30
 KEEP_ALIVE_SECONDS = 15
 WORKERS_APP = "trainmark.server.app:from_workers"
@@ -52,6 +53,8 @@ def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool],
         engine.dispose()
         config = _config(settings, listening)
         socket = config.bind_socket()
+        # Whoever connects from now on is answered once the application is up.
+        socket.listen(BACKLOG)
         address, port = listening.host, socket.getsockname()[1]
         shown = f"[{address}]" if ":" in address else address
         ready(f"{'https' if listening.certificate else 'http'}://{shown}:{port}", has_token)
@@ -110,6 +113,7 @@ def _config(settings: Settings, listening: Listening) -> uvicorn.Config:
         access_log=False,
         log_level="warning",
         server_header=False,
+        backlog=BACKLOG,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
