@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -34,7 +34,8 @@ def create_app(settings: Settings) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await run_in_threadpool(warm_up)
+        # Beside the first requests; a push that comes before waits for it.
+        threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
         yield
         engine.dispose()
 
