@@ -113,6 +113,8 @@ def _runs(cases: int, each: int) -> list[dict[str, Any]]:
             "machine_id": machine,
             "ok": CASES_A_RUN * TRIALS,
             "failed": 0,
+            "doubts": ["few-trials"],
+            "words": f"nightly-{machine}-{group}-{time} nightly-{group} {_digest('commit', time)[:40]}",
             "environment": {"host": {"kernel": "Linux 6.1.0"}, "software": {"packages": PACKAGES}},
             "group": group,
             "time": time,

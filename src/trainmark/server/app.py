@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import time
 from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
@@ -12,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from trainmark.server.access.cache import ResponseCache
 from trainmark.server.access.headers import SecurityHeaders
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.api.routes import routes as api_routes
@@ -21,6 +24,8 @@ from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.settings import Settings, from_environment
+
+PARENT_SECONDS = 0.5
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -46,6 +51,7 @@ def create_app(settings: Settings) -> Starlette:
     )
     app.state.settings, app.state.engine = settings, engine
     app.state.ingest = Ingest(settings, engine)
+    app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)
     app.state.login_limit = RateLimit(settings.logins_per_minute)
@@ -54,7 +60,15 @@ def create_app(settings: Settings) -> Starlette:
 
 def from_workers() -> Starlette:
     """Build the application in a worker process, from the settings in its environment."""
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     return create_app(from_environment())
+
+
+def _end_with_parent(parent: int) -> None:
+    """A worker must not go on serving once its supervisor was killed."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
 
 
 async def health(_request: Request) -> Response:

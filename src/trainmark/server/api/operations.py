@@ -137,7 +137,7 @@ OPERATIONS = (
         (
             Parameter("workload", "Only this workload."),
             Parameter("device", "Only this device."),
-            Parameter("limit", "How many of each, up to 100.", int, 20, 1, 100),
+            Parameter("limit", "How many of each, up to 100.", int, 10, 1, 100),
         ),
     ),
     Operation(
