@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import AsyncIterator
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -26,6 +28,7 @@ from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.settings import Settings, from_environment
 
 PARENT_SECONDS = 0.5
+PAGES_AT_ONCE, PUSHES_AT_ONCE = 4, 40
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -41,6 +44,8 @@ def create_app(settings: Settings) -> Starlette:
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         # Beside the first requests; a push that comes before waits for it.
         threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+        # Few at a time: more threads than processors only wait for each other.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_AT_ONCE
         yield
         engine.dispose()
 
@@ -51,6 +56,7 @@ def create_app(settings: Settings) -> Starlette:
     )
     app.state.settings, app.state.engine = settings, engine
     app.state.ingest = Ingest(settings, engine)
+    app.state.push_threads = anyio.CapacityLimiter(PUSHES_AT_ONCE)
     app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)
