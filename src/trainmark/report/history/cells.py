@@ -1,0 +1,92 @@
+"""Values of a history as people read them: changes in per cent, dates, sparklines, facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from trainmark.history.changes.model import Change
+from trainmark.history.facts import FactChange
+from trainmark.report.format.fact_words import fact_name
+from trainmark.report.format.words import Lang
+from trainmark.report.history.model import History
+
+BLOCKS = "▁▂▃▄▅▆▇█"
+UP, DOWN = "↑", "↓"
+MOST_BLOCKS = 24
+COMMIT_DIGITS = 10
+SMALL_CHANGE = 0.0095
+
+
+def percent_change(ratio: float) -> str:
+    """`−4.2 %`; two decimals below one per cent."""
+    return f"{_signed(ratio)} %"
+
+
+def change_bounds(change: Change) -> str:
+    """`[−4.8, −3.6]`, in per cent."""
+    return f"[{_signed(change.low)}, {_signed(change.high)}]"
+
+
+def _signed(ratio: float) -> str:
+    decimals = 2 if abs(ratio - 1) < SMALL_CHANGE else 1
+    return f"{100 * (ratio - 1):+.{decimals}f}".replace("-", "−")
+
+
+def probability(value: float) -> str:
+    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
+
+
+def date(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d")
+
+
+def date_time(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d %H:%M")
+
+
+def _utc(time: float) -> datetime:
+    return datetime.fromtimestamp(time, timezone.utc)
+
+
+def arrow(change: Change) -> str:
+    return DOWN if change.regression else UP
+
+
+def sparkline(history: History, most: int = MOST_BLOCKS) -> str:
+    """Return the last results as blocks, an arrow before each that begins a new level.
+
+    All blocks have one scale, from the lowest to the highest median that is shown; where these differ by less
+    than 1 %, the blocks stay in the middle.
+    """
+    first = max(0, len(history.points) - most)
+    values = [point.median for point in history.points[first:]]
+    marks = {marked.index: arrow(marked.change) for marked in history.changes}
+    return "".join(marks.get(first + place, "") + block for place, block in enumerate(blocks(values)))
+
+
+def blocks(values: Sequence[float]) -> list[str]:
+    low, high = min(values), max(values)
+    middle = (low + high) / 2
+    reach = max(high - low, 0.01 * abs(middle)) or 1.0
+    places = (0.5 + (value - middle) / reach for value in values)
+    return [BLOCKS[min(len(BLOCKS) - 1, int(place * len(BLOCKS)))] for place in places]
+
+
+def fact_text(name: str, value: str | None, missing: str) -> str:
+    """Return the value of a fact; of a commit its first digits."""
+    if value is None:
+        return missing
+    return value[:COMMIT_DIGITS] if name == "commit" else value
+
+
+def fact_words(fact: FactChange, missing: str, lang: Lang = "en") -> str:
+    """`driver 550.54 → 560.28`."""
+    before, after = (fact_text(fact.name, value, missing) for value in (fact.before, fact.after))
+    return f"{named(fact.name, lang)} {before} → {after}"
+
+
+def named(name: str, lang: Lang) -> str:
+    """Return the name of a fact in a reader's words, part by part: `packages.numpy`, `cpu.governor`."""
+    head, dot, tail = name.partition(".")
+    return fact_name(head, lang) + dot + tail

@@ -1,0 +1,144 @@
+"""What a page, a table or a JSON document of a history is made from: plain values, wherever they come from."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from trainmark.history.changes.model import Change
+from trainmark.history.facts import FactChange, changed_facts
+from trainmark.history.series import DATE, Point, Series
+from trainmark.natural import natural_key
+from trainmark.report.format import label
+
+Detector = Callable[[Sequence[Point]], tuple[Change, ...]]
+
+
+@dataclass(frozen=True)
+class MarkedChange:
+    """A change of level, the result at which it begins, and the recorded facts that changed with it."""
+
+    change: Change
+    point: Point
+    facts: tuple[FactChange, ...] = ()
+
+    @property
+    def index(self) -> int:
+        return self.change.index
+
+    @property
+    def best(self) -> FactChange | None:
+        """The fact that fits best."""
+        return self.facts[0] if self.facts else None
+
+
+@dataclass(frozen=True)
+class History:
+    """A case on one machine over time, under the name that tells it from the others shown."""
+
+    name: str
+    series: Series
+    changes: tuple[MarkedChange, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.series.id
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        return self.series.points
+
+    @property
+    def latest(self) -> Point:
+        return self.points[-1]
+
+    @property
+    def rate_unit(self) -> str:
+        return label.rate_unit(self.series.unit)
+
+    @property
+    def levels(self) -> list[tuple[int, int, float]]:
+        """First and last result of each level, and the median of its results."""
+        ends = [0, *(marked.index for marked in self.changes), len(self.points)]
+        return [
+            (first, stop - 1, statistics.median(point.median for point in self.points[first:stop]))
+            for first, stop in pairwise(ends)
+            if stop > first
+        ]
+
+    def change_at(self, index: int) -> MarkedChange | None:
+        return next((marked for marked in self.changes if marked.index == index), None)
+
+
+@dataclass(frozen=True)
+class Histories:
+    """Several cases in one order; `left_out` counts the results that lack the fact they are ordered by."""
+
+    cases: tuple[History, ...]
+    by: str = DATE
+    left_out: int = 0
+
+    @property
+    def runs(self) -> int:
+        return len({point.run for case in self.cases for point in case.points})
+
+    @property
+    def results(self) -> int:
+        return sum(len(case.points) for case in self.cases)
+
+    @property
+    def changes(self) -> list[tuple[History, MarkedChange]]:
+        """All changes, the newest first."""
+        pairs = [(case, marked) for case in self.cases for marked in case.changes]
+        return sorted(pairs, key=lambda pair: -pair[1].point.time)
+
+
+def histories(
+    series: Iterable[Series], detect: Detector, by: str = DATE, left_out: int = 0, pattern: str = ""
+) -> Histories:
+    """Name the series, keep those that match `pattern`, and mark their changes.
+
+    A pattern matches a part of the name in any case of letters, or all of it with `*` and `?`, or the id.
+    """
+    drawn = [line for line in series if line.points]
+    fields = label.distinguishing(line.key for line in drawn)
+    machines = len({line.machine for line in drawn}) > 1
+    cases = [history(line, detect, case_name(line, fields, machines)) for line in drawn if not pattern]
+    if pattern:
+        named = ((line, case_name(line, fields, machines)) for line in drawn)
+        cases = [
+            history(line, detect, name) for line, name in named if matches(pattern, name) or line.id == pattern
+        ]
+    return Histories(tuple(sorted(cases, key=lambda case: natural_key(case.name))), by, left_out)
+
+
+def history(series: Series, detect: Detector, name: str) -> History:
+    """Return one case with its changes, each with the facts that changed there."""
+    marked = detect(series.points)
+    ends = [0, *(change.index for change in marked), len(series.points)]
+    return History(
+        name,
+        series,
+        tuple(
+            MarkedChange(
+                change,
+                series.points[change.index],
+                changed_facts(series.points, change.index, ends[place], ends[place + 2]),
+            )
+            for place, change in enumerate(marked)
+        ),
+    )
+
+
+def case_name(series: Series, fields: Sequence[str], with_machine: bool) -> str:
+    """`pytorch amp b256 1n8g`, and the machine where there are several."""
+    name = f"{label.series(series.key, fields)} {series.key.topology}"
+    return f"{name} @{series.machine}" if with_machine and series.machine else name
+
+
+def matches(pattern: str, name: str) -> bool:
+    pattern, name = pattern.lower(), name.lower()
+    return fnmatchcase(name, pattern) if "*" in pattern or "?" in pattern else pattern in name
