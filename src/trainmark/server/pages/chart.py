@@ -52,7 +52,7 @@ def spark(values: Sequence[float], mark: int | None = None, tone: str = "muted",
     end = points[-1]
     parts.append(f'<circle class="{tone}" cx="{end[0]:.1f}" cy="{end[1]:.1f}" r="2.4"/>')
     return Markup(
-        f'<svg class="spark" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" width="{SPARK_WIDTH}"'
+        f'<svg class="trendline" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" width="{SPARK_WIDTH}"'
         f' height="{SPARK_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
