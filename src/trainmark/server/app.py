@@ -1,0 +1,56 @@
+"""The application: `create_app(settings)` is what uvicorn serves."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from trainmark.server.access.headers import SecurityHeaders
+from trainmark.server.access.limits import RateLimit
+from trainmark.server.api.routes import routes as api_routes
+from trainmark.server.database.engine import open_engine, require_reachable
+from trainmark.server.database.migrate import require_current
+from trainmark.server.pages.routes import routes as page_routes
+from trainmark.server.settings import Settings, from_environment
+
+
+def create_app(settings: Settings) -> Starlette:
+    """Build the application; UserError where the database cannot be used.
+
+    Endpoints find settings, engine and rate limits in `request.app.state`.
+    """
+    engine = open_engine(settings)
+    require_reachable(engine)
+    require_current(engine)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        yield
+        engine.dispose()
+
+    app = Starlette(
+        routes=[Route("/healthz", health), *api_routes(), *page_routes()],
+        middleware=[Middleware(SecurityHeaders, secure=settings.secure)],
+        lifespan=lifespan,
+    )
+    app.state.settings, app.state.engine = settings, engine
+    app.state.push_limit = RateLimit(settings.pushes_per_minute)
+    app.state.request_limit = RateLimit(settings.requests_per_minute)
+    app.state.login_limit = RateLimit(settings.logins_per_minute)
+    return app
+
+
+def from_workers() -> Starlette:
+    """Build the application in a worker process, from the settings in its environment."""
+    return create_app(from_environment())
+
+
+async def health(_request: Request) -> Response:
+    """An empty page: the server answers."""
+    return PlainTextResponse("ok\n")
