@@ -13,8 +13,8 @@ from trainmark.report.chart.describe import described
 from trainmark.report.chart.model import Chart
 
 MARGIN_STEP, MOST_MARGIN = 8, 256
-SPARK_WIDTH, SPARK_HEIGHT = 120, 28
-MOST_SPARK_POINTS = 60
+LINE_WIDTH, LINE_HEIGHT = 120, 28
+MOST_POINTS = 60
 
 
 def render(chart: Chart, title: str, words: dict[str, str]) -> Markup:
@@ -28,18 +28,18 @@ def render(chart: Chart, title: str, words: dict[str, str]) -> Markup:
     )
 
 
-def spark(values: Sequence[float], mark: int | None = None, tone: str = "muted", label: str = "") -> Markup:
+def trendline(values: Sequence[float], mark: int | None = None, tone: str = "muted", label: str = "") -> Markup:
     """Return the last values as a small line; `mark` is the index of the first one of a new level."""
-    skipped = max(0, len(values) - MOST_SPARK_POINTS)
+    skipped = max(0, len(values) - MOST_POINTS)
     shown = values[skipped:]
     if len(shown) < 2:
         return Markup("")
     low, high = min(shown), max(shown)
     span = (high - low) or 1.0
     margin = 3
-    across = (SPARK_WIDTH - 2 * margin) / (len(shown) - 1)
+    across = (LINE_WIDTH - 2 * margin) / (len(shown) - 1)
     points = [
-        (margin + index * across, margin + (SPARK_HEIGHT - 2 * margin) * (1 - (value - low) / span))
+        (margin + index * across, margin + (LINE_HEIGHT - 2 * margin) * (1 - (value - low) / span))
         for index, value in enumerate(shown)
     ]
     place = None if mark is None or not skipped < mark < len(values) else mark - skipped
@@ -47,13 +47,13 @@ def spark(values: Sequence[float], mark: int | None = None, tone: str = "muted",
     parts = [_path(before, "muted")]
     if place is not None:
         x = (points[place - 1][0] + points[place][0]) / 2
-        parts.append(f'<line class="{tone}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{SPARK_HEIGHT}"/>')
+        parts.append(f'<line class="{tone}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{LINE_HEIGHT}"/>')
         parts.append(_path(after, tone))
     end = points[-1]
     parts.append(f'<circle class="{tone}" cx="{end[0]:.1f}" cy="{end[1]:.1f}" r="2.4"/>')
     return Markup(
-        f'<svg class="trendline" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" width="{SPARK_WIDTH}"'
-        f' height="{SPARK_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+        f'<svg class="trendline" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" width="{LINE_WIDTH}"'
+        f' height="{LINE_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 
