@@ -25,9 +25,7 @@ from trainmark.store.trial import ENVIRONMENT, SAMPLES, TrialRecord
 LARGEST_ENVIRONMENT_BYTES = 16 << 20
 # The first so many bytes of a trial's samples tell its median clock.
 MOST_SAMPLE_BYTES = 1 << 20
-MEASURED = {
-    name: re.compile(rb'"' + name.encode() + rb'":\s*(\d+(?:\.\d+)?)') for name in MEASURED_FACTS
-}
+MEASURED = {name: re.compile(rb'"' + name.encode() + rb'":\s*(\d+(?:\.\d+)?)') for name in MEASURED_FACTS}
 MEASURED_DIGITS = 4
 
 Recorded = tuple[str, Mapping[str, str]]
@@ -54,7 +52,11 @@ def observations(run: RunFolder, environments: dict[bytes, Recorded]) -> Iterato
             machine=machine,
             unit=record.figure.unit,
             throughput=record.figure.throughput,
-            facts={**recorded, **_own_facts(run, record, reports, version), **measured_facts(folder / SAMPLES)},
+            facts={
+                **recorded,
+                **_own_facts(run, record, reports, version),
+                **measured_facts(folder / SAMPLES),
+            },
             doubts=tuple(doubt.code.value for doubt in record.figure.doubts),
         )
 
@@ -93,7 +95,7 @@ def _environment(path: Path, known: dict[bytes, Recorded]) -> Recorded:
 
 
 def measured_facts(samples: Path) -> dict[str, str]:
-    """Return the median clock, temperature and power of the devices during a trial, where they were sampled."""
+    """Return the median clock, temperature and power of the devices during a trial, where sampled."""
     try:
         with open_regular(samples) as file:
             content = file.read(MOST_SAMPLE_BYTES)

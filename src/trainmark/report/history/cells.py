@@ -7,6 +7,8 @@ from datetime import datetime, timezone
 
 from trainmark.history.changes.model import Change
 from trainmark.history.facts import FactChange
+from trainmark.measure.doubt import DoubtCode
+from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.fact_words import fact_name
 from trainmark.report.format.words import Lang
 from trainmark.report.history.model import History
@@ -16,6 +18,8 @@ UP, DOWN = "↑", "↓"
 MOST_BLOCKS = 24
 COMMIT_DIGITS = 10
 SMALL_CHANGE = 0.0095
+# Blocks span at least this share of the median, so that noise does not look like a change.
+LEAST_REACH = 0.04
 
 
 def percent_change(ratio: float) -> str:
@@ -56,8 +60,7 @@ def arrow(change: Change) -> str:
 def sparkline(history: History, most: int = MOST_BLOCKS) -> str:
     """Return the last results as blocks, an arrow before each that begins a new level.
 
-    All blocks have one scale, from the lowest to the highest median that is shown; where these differ by less
-    than 1 %, the blocks stay in the middle.
+    All blocks have one scale, from the lowest to the highest median that is shown, or wider.
     """
     first = max(0, len(history.points) - most)
     values = [point.median for point in history.points[first:]]
@@ -68,7 +71,7 @@ def sparkline(history: History, most: int = MOST_BLOCKS) -> str:
 def blocks(values: Sequence[float]) -> list[str]:
     low, high = min(values), max(values)
     middle = (low + high) / 2
-    reach = max(high - low, 0.01 * abs(middle)) or 1.0
+    reach = max(high - low, LEAST_REACH * abs(middle)) or 1.0
     places = (0.5 + (value - middle) / reach for value in values)
     return [BLOCKS[min(len(BLOCKS) - 1, int(place * len(BLOCKS)))] for place in places]
 
@@ -90,3 +93,9 @@ def named(name: str, lang: Lang) -> str:
     """Return the name of a fact in a reader's words, part by part: `packages.numpy`, `cpu.governor`."""
     head, dot, tail = name.partition(".")
     return fact_name(head, lang) + dot + tail
+
+
+def doubts_text(codes: Sequence[str], lang: Lang) -> str:
+    """Return the names of doubts; one that a newer version has made stays as it is."""
+    known = {code.value: code for code in DoubtCode}
+    return ", ".join(doubt_name(known[code], lang) if code in known else code for code in codes)
