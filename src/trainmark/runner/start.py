@@ -27,6 +27,7 @@ from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.node_failures import AllocationGoneError, NodeFailures
 from trainmark.runner.trial.trial import RunContext
 from trainmark.store.files import StoreError
+from trainmark.store.identity import SCHEMA, new_uuid
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
 from trainmark.suite.model import Command
 from trainmark.suite.plan import Plan
@@ -54,6 +55,8 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
         most=sum(case.rules.repeats.most for case in plan.cases),
         skipped=tuple((skip.case.slug, skip.reason) for skip in plan.skipped),
         folder=prepared.suite.folder,
+        uuid=new_uuid(),
+        schema=SCHEMA,
     )
     return RunFolder.create(path, info, prepared.suite.text)
 

@@ -50,6 +50,9 @@ class RunInfo:
     most: int
     skipped: tuple[tuple[str, str], ...]
     folder: str | None = None
+    uuid: str | None = None
+    """Which run it is, under whatever name; None before version 2 of the schema."""
+    schema: int | None = None
 
 
 class RunFolder:

@@ -42,6 +42,9 @@ class TrialSpec:
     key: Key | None = None
     started: float | None = None
     fingerprint: str | None = None
+    uuid: str | None = None
+    """Which trial it is, wherever its folder is copied to; None before version 2 of the schema."""
+    schema: int | None = None
 
 
 @dataclass(frozen=True)

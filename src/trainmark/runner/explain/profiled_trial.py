@@ -14,6 +14,7 @@ from trainmark.runner.preflight.prepare import Prepared
 from trainmark.runner.program.command import PROFILE_FOLDER
 from trainmark.runner.start import RunStoppedError, execute
 from trainmark.runner.trial.display import Display
+from trainmark.store.identity import SCHEMA, new_uuid
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Case, Repeats
@@ -81,6 +82,8 @@ def profile_case(run: RunFolder, prepared: Prepared, display: Display, steps: in
         most=1,
         skipped=(),
         folder=prepared.suite.folder,
+        uuid=new_uuid(),
+        schema=SCHEMA,
     )
     own = RunFolder.create(part, info, prepared.suite.text)
     if (run.code / "trainmark" / "profiler").is_dir():

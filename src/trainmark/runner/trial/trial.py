@@ -31,6 +31,7 @@ from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.follow import Follower
 from trainmark.runner.trial.node_failures import NodeFailures
 from trainmark.secret import without_secrets
+from trainmark.store.identity import SCHEMA, run_uuid, trial_uuid
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder
 from trainmark.store.scrub import scrub_events
@@ -128,6 +129,8 @@ def spec_of(trial: Trial, job: Job, context: RunContext, started: float) -> Tria
         key=key_of(trial.case, context.device, context.facts.get(trial.case.slug, {})),
         started=started,
         fingerprint=context.fingerprint,
+        uuid=trial_uuid(run_uuid(context.run.info), trial.case.slug, trial.repeat, started),
+        schema=SCHEMA,
     )
 
 

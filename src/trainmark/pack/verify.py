@@ -1,0 +1,228 @@
+"""Verification of a packed run: digests, and figures recomputed from the events; what differs is named."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.measure.figure import TrialFigure
+from trainmark.pack.manifest import (
+    MANIFEST,
+    SIGNATURE,
+    Manifest,
+    MemberDigest,
+    PackedTrial,
+    figure_numbers,
+)
+from trainmark.pack.members import trial_of
+from trainmark.pack.recomputed import figure_differences, recomputed_figure, same
+from trainmark.pack.signature import Signature, SignatureState, check
+from trainmark.pack.tarball import LIMITS, Limits
+from trainmark.pack.unpack import Unpacked, changed_members, unpack_unchecked
+from trainmark.store.files import StoreError, read_object
+from trainmark.store.run import NOT_AS_WRITTEN, RUN, RunFolder
+from trainmark.store.trial import FIGURE, SPEC, TrialRecord, finished_trials, read_record, read_spec
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as it was packed: `member` of which `trial`, and which number where it is one.
+
+    `stored` and `recomputed` are the two values of `place`, as text.
+    """
+
+    member: str
+    reason: str
+    trial: str | None = None
+    place: str | None = None
+    stored: str | None = None
+    recomputed: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        where = f"{self.member}: " if self.place is None else f"{self.member}: {self.place} "
+        return f"{where}{self.reason}."
+
+
+@dataclass(frozen=True)
+class VerifiedTrial:
+    """A finished trial; `figure` is recomputed from its events, None where they carry none."""
+
+    name: str
+    uuid: str | None
+    record: TrialRecord | None
+    figure: TrialFigure | None
+    differences: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verification:
+    manifest: Manifest
+    trials: tuple[VerifiedTrial, ...]
+    differences: tuple[Difference, ...]
+    signature: Signature
+
+    @property
+    def verified(self) -> bool:
+        return not self.differences
+
+
+def verify(
+    file: Path, allowed_signers: Path | None = None, *, limits: Limits = LIMITS, scratch: Path | None = None
+) -> Verification:
+    """Check a packed run; PackError where it is none. `scratch` is where it is unpacked for that time."""
+    with tempfile.TemporaryDirectory(dir=scratch, prefix=".verify-") as folder:
+        return verify_into(file, Path(folder) / "run", allowed_signers, limits=limits)
+
+
+def verify_into(
+    file: Path, folder: Path, allowed_signers: Path | None = None, *, limits: Limits = LIMITS
+) -> Verification:
+    """Like `verify`, and leave the unpacked run in `folder`, which is made, whatever comes of it."""
+    unpacked = unpack_unchecked(file, folder, limits)
+    signature = check(unpacked.manifest_bytes, unpacked.signature, allowed_signers)
+    trials, differences = compare(unpacked)
+    differences += _signature_differences(signature, asked=allowed_signers is not None)
+    return Verification(unpacked.manifest, tuple(trials), tuple(differences), signature)
+
+
+def compare(unpacked: Unpacked) -> tuple[list[VerifiedTrial], list[Difference]]:
+    """Return the trials, and everything that does not agree: members, identities, figures."""
+    manifest, run = unpacked.manifest, unpacked.run
+    differences = [
+        Difference(name, reason.replace(f"the member {name}", "the file"), trial_of(name))
+        for name, reason in changed_members(unpacked)
+    ]
+    differences += _run_differences(manifest, run)
+    listed = {trial.name: trial for trial in manifest.trials}
+    digests = trial_digests(unpacked.digests)
+    trials = [verified_trial(folder, listed, digests) for folder in finished_trials(run.trials)]
+    differences += [difference for trial in trials for difference in trial.differences]
+    for name in listed.keys() - {trial.name for trial in trials}:
+        differences.append(Difference(MANIFEST, "lists a trial that is not there", name, f"trial {name}"))
+    uuids = [trial.uuid for trial in trials if trial.uuid is not None]
+    if len(set(uuids)) < len(uuids):
+        differences.append(Difference(MANIFEST, "has two trials of one UUID"))
+    return trials, differences
+
+
+def verified_trial(
+    folder: Path, listed: Mapping[str, PackedTrial], digests: Mapping[str, str]
+) -> VerifiedTrial:
+    """Recompute one trial and compare it with figure.json and with the manifest."""
+    name = f"{folder.parent.name}/{folder.name}"
+    member = f"trials/{name}/{FIGURE}"
+    try:
+        spec = read_spec(folder)
+    except StoreError as error:
+        reason = str(error).removeprefix(f"{folder / SPEC} ").rstrip(".")
+        wrong = Difference(f"trials/{name}/{SPEC}", reason, name)
+        return VerifiedTrial(name, None, None, None, (wrong,))
+    try:
+        record = read_record(folder, spec)
+    except StoreError as error:
+        reason = str(error).removeprefix(f"{folder / FIGURE} ").rstrip(".")
+        return VerifiedTrial(name, spec.uuid, None, None, (Difference(member, reason, name),))
+    figure: TrialFigure | None = None
+    differences: list[Difference] = []
+    if record.figure is not None:
+        try:
+            figure = recomputed_figure(folder, record)
+        except NOT_AS_WRITTEN as error:
+            reason = f"does not follow from the events: {str(error).rstrip('.')}"
+            differences.append(Difference(member, reason, name, "figure"))
+    if figure is not None:
+        stored = read_object(folder / FIGURE)["figure"]
+        differences += [
+            _number(member, name, f"figure.{place}", before, after)
+            for place, before, after in figure_differences(stored, figure)
+        ]
+    differences += _record_differences(name, record)
+    differences += _listed_differences(name, listed.get(name), record, figure, digests.get(name))
+    return VerifiedTrial(name, spec.uuid, record, figure, tuple(differences))
+
+
+def _record_differences(name: str, record: TrialRecord) -> Iterator[Difference]:
+    """Compare what trial.json and figure.json both hold; a program may start ranks of its own."""
+    spec, member = record.spec, f"trials/{name}/{FIGURE}"
+    if spec.key is not None:
+        before, after = record.key.values(), spec.key.values()
+        for place in before.keys() | after.keys():
+            if place != "devices_per_node" and before.get(place) != after.get(place):
+                yield _number(member, name, f"key.{place}", before.get(place), after.get(place), SPEC)
+    for place, before_value, after_value in (
+        ("started", record.started, spec.started),
+        ("environment", record.environment, spec.fingerprint),
+    ):
+        if after_value is not None and before_value != after_value:
+            yield _number(member, name, place, before_value, after_value, SPEC)
+
+
+def _listed_differences(
+    name: str,
+    listed: PackedTrial | None,
+    record: TrialRecord,
+    figure: TrialFigure | None,
+    digest: str | None,
+) -> Iterator[Difference]:
+    if listed is None:
+        yield Difference(MANIFEST, "does not list this trial", name, f"trial {name}")
+        return
+    stored = {"uuid": listed.uuid, "outcome": listed.outcome, "digest": listed.digest}
+    actual = {"uuid": record.spec.uuid, "outcome": record.outcome, "digest": digest}
+    if figure is not None or record.figure is None:
+        numbers = figure_numbers(figure)
+        actual |= numbers
+        stored |= {place: getattr(listed, place) for place in numbers}
+    for place, value in actual.items():
+        if not same(stored[place], value):
+            yield _number(MANIFEST, name, f"{place} of {name}", stored[place], value)
+
+
+def _run_differences(manifest: Manifest, run: RunFolder) -> Iterator[Difference]:
+    info = run.info
+    if damage := run.damaged.get(RUN):
+        yield Difference(RUN, damage.reason)
+        return
+    stored = {"uuid": manifest.uuid, "name": manifest.name, "created": manifest.created}
+    stored |= {"run_version": manifest.run_version, "run_schema": manifest.run_schema}
+    actual = {"uuid": info.uuid, "name": info.name, "created": info.created}
+    actual |= {"run_version": info.version, "run_schema": info.schema}
+    for place, value in actual.items():
+        if not same(stored[place], value):
+            yield _number(MANIFEST, None, place, stored[place], value, RUN)
+
+
+def _signature_differences(signature: Signature, asked: bool) -> list[Difference]:
+    if signature.state is SignatureState.INVALID:
+        return [Difference(SIGNATURE, f"the signature is not of this {MANIFEST}")]
+    if asked and signature.state is SignatureState.UNSIGNED:
+        return [Difference(SIGNATURE, "the file is not signed, and allowed signers were given")]
+    if asked and signature.state is SignatureState.UNKNOWN_SIGNER:
+        return [Difference(SIGNATURE, f"the key {signature.key} is of no allowed signer")]
+    return []
+
+
+def trial_digests(digests: Mapping[str, MemberDigest]) -> dict[str, str]:
+    """Return for each trial the SHA-256 over the names and digests of its members."""
+    lines: dict[str, list[str]] = {}
+    for name in sorted(digests):
+        if (trial := trial_of(name)) is not None:
+            lines.setdefault(trial, []).append(f"{digests[name].sha256}  {name}\n")
+    return {trial: hashlib.sha256("".join(own).encode()).hexdigest() for trial, own in lines.items()}
+
+
+def _number(
+    member: str, trial: str | None, place: str, stored: Any, recomputed: Any, source: str = "the events"
+) -> Difference:
+    before, after = _text(stored), _text(recomputed)
+    reason = f"is {before}, but {after} by {source}"
+    return Difference(member, reason, trial, place, before, after)
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else f"{value}"[:200]
