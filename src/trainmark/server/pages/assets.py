@@ -10,6 +10,7 @@ from importlib.resources import files
 from trainmark.report.format import page
 from trainmark.server.pages.chart import MARGIN_STEP, MOST_MARGIN
 
+STYLES = ("report.css", "history.css")
 SCRIPTS = ("trap.js", "report.js")
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 
@@ -28,7 +29,7 @@ def assets() -> dict[str, Asset]:
     """Return the assets by their short names: `site.css`, `site.js`, `icon.svg`."""
     own = files("trainmark.server.pages") / "static"
     texts = {
-        "site.css": page.asset("report.css") + margins() + (own / "site.css").read_text(encoding="utf-8"),
+        "site.css": "".join(map(page.asset, STYLES)) + margins() + (own / "site.css").read_text(encoding="utf-8"),
         "site.js": "\n".join(page.asset(name) for name in SCRIPTS)
         + (own / "site.js").read_text(encoding="utf-8"),
         "icon.svg": (own / "icon.svg").read_text(encoding="utf-8"),

@@ -189,3 +189,8 @@ def latest_facts(connection: Connection, run_uuid: str) -> dict[str, str]:
         return {}
     facts = facts_by_id(connection, {facts_id})[facts_id]
     return {name: value for name, value in sorted(facts.items()) if name not in OF_THE_CASE}
+
+
+def case_keys(connection: Connection, case_ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    rows = connection.execute(select(Case.id, Case.key).where(Case.id.in_(sorted(case_ids))))
+    return {row.id: row.key for row in rows}

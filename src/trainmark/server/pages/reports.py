@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainmark import __version__
 from trainmark.errors import UserError
-from trainmark.pack.archive import unpack
+from trainmark.pack.unpack import unpack
 from trainmark.report.assemble import document_of
 from trainmark.report.format.words import Lang
 from trainmark.report.render import html

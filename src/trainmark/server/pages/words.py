@@ -223,6 +223,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "last_used": ("Last used", "最近使用"),
     "revoke": ("Revoke", "吊销"),
     "revoked": ("revoked", "已吊销"),
+    "expired": ("expired", "已过期"),
     "create": ("Create", "创建"),
     "token_made": ("The token of {name}; copy it now, it is not shown again:", "{name} 的令牌；请立即复制，之后不再显示："),
     "audit_log": ("Audit log", "审计日志"),
