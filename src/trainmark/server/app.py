@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -16,6 +17,8 @@ from trainmark.server.access.limits import RateLimit
 from trainmark.server.api.routes import routes as api_routes
 from trainmark.server.database.engine import open_engine, require_reachable
 from trainmark.server.database.migrate import require_current
+from trainmark.server.ingest.ingest import Ingest
+from trainmark.server.ingest.isolated import warm_up
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.settings import Settings, from_environment
 
@@ -31,6 +34,7 @@ def create_app(settings: Settings) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        await run_in_threadpool(warm_up)
         yield
         engine.dispose()
 
@@ -40,6 +44,7 @@ def create_app(settings: Settings) -> Starlette:
         lifespan=lifespan,
     )
     app.state.settings, app.state.engine = settings, engine
+    app.state.ingest = Ingest(settings, engine)
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)
     app.state.login_limit = RateLimit(settings.logins_per_minute)

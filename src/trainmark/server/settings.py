@@ -22,7 +22,7 @@ class Settings:
     `public` lets anybody read; without it every page and every question needs a token. `secure` says that
     browsers reach the server by https, and marks its cookies so. `pushes_per_minute`, `requests_per_minute`
     and `logins_per_minute` count by token, or by address where there is none. `proxies` are the addresses
-    whose X-Forwarded-For is believed.
+    whose X-Forwarded-For is believed. With `allowed_signers` only runs that one of them signed are taken.
     """
 
     data: Path
@@ -38,7 +38,6 @@ class Settings:
     logins_per_minute: int = 10
     session_seconds: float = 7 * 86400.0
     allowed_signers: Path | None = None
-    require_signature: bool = False
     title: str = "Trainmark"
     proxies: tuple[str, ...] = ()
 

@@ -83,7 +83,7 @@ class Pack(Base):
 
 
 class Machine(Base):
-    """A host and its devices; `digest` is that of the host's name and the device, which stays private."""
+    """A host and its devices; `digest` is that of the host's name and the device."""
 
     __tablename__ = "machines"
     id: Mapped[int] = mapped_column(Id, primary_key=True)
@@ -157,8 +157,20 @@ class Case(Base):
     __table_args__ = (Index("ix_cases_leaderboard", "workload", "device", "last_throughput"),)
 
 
+class FactSet(Base):
+    """Recorded facts that many results share: a machine's software changes rarely."""
+
+    __tablename__ = "facts"
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    digest: Mapped[str] = mapped_column(String(DIGEST), unique=True)
+    facts: Mapped[dict[str, Any]]
+
+
 class Result(Base):
-    """A case in one run; `time` is when its first trial started, `values` the trials' throughputs."""
+    """A case in one run; `time` is when its first trial started, `values` the trials' throughputs.
+
+    Its facts are those of `facts_id` and `own_facts`: what differs from run to run, such as the commit.
+    """
 
     __tablename__ = "results"
     id: Mapped[int] = mapped_column(Id, primary_key=True)
@@ -172,7 +184,8 @@ class Result(Base):
     n: Mapped[int]
     failed: Mapped[int]
     values: Mapped[list[Any]]
-    facts: Mapped[dict[str, Any]]
+    facts_id: Mapped[int] = mapped_column(ForeignKey("facts.id"), index=True)
+    own_facts: Mapped[dict[str, Any]]
     doubts: Mapped[list[Any]]
     conformance: Mapped[str] = mapped_column(String(20))
     step_seconds: Mapped[float | None]

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, select
 
 from trainmark.history.series import Point
 from trainmark.server.database.models import Case, Change, Result, Run
+from trainmark.server.database.queries.facts import facts_by_id
 from trainmark.server.database.queries.rows import Board, CaseRow, CaseSeries, SeriesPoint
 from trainmark.server.database.queries.selects import case_row, case_select, change_row, change_select
 
@@ -52,8 +53,9 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
             Run.uuid,
             Run.name,
             Result.time,
-            Result.values,
-            Result.facts,
+            Result.values.label("trial_values"),
+            Result.facts_id,
+            Result.own_facts,
             Result.doubts,
             Result.low,
             Result.high,
@@ -64,15 +66,22 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
         .order_by(Result.time.desc(), Result.id.desc())
         .limit(most)
     ).all()
+    shared = facts_by_id(connection, {row.facts_id for row in rows})
     points = tuple(
         SeriesPoint(
-            row[0],
-            row[1],
-            row[2],
-            Point(row[1], row[3], tuple(row[4]), row[5], tuple(row[6])),
-            row[7],
-            row[8],
-            row[9],
+            row.id,
+            row.uuid,
+            row.name,
+            Point(
+                row.uuid,
+                row.time,
+                tuple(row.trial_values),
+                {**shared[row.facts_id], **row.own_facts},
+                tuple(row.doubts),
+            ),
+            row.low,
+            row.high,
+            row.conformance,
         )
         for row in reversed(rows)
     )

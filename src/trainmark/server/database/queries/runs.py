@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
 
 from trainmark.server.database.models import Machine, Result, Run, Trial
+from trainmark.server.database.queries.facts import facts_by_id
 from trainmark.server.database.queries.rows import ResultRow, RunDetail, RunRow, TrialRow
 from trainmark.server.database.queries.selects import result_row, result_select, run_row, run_select
 
@@ -35,13 +39,18 @@ def run(connection: Connection, uuid: str) -> RunDetail | None:
 
 
 def results(connection: Connection, run_id: int) -> tuple[ResultRow, ...]:
-    rows = connection.execute(result_select().where(Result.run_id == run_id).order_by(Result.id))
-    return tuple(map(result_row, rows))
+    chosen = result_select().where(Result.run_id == run_id).order_by(Result.id)
+    return _with_facts(connection, connection.execute(chosen).all())
 
 
 def result(connection: Connection, result_id: int) -> ResultRow | None:
-    row = connection.execute(result_select().where(Result.id == result_id)).one_or_none()
-    return result_row(row) if row else None
+    rows = connection.execute(result_select().where(Result.id == result_id)).all()
+    return _with_facts(connection, rows)[0] if rows else None
+
+
+def _with_facts(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[ResultRow, ...]:
+    shared = facts_by_id(connection, {row.facts_id for row in rows})
+    return tuple(result_row(row, shared) for row in rows)
 
 
 def trials(connection: Connection, run_id: int) -> tuple[TrialRow, ...]:

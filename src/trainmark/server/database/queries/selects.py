@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, select
@@ -152,7 +152,8 @@ def result_select() -> Query:
             Result.n,
             Result.failed,
             Result.values,
-            Result.facts,
+            Result.facts_id,
+            Result.own_facts,
             Result.doubts,
             Result.conformance,
             Result.step_seconds,
@@ -166,7 +167,9 @@ def result_select() -> Query:
     )
 
 
-def result_row(row: Iterable[Any]) -> ResultRow:
+def result_row(row: Iterable[Any], facts: Mapping[int, Mapping[str, Any]]) -> ResultRow:
+    """Return a row of `result_select`; `facts` are the shared ones by their number."""
     values = list(row)
-    values[12], values[14] = tuple(values[12]), tuple(values[14])
+    facts_id, own = values[13], values.pop(14)
+    values[12], values[13], values[14] = tuple(values[12]), {**facts[facts_id], **own}, tuple(values[14])
     return ResultRow(*values)

@@ -24,6 +24,14 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_audit_time"), "audit", ["time"], unique=False)
     op.create_table(
+        "facts",
+        sa.Column("id", ID, nullable=False),
+        sa.Column("digest", sa.String(length=64), nullable=False),
+        sa.Column("facts", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_facts")),
+        sa.UniqueConstraint("digest", name=op.f("uq_facts_digest")),
+    )
+    op.create_table(
         "machines",
         sa.Column("id", ID, nullable=False),
         sa.Column("digest", sa.String(length=64), nullable=False),
@@ -161,7 +169,8 @@ def upgrade() -> None:
         sa.Column("n", sa.Integer(), nullable=False),
         sa.Column("failed", sa.Integer(), nullable=False),
         sa.Column("values", sa.JSON(), nullable=False),
-        sa.Column("facts", sa.JSON(), nullable=False),
+        sa.Column("facts_id", ID, nullable=False),
+        sa.Column("own_facts", sa.JSON(), nullable=False),
         sa.Column("doubts", sa.JSON(), nullable=False),
         sa.Column("conformance", sa.String(length=20), nullable=False),
         sa.Column("step_seconds", sa.Float(precision=53), nullable=True),
@@ -170,10 +179,12 @@ def upgrade() -> None:
         sa.Column("samples_per_joule", sa.Float(precision=53), nullable=True),
         sa.Column("efficiency", sa.Float(precision=53), nullable=True),
         sa.ForeignKeyConstraint(["case_id"], ["cases.id"], name=op.f("fk_results_case_id")),
+        sa.ForeignKeyConstraint(["facts_id"], ["facts.id"], name=op.f("fk_results_facts_id")),
         sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_results_run_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_results")),
     )
     op.create_index("ix_results_case_time", "results", ["case_id", "time"], unique=False)
+    op.create_index(op.f("ix_results_facts_id"), "results", ["facts_id"], unique=False)
     op.create_index(op.f("ix_results_run_id"), "results", ["run_id"], unique=False)
     op.create_table(
         "changes",
@@ -227,6 +238,7 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_changes_case_id"), table_name="changes")
     op.drop_table("changes")
     op.drop_index(op.f("ix_results_run_id"), table_name="results")
+    op.drop_index(op.f("ix_results_facts_id"), table_name="results")
     op.drop_index("ix_results_case_time", table_name="results")
     op.drop_table("results")
     op.drop_index(op.f("ix_runs_suite"), table_name="runs")
@@ -250,5 +262,6 @@ def downgrade() -> None:
     op.drop_index(op.f("ix_machines_last_seen"), table_name="machines")
     op.drop_index(op.f("ix_machines_device"), table_name="machines")
     op.drop_table("machines")
+    op.drop_table("facts")
     op.drop_index(op.f("ix_audit_time"), table_name="audit")
     op.drop_table("audit")
