@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -19,6 +20,7 @@ from trainmark.server.database.engine import open_engine, require_reachable
 from trainmark.server.database.migrate import require_current
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
+from trainmark.server.pages.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.settings import Settings, from_environment
 
@@ -41,6 +43,7 @@ def create_app(settings: Settings) -> Starlette:
     app = Starlette(
         routes=[Route("/healthz", health), *api_routes(), *page_routes()],
         middleware=[Middleware(SecurityHeaders, secure=settings.secure)],
+        exception_handlers={HTTPException: handle_http_error, Exception: handle_http_error},
         lifespan=lifespan,
     )
     app.state.settings, app.state.engine = settings, engine

@@ -23,6 +23,7 @@ from trainmark.server.pages.templating import day
 MOST_CASES = 500
 MOST_ROWS = 150
 MOST_WORDS = 8
+MOST_OFFERED = 60
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def published(request: Request) -> Response:
     wanted, asked = text_in(request, "words"), text_in(request, "workload")
     with reading(request.app.state.engine) as connection:
         own = workloads(connection)
-        names = (*_first(own), *(name for name in rows_by_workload() if name not in _first(own)))
-        workload = asked if asked in names else names[0]
+        names = offered(own)
+        workload = asked if asked in rows_by_workload() else names[0]
         ours = [case for name in own if _is_model(name, workload) for case in cases_of(connection, name, MOST_CASES)]
     rows = [*rows_by_workload().get(workload, ()), *our_rows(ours, workload)]
     terms = wanted.lower().split()[:MOST_WORDS]
@@ -68,7 +69,7 @@ def published(request: Request) -> Response:
         "published",
         rows=visible_rows(matches),
         count=len(matches),
-        workloads=names,
+        workloads=names if workload in names else [workload, *names],
         workload=workload,
         wanted=wanted,
     )
@@ -140,6 +141,7 @@ def _is_model(workload: str, published_name: str) -> bool:
     return published_name == workload or published_name.startswith(workload)
 
 
-def _first(own: Sequence[str]) -> tuple[str, ...]:
-    """Return the published names of what is measured here, to stand first in the list."""
-    return tuple(name for name in rows_by_workload() if any(_is_model(workload, name) for workload in own))
+def offered(own: Sequence[str]) -> list[str]:
+    """Return the published names to choose from: what is measured here, then those with the most rows."""
+    ours = [name for name in rows_by_workload() if any(_is_model(workload, name) for workload in own)]
+    return list(dict.fromkeys([*ours[:MOST_OFFERED], *rows_by_workload()]))[:MOST_OFFERED]

@@ -14,6 +14,7 @@ from trainmark.pack.unpack import unpack
 from trainmark.report.assemble import document_of
 from trainmark.report.format.words import Lang
 from trainmark.report.render import html
+from trainmark.server.ingest.files import pack_path
 from trainmark.server.settings import Settings
 
 FOLDER = "reports"
@@ -23,10 +24,6 @@ SANDBOX = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'"
 
 class ReportError(Exception):
     """A packed file that is missing or cannot be read again."""
-
-
-def pack_path(settings: Settings, sha256: str) -> Path:
-    return settings.packs / f"{sha256}.trainmark"
 
 
 def report(settings: Settings, sha256: str, lang: Lang) -> str:

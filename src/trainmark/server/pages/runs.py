@@ -10,6 +10,7 @@ from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import RunRow
+from trainmark.server.ingest.files import pack_path
 from trainmark.server.pages import reports
 from trainmark.server.pages.queries import run_before, runs_by_uuid
 from trainmark.server.pages.respond import error, language_of, number_in, page, shown
@@ -75,7 +76,7 @@ def report(request: Request) -> Response:
 @shown(Role.READ)
 def packed_file(request: Request) -> Response:
     row = _stored(request)
-    file = reports.pack_path(request.app.state.settings, row.sha256)
+    file = pack_path(request.app.state.settings, row.sha256)
     if not file.is_file():
         raise HTTPException(404)
     return FileResponse(file, media_type="application/gzip", filename=f"{row.uuid}.trainmark")

@@ -40,6 +40,7 @@ def environment(lang: Lang) -> Environment:
         ),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -1,15 +1,4 @@
 (function () {
-  // A dot of a history that stands for a run leads to its row below, and from there to its report.
-  for (const figure of document.querySelectorAll("figure.linked")) {
-    figure.addEventListener("click", (event) => {
-      const dot = event.target.closest("[data-run]");
-      const row = dot && document.getElementById(`run-${dot.dataset.run}`);
-      if (row) {
-        row.scrollIntoView({ block: "center" });
-        row.classList.add("pointed");
-      }
-    });
-  }
   // What was chosen last must not exceed what one comparison shows.
   for (const form of document.querySelectorAll('form[action="/compare"]')) {
     const boxes = [...form.querySelectorAll('input[name="run"]')];
