@@ -25,7 +25,7 @@ from trainmark.server.pages.respond import id_in, language_of, number_in, page, 
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
-MOST_ROWS = 100
+MOST_ROWS = 30
 MOST_WORDS = 8
 
 
@@ -68,7 +68,7 @@ def case(request: Request) -> Response:
     lang = language_of(request)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
-    drawn = history_of(series, order)
+    drawn, lines = history_of(series, order), result_lines(series)
     return page(
         request,
         "case.html.j2",
@@ -82,7 +82,8 @@ def case(request: Request) -> Response:
         else None,
         orders=orders,
         order=order,
-        rows=result_lines(series)[:MOST_ROWS],
+        rows=lines if everything else lines[:MOST_ROWS],
+        more_rows=not everything and len(lines) > MOST_ROWS,
         left_out=max(0, series.case.results - len(series.points)),
         everything=everything,
         siblings=others,

@@ -17,6 +17,7 @@ from trainmark.server.pages.respond import page, shown, text_in
 
 MOST_CASES = 2000
 ROWS_A_BOARD = 20
+NOT_CONFORMANT = "not_conformant"
 # Parts of a key that have a column of their own or belong to every row of a board.
 IN_COLUMNS = frozenset(
     {"workload", "framework", "framework_version", "precision", "loss_scale", "batch_per_device", "nodes",
@@ -26,9 +27,13 @@ IN_COLUMNS = frozenset(
 
 @dataclass(frozen=True)
 class Place:
-    """A case on the board; rates are those of one device, `of_best` the share of the fastest."""
+    """A case on the board; rates are those of one device, `of_best` the share of the fastest.
+
+    What is not conformant computes something else, and has no `rank`.
+    """
 
     case: CaseRow
+    rank: int | None
     per_device: float
     low: float | None
     high: float | None
@@ -82,18 +87,26 @@ def boards(cases: Sequence[CaseRow], most: int) -> list[Board]:
     for case in cases:
         groups.setdefault((case.device, case.unit), []).append(case)
     return [
-        Board(own[0].workload, device, unit, tuple(_place(case, own[0]) for case in own[:most]), len(own))
+        Board(own[0].workload, device, unit, _places(own)[:most], len(own))
         for (device, unit), own in groups.items()
     ]
 
 
-def _place(case: CaseRow, best: CaseRow) -> Place:
+def _places(cases: Sequence[CaseRow]) -> tuple[Place, ...]:
+    ranked = [case for case in cases if case.conformance != NOT_CONFORMANT]
+    ranks = {case.id: rank for rank, case in enumerate(ranked, 1)}
+    best = next(iter(ranked), cases[0])
+    return tuple(_place(case, ranks.get(case.id), best) for case in cases)
+
+
+def _place(case: CaseRow, rank: int | None, best: CaseRow) -> Place:
     count, key = max(1, case.devices), case.key
     fastest = best.last_throughput / max(1, best.devices)
     extras = {name: value for name, value in key.items() if name not in IN_COLUMNS and value is not None}
     scale = key.get("loss_scale")
     return Place(
         case=case,
+        rank=rank,
         per_device=case.last_throughput / count,
         low=None if case.last_low is None else case.last_low / count,
         high=None if case.last_high is None else case.last_high / count,

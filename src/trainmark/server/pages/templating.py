@@ -66,6 +66,7 @@ def environment(lang: Lang) -> Environment:
         fact_title=lambda name: named(name, lang),
         fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),
     )
+    env.tests["dotted"] = lambda name: "." in name
     return env
 
 

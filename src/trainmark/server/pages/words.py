@@ -106,6 +106,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "compare_previous": ("Compare with the run before", "与前一次运行比较"),
     "environment": ("Environment", "环境"),
     "suite": ("Suite", "测试套件"),
+    "more_facts": ("Packages, variables and details", "软件包、环境变量与细节"),
     "command": ("Command", "命令"),
     "file": ("File", "文件"),
     "digest": ("Digest", "摘要"),

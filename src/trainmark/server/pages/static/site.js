@@ -1,4 +1,10 @@
 (function () {
+  // On a phone the pages' names are wider than the screen: the current one must be in sight.
+  const current = document.querySelector(".site nav [aria-current]");
+  if (current) {
+    const nav = current.parentElement;
+    nav.scrollLeft = current.offsetLeft - nav.offsetLeft - (nav.clientWidth - current.offsetWidth) / 2;
+  }
   // What was chosen last must not exceed what one comparison shows.
   for (const form of document.querySelectorAll('form[action="/compare"]')) {
     const boxes = [...form.querySelectorAll('input[name="run"]')];
