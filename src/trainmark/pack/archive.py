@@ -25,13 +25,14 @@ from trainmark.pack.manifest import (
     PackError,
     Scrubbed,
     figure_numbers,
+    from_bytes,
     to_bytes,
 )
 from trainmark.pack.members import left_out, members_of
 from trainmark.pack.recomputed import figure_differences, recomputed_figure
 from trainmark.pack.scrubbing import Scrubber
 from trainmark.pack.signature import sign
-from trainmark.pack.unpack import unpack
+from trainmark.pack.unpack import LARGEST_MANIFEST_BYTES, unpack
 from trainmark.pack.verify import Verification, trial_digests, verify
 from trainmark.regular_file import open_regular, read_regular
 from trainmark.store.files import read_object, write_json
@@ -82,7 +83,7 @@ def _copy(run: RunFolder, folder: Path) -> tuple[Scrubbed, ...]:
     """Write what is packed of a run, migrated and scrubbed; return what was masked."""
     migrated = migrated_files(run)
     scrubber = Scrubber(suite=run.suite)
-    scrubbed: list[Scrubbed] = []
+    scrubbed: list[Scrubbed] = list(_earlier(run).scrubbed)
     for name, path in members_of(run.path).items():
         try:
             data = read_regular(path, tarball.LIMITS.member_bytes)
@@ -97,6 +98,14 @@ def _copy(run: RunFolder, folder: Path) -> tuple[Scrubbed, ...]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(clean)
     return tuple(scrubbed)
+
+
+def _earlier(run: RunFolder) -> Manifest:
+    """Return the manifest of a run that was unpacked, an empty one of others: its notes of masking stay."""
+    path = run.path / MANIFEST
+    if path.is_file():
+        return from_bytes(read_regular(path, LARGEST_MANIFEST_BYTES))
+    return Manifest(SCHEMA, "", "", 0.0, "", "", RUN_SCHEMA, (), (), ())
 
 
 def _measured(folder: Path, recompute: bool) -> TrialRecord:
@@ -148,7 +157,7 @@ def _manifest(
             for record in records
         ),
         scrubbed=(),
-        left_out=left_out(run.path),
+        left_out=left_out(run.path) or _earlier(run).left_out,
     )
 
 

@@ -105,3 +105,11 @@ def from_bytes(data: bytes) -> Manifest:
         return typed_json.decode(Manifest, plain)
     except typed_json.DecodeError as error:
         raise PackError(f"{MANIFEST} is damaged: {error}.") from error
+
+
+def scrubbed_counts(manifest: Manifest) -> dict[str, int]:
+    """Return how much was masked of each kind."""
+    counts: dict[str, int] = {}
+    for note in manifest.scrubbed:
+        counts[note.kind] = counts.get(note.kind, 0) + note.count
+    return counts

@@ -26,8 +26,8 @@ TRIAL = re.compile(
     r"(?P<file>trial\.json|figure\.json|environment\.json|samples\.jsonl"
     r"|events/rank[0-9]{1,9}\.jsonl|logs/rank[0-9]{1,9}\.log)"
 )
-# Locks, indexes and what a killed harness left.
-HIDDEN = "."
+# The code that ran, profiles and scripts; reports are made again from the rest.
+LEFT_OUT = ("code", "explain", "scripts")
 
 
 def is_member(name: str) -> bool:
@@ -41,9 +41,8 @@ def members_of(run: Path) -> dict[str, Path]:
 
 
 def left_out(run: Path) -> tuple[str, ...]:
-    """Return the names of the run's folder of which nothing is packed."""
-    entries = {path.name for path in run.iterdir() if not path.name.startswith(HIDDEN)}
-    return tuple(sorted(entries - set(OF_RUN) - {"trials"}, key=natural_key))
+    """Return what the run has of the folders of which nothing is packed."""
+    return tuple(name for name in LEFT_OUT if (run / name).is_dir())
 
 
 def trial_of(name: str) -> str | None:

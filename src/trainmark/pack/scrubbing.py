@@ -15,9 +15,9 @@ from trainmark.secret import HIDDEN, SHAPES, is_secret, scrub, scrub_text, secre
 SECRET, HOME = "secret", "home path"
 TILDE = "~"
 # Homes of other users and of other machines, as they stand in the logs of a cluster.
-ANY_HOME = re.compile(
-    r"(?:(?<=file://)|(?<![\w.~/-]))/(?:(?:home|Users)/[^/\s:;,'\"\\<>|()\[\]{}]+|root(?![\w.-]))"
-)
+# Before them: no part of another path, but `-I/home/ada` and `file:///home/ada` are.
+BEFORE_HOME = r"(?:(?<=file://)|(?<=-[A-Z])|(?<![\w.~/-]))"
+ANY_HOME = re.compile(rf"{BEFORE_HOME}/(?:(?:home|Users)/[^/\s:;,'\"\\<>|()\[\]{{}}]+|root(?![\w.-]))")
 # `NAME: value`, as in YAML and in what programs print of their settings.
 SETTING = re.compile(
     r"(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,}\]]+)"
@@ -45,13 +45,8 @@ class Scrubber:
             (value for value in values if len(value) >= SHORTEST_VALUE), key=len, reverse=True
         )
         self._values = re.compile("|".join(map(re.escape, long_enough))) if long_enough else None
-        own = str(home or Path.home()).rstrip("/")
-        homes = {own, os.path.realpath(own)} if own.count("/") > 0 and own != "/tmp" else set()
-        self._homes = [
-            re.compile(rf"{re.escape(path)}(?![\w.-])")
-            for path in sorted(homes, key=len, reverse=True)
-            if path
-        ]
+        own = str(home or Path.home())
+        self._homes = [_home_pattern(path) for path in sorted({own, os.path.realpath(own)}) if path != "/"]
 
     def member(self, name: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Return the content of a member with its secrets and homes masked, and what was masked."""
@@ -61,10 +56,9 @@ class Scrubber:
     def json(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub a JSON file value by value; one that is no JSON is scrubbed as text."""
         try:
-            plain = json.loads(data)
+            clean, notes = self._value(member, json.loads(data), Path(member).name in OWN_NAMES)
         except (ValueError, RecursionError):
             return self.text(member, data)
-        clean, notes = self._value(member, plain, Path(member).name in OWN_NAMES)
         if not notes:
             return data, []
         return (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode(
@@ -80,20 +74,15 @@ class Scrubber:
             ):
                 continue
             try:
-                plain = json.loads(line)
+                value, notes = self._value(member, json.loads(line), own_names=False)
+                clean = json.dumps(value, separators=(",", ":")).encode() + b"\n" * line.endswith(b"\n")
             except (ValueError, RecursionError):
                 clean, notes = self.text(member, line)
-            else:
-                clean, notes = self._line(member, plain, line)
             if notes:
                 lines[number] = clean
                 for note in notes:
                     places.add(note.kind, *(f"line {number + 1}, {place}" for place in note.places))
         return b"".join(lines), places.notes()
-
-    def _line(self, member: str, plain: Any, line: bytes) -> tuple[bytes, list[Scrubbed]]:
-        clean, notes = self._value(member, plain, own_names=False)
-        return json.dumps(clean, separators=(",", ":")).encode() + b"\n" * line.endswith(b"\n"), notes
 
     def text(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub a log or a suite; bytes that are no UTF-8 stay as they are."""
@@ -147,6 +136,12 @@ class _Places:
             Scrubbed(self._member, kind, self._counts[kind], tuple(places))
             for kind, places in self._places.items()
         ]
+
+
+def _home_pattern(home: str) -> re.Pattern[str]:
+    """A home of several parts is one wherever it stands; `/root` alone may be part of another path."""
+    before = BEFORE_HOME if home.count("/") == 1 else ""
+    return re.compile(rf"{before}{re.escape(home)}(?![\w.-])")
 
 
 def _masked_text(plain: Any) -> Any:

@@ -21,14 +21,14 @@ from trainmark.errors import UserError
 from trainmark.server.ingest.checked import Checked, IngestError
 from trainmark.server.settings import Settings
 
-CHECK = "trainmark.server.ingest.check"
+PRELOAD = "trainmark.server.ingest.preload"
 LARGEST_ANSWER_BYTES = 256 << 20
 CONTEXT = multiprocessing.get_context("forkserver")
 
 
 def warm_up() -> None:
     """Start the fork server, so that the first push need not wait for its imports."""
-    CONTEXT.set_forkserver_preload([CHECK])
+    CONTEXT.set_forkserver_preload([PRELOAD])
     process = CONTEXT.Process(target=_nothing)
     process.start()
     process.join()
@@ -40,7 +40,7 @@ def _nothing() -> None:
 
 def check_isolated(file: Path, settings: Settings) -> Checked:
     """Return the rows of a packed file; IngestError where it is refused or exceeds its bounds."""
-    CONTEXT.set_forkserver_preload([CHECK])
+    CONTEXT.set_forkserver_preload([PRELOAD])
     ours, theirs = CONTEXT.Pipe(duplex=False)
     folder = Path(tempfile.mkdtemp(dir=settings.incoming, prefix="check-"))
     signers = str(settings.allowed_signers) if settings.allowed_signers else None
