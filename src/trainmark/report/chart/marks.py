@@ -195,7 +195,8 @@ def _label(mark: Label, place: _Place) -> str:
     x, y = place.x(mark.x), place.bound(mark.y)
     if x is None or y is None:
         return ""
-    where = f'x="{x}" y="{float(y) - mark.rise:g}" text-anchor="{mark.anchor}"'
+    shift = f' dx="{mark.shift:g}"' if mark.shift else ""
+    where = f'x="{x}" y="{float(y) - mark.rise:g}"{shift} text-anchor="{mark.anchor}"'
     return f'<text class="over" {where}>{_text(mark.text)}</text>'
 
 

@@ -118,6 +118,8 @@ class Label(Mark):
     text: str = ""
     anchor: str = "middle"
     rise: float = 10
+    shift: float = 0
+    """To the right, in pixels."""
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,12 @@ def _titled(axis: Axis, t: dict[str, str]) -> str:
     """The title of an axis, and what is unusual about it."""
     remarks = [t["axis_log"]] if axis.log else []
     if axis.cut:
-        remarks.append(t["axis_cut"].format(low=f"{axis.low:,.0f}" if abs(axis.low) >= 1000 else f"{axis.low:.3g}"))
+        remarks.append(t["axis_cut"].format(low=_end(axis.low)))
     return ", ".join(filter(None, (axis.title, *remarks)))
+
+
+def _end(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: float) -> Iterator[str]:

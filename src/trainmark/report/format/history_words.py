@@ -52,12 +52,12 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
     ),
     "all_results": ("All results", "全部结果"),
     "change_sentence": (
-        "{ratio} {bounds} from {date} on ({run})",
-        "自 {date}（{run}）起 {ratio} {bounds}",
+        "{ratio} {bounds} from {date} on ({run}).",
+        "自 {date}（{run}）起 {ratio} {bounds}。",
     ),
     "probability": (
-        "probability without a change {probability}; results at the new level: {count}",
-        "若无变化出现如此差异的概率 {probability}；新水平上已有 {count} 个结果",
+        "Probability without a change: {probability}. Results at the new level: {count}.",
+        "若无变化，出现如此差异的概率：{probability}。新水平上已有 {count} 个结果。",
     ),
     "no_fact": (
         "No recorded fact changed with it.",

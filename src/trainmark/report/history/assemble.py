@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,20 @@ MEASURED_DIGITS = 4
 Recorded = tuple[str, Mapping[str, str]]
 
 
-def series_of_runs(runs: Iterable[RunFolder]) -> tuple[Series, ...]:
+def series_of_runs(runs: Sequence[RunFolder]) -> tuple[Series, ...]:
     """Return the series of all cases that have a figure in one of these runs."""
     environments: dict[bytes, Recorded] = {}
-    return series_of(trial for run in runs for trial in observations(run, environments))
+    named = zip(runs, run_names(runs), strict=True)
+    return series_of(trial for run, name in named for trial in observations(run, name, environments))
 
 
-def observations(run: RunFolder, environments: dict[bytes, Recorded]) -> Iterator[Observation]:
+def run_names(runs: Sequence[RunFolder]) -> list[str]:
+    """Return the name of each run; where folders of several machines have the same one, its path."""
+    counts = Counter(run.path.name for run in runs)
+    return [run.path.name if counts[run.path.name] == 1 else str(run.path) for run in runs]
+
+
+def observations(run: RunFolder, name: str, environments: dict[bytes, Recorded]) -> Iterator[Observation]:
     """Yield the trials of a run that have a figure; equal environments are read once for all runs."""
     reports, version = run.facts, run.info.version
     for record in run.records():
@@ -46,7 +54,7 @@ def observations(run: RunFolder, environments: dict[bytes, Recorded]) -> Iterato
         folder = run.trial(record.spec.case, record.spec.repeat).done
         machine, recorded = _environment(folder / ENVIRONMENT, environments)
         yield Observation(
-            run=run.path.name,
+            run=name,
             time=record.started or run.info.created,
             key=record.key,
             machine=machine,

@@ -22,8 +22,10 @@ HEIGHT = 280
 AIR = 0.08
 LEAST_REACH = 0.02
 MOST_TICKS = 8
-# Labels of neighbouring changes stand on so many lines in turn, in pixels below the upper edge.
+# Labels of changes closer than this share of the axis stand on several lines, pixels below the upper edge.
+LABEL_ROOM = 0.1
 LABEL_LINES = (-13, -28, -43)
+LABEL_SHIFT = 6
 RIGHT_SIDE = 0.75
 SPARK_WIDTH, SPARK_HEIGHT = 140, 30
 
@@ -99,14 +101,24 @@ def _edges(case: History, places: Sequence[float]) -> list[float]:
 def _changes(case: History, across: Axis, places: Sequence[float], top: float) -> list[Mark]:
     marks: list[Mark] = []
     edges = _edges(case, places)[1:-1]
-    for count, (place, marked) in enumerate(zip(edges, case.changes, strict=True)):
+    line, last = 0, -1.0
+    for place, marked in zip(edges, case.changes, strict=True):
         tone = "bad" if marked.change.regression else "good"
         marks.append(Line(tone, x=[place, place], y=[0.0, top], width=1.5, dash=True))
-        left = (across.place(place) or 0.0) > RIGHT_SIDE
-        text = percent_change(marked.change.ratio)
-        text = f"{text}\u2002" if left else f"\u2002{text}"
-        rise = LABEL_LINES[count % len(LABEL_LINES)] if len(edges) > 1 else LABEL_LINES[0]
-        marks.append(Label(tone, x=place, y=top, text=text, anchor="end" if left else "start", rise=rise))
+        share = across.place(place) or 0.0
+        line, last = (line + 1 if share - last < LABEL_ROOM else 0), share
+        left = share > RIGHT_SIDE
+        marks.append(
+            Label(
+                tone,
+                x=place,
+                y=top,
+                text=percent_change(marked.change.ratio),
+                anchor="end" if left else "start",
+                rise=LABEL_LINES[line % len(LABEL_LINES)],
+                shift=-LABEL_SHIFT if left else LABEL_SHIFT,
+            )
+        )
     return marks
 
 

@@ -24,14 +24,14 @@ from trainmark.report.history.cells import (
     date,
     date_time,
     doubts_text,
-    fact_text,
+    fact_texts,
     named,
     percent_change,
 )
 from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
-from trainmark.report.history.tables import best_fact, facts_table
-from trainmark.report.history.text import chance_words, changes_line, summary_lines
+from trainmark.report.history.tables import best_fact, facts_table, points_table
+from trainmark.report.history.text import chance_words, summary_lines
 from trainmark.visible import one_line
 
 STYLE = "history.css"
@@ -93,6 +93,7 @@ class CaseView:
     plot: Plot
     changes: tuple[ChangeView, ...]
     cards: tuple[PointCard, ...]
+    points: Table
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,6 @@ def render(histories: Histories, lang: Lang = "en", report_link: ReportLink = la
         **frame(STYLE),
         w=w,
         summary=summary_lines(histories, lang),
-        changes_line=changes_line(histories, lang),
         changes=[change_view(case, marked, lang) for case, marked in histories.changes],
         overview=overview(histories, lang),
         cases=[case_view(case, histories.by, lang, report_link) for case in histories.cases],
@@ -170,6 +170,7 @@ def case_view(
         plot=plot(case, by, lang, lambda own, index: f"#{anchor(own, index)}"),
         changes=tuple(change_view(case, marked, lang) for marked in reversed(case.changes)),
         cards=tuple(point_card(case, index, lang, report_link) for index in range(len(case.points))),
+        points=points_table(case, lang),
     )
 
 
@@ -218,8 +219,7 @@ def difference_table(before: Point, after: Point, lang: Lang = "en") -> Table:
     rows = [
         [
             named(fact.name, lang),
-            fact_text(fact.name, fact.before, w["not_recorded"]),
-            fact_text(fact.name, fact.after, w["not_recorded"]),
+            *fact_texts(fact, w["not_recorded"]),
         ]
         for fact in differences(before, after)
     ]

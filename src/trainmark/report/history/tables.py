@@ -13,7 +13,7 @@ from trainmark.report.history.cells import (
     date,
     date_time,
     doubts_text,
-    fact_text,
+    fact_texts,
     fact_words,
     named,
     percent_change,
@@ -101,8 +101,7 @@ def facts_table(marked: MarkedChange, lang: Lang = "en", most: int | None = None
     rows = [
         [
             named(fact.name, lang),
-            fact_text(fact.name, fact.before, w["not_recorded"]),
-            fact_text(fact.name, fact.after, w["not_recorded"]),
+            *fact_texts(fact, w["not_recorded"]),
             f"{fact.fit:.2f}",
         ]
         for fact in marked.facts[:most]

@@ -12,7 +12,7 @@ from trainmark.server.pages.login import login, login_page, logout
 from trainmark.server.pages.machines import machine, machines
 from trainmark.server.pages.overview import overview
 from trainmark.server.pages.published import published
-from trainmark.server.pages.runs import packed_file, report, run, runs
+from trainmark.server.pages.runs import report, run, runs
 from trainmark.server.pages.search import search
 from trainmark.server.pages.static import static
 
@@ -25,7 +25,6 @@ def routes() -> list[BaseRoute]:
         Route("/runs", runs),
         Route("/runs/{uuid}", run),
         Route("/runs/{uuid}/report", report),
-        Route("/runs/{uuid}/pack", packed_file),
         Route("/compare", compare),
         Route("/machines", machines),
         Route("/machines/{id:int}", machine),

@@ -1,16 +1,15 @@
-"""Runs: the list, one run, its report from the packed file, and the file itself."""
+"""Runs: the list, one run, and its report from the packed file."""
 
 from __future__ import annotations
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import RunRow
-from trainmark.server.ingest.files import pack_path
 from trainmark.server.pages import reports
 from trainmark.server.pages.queries import run_before, runs_by_uuid
 from trainmark.server.pages.respond import error, language_of, number_in, page, shown
@@ -71,12 +70,3 @@ def report(request: Request) -> Response:
     except reports.ReportError as failure:
         return error(request, 500, str(failure))
     return HTMLResponse(text, headers={"Content-Security-Policy": reports.policy_of(text)})
-
-
-@shown(Role.READ)
-def packed_file(request: Request) -> Response:
-    row = _stored(request)
-    file = pack_path(request.app.state.settings, row.sha256)
-    if not file.is_file():
-        raise HTTPException(404)
-    return FileResponse(file, media_type="application/gzip", filename=f"{row.uuid}.trainmark")

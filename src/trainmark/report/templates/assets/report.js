@@ -102,6 +102,14 @@
   }
   addEventListener("scroll", () => { tip.hidden = true; }, { capture: true, passive: true });
 
+  // The dot whose card the address names.
+  const links = [...document.querySelectorAll(".chart a")];
+  const showCurrent = () => links.forEach((link) => {
+    link.classList.toggle("current", link.href.baseVal === location.hash);
+  });
+  addEventListener("hashchange", showCurrent);
+  showCurrent();
+
   for (const button of document.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {
       const shown = button.getAttribute("aria-pressed") === "false";
