@@ -14,15 +14,16 @@ from trainmark.measure.statistics.intervals import median_interval
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.app import create_app
-from trainmark.server.database.engine import writing
+from trainmark.server.database.engine import open_engine, writing
 from trainmark.server.database.migrate import upgrade
 from trainmark.server.ingest.checked import Checked, Line
 from trainmark.server.ingest.store import Received, store
 from trainmark.server.settings import Settings
-from trainmark.server.database.engine import open_engine
 
 DAY = 86_400.0
-HOSTILE = "</script><script>document.documentElement.dataset.ran='1'</script><img src=x onerror=alert(1)> {{7*7}} '\"&"
+HOSTILE = (
+    "</script><script>document.documentElement.dataset.ran='1'</script><img src=x onerror=alert(1)>{{7*7}}'\""
+)
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,27 @@ class MadeCase:
 
 @dataclass(frozen=True)
 class MadeMachine:
+    """`text` stands in every field that a user can write."""
+
     host: str
     device: str
     cases: tuple[MadeCase, ...]
+    text: str = ""
 
 
 def key(framework: str, precision: str, batch: int, device: str, workload: str = "resnet50", **more) -> Key:
     axes = (("image_size", 224),) if workload == "resnet50" else (("size", "124m"), ("length", 1024))
     return Key(
-        workload, framework, None, "v1.5" if workload == "resnet50" else None, axes, precision,
-        "dynamic" if precision == "amp" else None, data="synthetic", batch_per_device=batch, device=device, **more,
-    )  # fmt: skip
+        workload,
+        framework,
+        axes=axes,
+        precision=precision,
+        loss_scale="dynamic" if precision == "amp" else None,
+        data="synthetic",
+        batch_per_device=batch,
+        device=device,
+        **more,
+    )
 
 
 H200, A100 = "NVIDIA H200", "NVIDIA A100-SXM4-80GB"
@@ -62,7 +73,9 @@ MACHINES = (
             MadeCase(key("pytorch", "amp", 256, H200), 3211, steps=((26, 0.962),)),
             MadeCase(key("jax", "amp", 256, H200), 3368, steps=((18, 1.031),)),
             MadeCase(key("tensorflow", "amp", 256, H200), 2790, conformance="not_conformant"),
-            MadeCase(key("paddle", "fp32", 128, H200), 1210, doubts=("throttled",), conformance="not_checked"),
+            MadeCase(
+                key("paddle", "fp32", 128, H200), 1210, doubts=("throttled",), conformance="not_checked"
+            ),
             MadeCase(key("pytorch", "bf16", 32, H200, "gpt2", devices_per_node=8), 910_000, "tokens"),
         ),
     ),
@@ -75,6 +88,10 @@ MACHINES = (
         ),
     ),
 )
+
+
+def made_uuid(chance: random.Random) -> str:
+    return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
 def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random, name: str) -> Checked:
@@ -93,28 +110,29 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
         facts = {
             "framework_version": version if case.key.framework == "pytorch" else "0.9.0",
             "driver": driver,
-            "kernel": "6.8.0-45",
+            "kernel": "6.8.0-45" + (machine.text if day % 2 else ""),
+            "packages.numpy" + machine.text: "2.1.0",
             "python": "3.12.7",
             "commit": hashlib.sha1(f"{day // 3}".encode()).hexdigest(),
         }
-        identity = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in values]
+        identity = [made_uuid(chance) for _ in values]
         slug = f"{case.key.framework}-{case.key.precision}-b{case.key.batch_per_device}"
         digest = hashlib.sha256(f"{machine.host}{case.key}".encode()).hexdigest()
         lines.append(
             Line(
                 case={
                     "digest": digest,
-                    "label": f"{case.key.workload} {slug.replace('-', ' ')} {case.key.topology}",
-                    "workload": case.key.workload,
-                    "framework": case.key.framework,
-                    "precision": case.key.precision,
-                    "device": machine.device,
+                    "label": f"{case.key.workload} {slug.replace('-', ' ')} {case.key.topology}{machine.text}",
+                    "workload": case.key.workload + machine.text,
+                    "framework": case.key.framework + machine.text,
+                    "precision": case.key.precision + machine.text,
+                    "device": machine.device + machine.text,
                     "devices": case.key.devices,
-                    "unit": case.unit,
-                    "key": {name: value for name, value in case.key.values().items()},
+                    "unit": case.unit + machine.text[:20],
+                    "key": {**case.key.values(), **({machine.text: machine.text} if machine.text else {})},
                 },
                 result={
-                    "name": slug,
+                    "name": slug + machine.text,
                     "time": start + place,
                     "throughput": median(values),
                     "low": interval.low,
@@ -151,17 +169,17 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             )
     failed = day % 11 == 5
     if failed:
-        trials.append({**trials[-1], "uuid": str(uuid.UUID(int=chance.getrandbits(128), version=4)), "repeat": 7,
-                       "outcome": "oom", "detail": "CUDA out of memory", "throughput": None})  # fmt: skip
+        lost = {"repeat": 7, "outcome": "oom", "detail": "CUDA out of memory" + machine.text, "throughput": None}
+        trials.append({**trials[-1], **lost, "uuid": made_uuid(chance)})
     return Checked(
         run={
-            "uuid": str(uuid.UUID(int=chance.getrandbits(128), version=4)),
-            "name": name,
-            "suite": "nightly",
-            "about": "",
+            "uuid": made_uuid(chance),
+            "name": name + machine.text,
+            "suite": "nightly" + machine.text,
+            "about": machine.text,
             "created": start,
             "version": "0.9.0",
-            "command": "trainmark run nightly.yaml",
+            "command": f"trainmark run nightly.yaml {machine.text}",
             "commit": facts["commit"],
             "ok": len(trials) - failed,
             "failed": int(failed),
@@ -169,8 +187,8 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
         },
         machine={
             "digest": hashlib.sha256(f"{machine.host}\n{machine.device}".encode()).hexdigest(),
-            "name": machine.host,
-            "device": machine.device,
+            "name": machine.host + machine.text,
+            "device": machine.device + machine.text,
             "facts": {},
         },
         lines=tuple(lines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -22,6 +23,7 @@ from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
 from trainmark.server.pages.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
+from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
 
 
@@ -37,6 +39,7 @@ def create_app(settings: Settings) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         await run_in_threadpool(warm_up)
+        asyncio.get_running_loop().run_in_executor(None, warm_up_pages)
         yield
         engine.dispose()
 

@@ -113,9 +113,7 @@ def _columns(axis: Axis, places: list[str], y: int) -> str:
     names = []
     crowded = len(places) > 4 or sum(_letters(name) for _, name in axis.ticks) > MOST_NARROW_LETTERS
     for index, (place, (_, name)) in enumerate(zip(places, axis.ticks, strict=True)):
-        alternate = (
-            ' class="alt"' if crowded and (len(places) - 1 - index) % 2 and not axis.rows else ""
-        )
+        alternate = ' class="alt"' if crowded and (len(places) - 1 - index) % 2 and not axis.rows else ""
         names.append(f'<text x="{place}" y="{y}"{alternate}>{text(name)}</text>')
     return f'<g text-anchor="middle">{"".join(names)}</g>'
 

@@ -27,13 +27,9 @@ class Asset:
 @cache
 def assets() -> dict[str, Asset]:
     """Return the assets by their short names: `site.css`, `site.js`, `icon.svg`."""
-    own = files("trainmark.server.pages") / "static"
-    texts = {
-        "site.css": "".join(map(page.asset, STYLES)) + margins() + (own / "site.css").read_text(encoding="utf-8"),
-        "site.js": "\n".join(page.asset(name) for name in SCRIPTS)
-        + (own / "site.js").read_text(encoding="utf-8"),
-        "icon.svg": (own / "icon.svg").read_text(encoding="utf-8"),
-    }
+    styles = [*map(page.asset, STYLES), margins(), _own("site.css")]
+    scripts = [*map(page.asset, SCRIPTS), _own("site.js")]
+    texts = {"site.css": "".join(styles), "site.js": "\n".join(scripts), "icon.svg": _own("icon.svg")}
     return {name: _asset(name, text.encode()) for name, text in texts.items()}
 
 
@@ -46,6 +42,10 @@ def margins() -> str:
     """Rules for the room at the left of a chart; a style attribute would need a policy that lets any in."""
     steps = range(0, MOST_MARGIN + MARGIN_STEP, MARGIN_STEP)
     return "".join(f".left-{step}{{--left:{step}px}}\n" for step in steps)
+
+
+def _own(name: str) -> str:
+    return (files("trainmark.server.pages") / "static" / name).read_text(encoding="utf-8")
 
 
 def _asset(name: str, content: bytes) -> Asset:

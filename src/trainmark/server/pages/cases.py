@@ -14,6 +14,8 @@ from trainmark.history.changes.model import Change
 from trainmark.history.facts import FactChange
 from trainmark.history.series import DATE, ORDER_FACTS, Point, Series, ordered_by
 from trainmark.measure.key import Key
+from trainmark.report.chart.model import Figure, Plot
+from trainmark.report.format.words import Lang
 from trainmark.report.history.chart import plot
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.server.access.roles import Role
@@ -25,8 +27,10 @@ from trainmark.server.pages.respond import id_in, language_of, number_in, page, 
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
-MOST_ROWS = 30
+MOST_ROWS = 20
 MOST_WORDS = 8
+# The name under which a point has the UUID of its run; no recorded fact has it.
+RUN = "\0run"
 
 
 @shown(Role.READ)
@@ -65,7 +69,6 @@ def case(request: Request) -> Response:
         if series is None:
             raise HTTPException(404)
         others = siblings(connection, series.case)
-    lang = language_of(request)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
     drawn, lines = history_of(series, order), result_lines(series)
@@ -77,9 +80,7 @@ def case(request: Request) -> Response:
         points=series.points,
         changes=series.changes,
         last_change=series.changes[-1][1] if series.changes else None,
-        plot=plot(drawn, order, lang, lambda own, index: f"/runs/{own.points[index].facts[RUN]}")
-        if drawn.points
-        else None,
+        plot=drawn_history(drawn, order, language_of(request)),
         orders=orders,
         order=order,
         rows=lines if everything else lines[:MOST_ROWS],
@@ -90,11 +91,17 @@ def case(request: Request) -> Response:
     )
 
 
-RUN = "\0run"
+def drawn_history(drawn: History, order: str, lang: Lang) -> Plot | None:
+    """Return the chart, the first of its views alone; a dot leads to its run."""
+    if not drawn.points:
+        return None
+    whole = plot(drawn, order, lang, lambda own, index: f"/runs/{own.points[index].facts[RUN]}")
+    name, chart = next(iter(whole.figures[0].views.items()))
+    return Plot(whole.name, [Figure("", {name: chart})])
 
 
 def history_of(series: CaseSeries, order: str) -> History:
-    """Return what the chart is drawn from: with the stored changes by date, or analysed anew in another order.
+    """Return what the chart is drawn from: the stored changes by date, in another order analysed anew.
 
     A point carries the name of its run, which a reader knows, and the UUID, for its address, as a fact.
     """
@@ -106,7 +113,9 @@ def history_of(series: CaseSeries, order: str) -> History:
     if order != DATE:
         return history(ordered_by(line, order)[0], detect, series.case.label)
     marked = tuple(
-        MarkedChange(_change(index, row), points[index], _facts(row)) for index, row in series.changes if index
+        MarkedChange(_change(index, row), points[index], _facts(row))
+        for index, row in series.changes
+        if index
     )
     return History(series.case.label, line, marked)
 

@@ -28,7 +28,9 @@ def render(chart: Chart, title: str, words: dict[str, str]) -> Markup:
     )
 
 
-def trendline(values: Sequence[float], mark: int | None = None, tone: str = "muted", label: str = "") -> Markup:
+def trendline(
+    values: Sequence[float], mark: int | None = None, tone: str = "muted", label: str = ""
+) -> Markup:
     """Return the last values as a small line; `mark` is the index of the first one of a new level."""
     skipped = max(0, len(values) - MOST_POINTS)
     shown = values[skipped:]

@@ -36,7 +36,14 @@ def compare(request: Request) -> Response:
         if len(runs) < 2:
             recent = queries.runs(connection, most=RECENT_RUNS)
             return page(
-                request, "compare.html.j2", "runs", runs=runs, recent=recent, comparisons=None, chart=None, most=MOST_RUNS
+                request,
+                "compare.html.j2",
+                "runs",
+                runs=runs,
+                recent=recent,
+                comparisons=None,
+                chart=None,
+                most=MOST_RUNS,
             )
         results = results_of(connection, [run.id for run in runs])
         keys = case_keys(connection, {result.case_id for own in results.values() for result in own})

@@ -28,7 +28,9 @@ def overview(request: Request) -> Response:
         drawn = trends(connection, {change.case_id for change in view.changes})
         recent = runs_since(connection, since)
     slower = sorted((change for change in view.changes if change.regression), key=lambda change: change.ratio)
-    faster = sorted((change for change in view.changes if not change.regression), key=lambda change: -change.ratio)
+    faster = sorted(
+        (change for change in view.changes if not change.regression), key=lambda change: -change.ratio
+    )
     return page(
         request,
         "overview.html.j2",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -74,7 +74,7 @@ def published(request: Request) -> Response:
 
 @cache
 def entries_by_workload() -> dict[str, tuple[tuple[Entry, str], ...]]:
-    """Return the ledger by published name: rows with a rate of one device, the fastest first, each with its text.
+    """Return the ledger by published name: rows with a rate of one device, the fastest first, with a text.
 
     The name with the most rows is first.
     """
@@ -120,7 +120,7 @@ def our_rows(cases: Sequence[CaseRow], workload: str, entries: Sequence[Entry], 
     return rows
 
 
-def key_of(values: dict[str, Any]) -> Key:
+def key_of(values: Mapping[str, Any]) -> Key:
     """Return the key that a case's row has as JSON; what is no field of it is an axis."""
     fields = {name: value for name, value in values.items() if name in KEY_FIELDS}
     axes = tuple((name, value) for name, value in values.items() if name not in KEY_FIELDS)

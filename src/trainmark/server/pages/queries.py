@@ -1,4 +1,4 @@
-"""What only pages ask: short lines of cases, the state of machines, a board of one workload, facts over runs."""
+"""What only pages ask: trends of cases, the state of machines, cases of one workload, facts over runs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,9 @@ def machine_states(connection: Connection) -> dict[int, MachineState]:
     }
 
 
-def matching_cases(connection: Connection, words: Sequence[str], most: int, offset: int) -> tuple[CaseRow, ...]:
+def matching_cases(
+    connection: Connection, words: Sequence[str], most: int, offset: int
+) -> tuple[CaseRow, ...]:
     """Return the cases that contain every word, those measured last first."""
     chosen = case_select().order_by(Case.last_time.desc(), Case.id).limit(most).offset(offset)
     for word in words:
@@ -95,7 +97,9 @@ def matching_cases(connection: Connection, words: Sequence[str], most: int, offs
 def workloads(connection: Connection) -> tuple[str, ...]:
     """Return the workloads that there are, the one with the most cases first."""
     rows = connection.execute(
-        select(Case.workload, func.count()).group_by(Case.workload).order_by(func.count().desc(), Case.workload)
+        select(Case.workload, func.count())
+        .group_by(Case.workload)
+        .order_by(func.count().desc(), Case.workload)
     )
     return tuple(row[0] for row in rows)
 
@@ -103,7 +107,12 @@ def workloads(connection: Connection) -> tuple[str, ...]:
 def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow, ...]:
     """Return the cases of a workload, the fastest of a device first."""
     chosen = case_select().where(Case.workload == workload)
-    return tuple(map(case_row, connection.execute(chosen.order_by((Case.last_throughput / Case.devices).desc()).limit(most))))
+    return tuple(
+        map(
+            case_row,
+            connection.execute(chosen.order_by((Case.last_throughput / Case.devices).desc()).limit(most)),
+        )
+    )
 
 
 def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[CaseRow, ...]:
@@ -114,7 +123,9 @@ def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[Cas
 
 def runs_by_uuid(connection: Connection, uuids: Sequence[str]) -> tuple[RunRow, ...]:
     """Return runs in the order of their UUIDs; unknown ones are left out."""
-    rows = {row.uuid: row for row in map(run_row, connection.execute(run_select().where(Run.uuid.in_(uuids))))}
+    rows = {
+        row.uuid: row for row in map(run_row, connection.execute(run_select().where(Run.uuid.in_(uuids))))
+    }
     return tuple(rows[uuid] for uuid in uuids if uuid in rows)
 
 
@@ -154,7 +165,7 @@ class FactOverTime:
 
 
 def facts_over_time(connection: Connection, run_uuids: Sequence[str]) -> tuple[FactOverTime, ...]:
-    """Return which facts of a machine changed from run to run, the newest first; of a run its first result."""
+    """Return which facts of a machine changed from run to run, the newest first."""
     first = (
         select(func.min(Result.id))
         .join(Run, Run.id == Result.run_id)

@@ -57,7 +57,7 @@ def _write(place: Path, text: str) -> None:
 
 
 def policy_of(text: str) -> str:
-    """Return the report's own policy, which names its scripts by their hashes, in a sandbox without origin."""
+    """Return the report's own policy, which names its scripts by hashes, in a sandbox without origin."""
     match = META_POLICY.search(text)
     own = unescape(match[1]) if match else "default-src 'none'; style-src 'unsafe-inline'"
     return f"{own}; {SANDBOX}"

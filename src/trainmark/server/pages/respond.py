@@ -111,7 +111,12 @@ def error(request: Request, status: int, detail: str = "") -> Response:
     t = words(language_of(request))
     named = status if status in KNOWN_ERRORS else 400 if status < 500 else 500
     return page(
-        request, "error.html.j2", status=status, shown_status=status, sentence=t[f"error_{named}"], detail=detail
+        request,
+        "error.html.j2",
+        status=status,
+        shown_status=status,
+        sentence=t[f"error_{named}"],
+        detail=detail,
     )
 
 

@@ -15,6 +15,7 @@ from trainmark.report.chart import svg
 from trainmark.report.chart.model import Chart, shape, tone
 from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
+from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
 from trainmark.report.history.cells import fact_text, named
 from trainmark.server.pages import chart
@@ -41,6 +42,7 @@ def environment(lang: Lang) -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         auto_reload=False,
+        bytecode_cache=CompiledTemplates(),
         trim_blocks=True,
         lstrip_blocks=True,
     )

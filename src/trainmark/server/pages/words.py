@@ -23,8 +23,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "menu": ("Pages", "页面"),
     "other_language": ("中文", "English"),
     "skip": ("Skip to content", "跳到正文"),
-    "footer": ("Trainmark {version}: figures are recomputed from the events of each pushed file.",
-               "Trainmark {version}：每个推送文件的数值均由其事件重新计算得出。"),
+    "footer": (
+        "Trainmark {version}: figures are recomputed from the events of each pushed file.",
+        "Trainmark {version}：每个推送文件的数值均由其事件重新计算得出。",
+    ),
     # Overview
     "changed_in": ("What changed in {days} days", "近 {days} 天的变化"),
     "changed_week": ("What changed this week", "本周变化"),
@@ -82,7 +84,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "chart_note": (
         "Each dot is a run: the median of its trials with its 95 % interval. A level lasts until a change"
         " that change-point analysis marks; red is slower, green is faster. Hollow dots have doubts.",
-        "每个点是一次运行：各次试验的中位数及其 95 % 区间。水平线持续到变点分析标出的变化为止；红色变慢，绿色变快。空心点存在疑点。",
+        "每个点是一次运行：各次试验的中位数及其 95 % 区间。水平线持续到变点分析标出的变化为止；"
+        "红色变慢，绿色变快。空心点存在疑点。",
     ),
     "no_changes": (
         "No lasting change: the results vary by no more than their trials and days explain.",
@@ -121,7 +124,10 @@ WORDS: dict[str, tuple[str, str]] = {
     # Comparison
     "compare": ("Compare", "比较"),
     "compare_title": ("Comparison with {baseline}", "与 {baseline} 比较"),
-    "compare_hint": ("Choose a baseline and up to {most} other runs.", "选择一个基准和最多 {most} 次其他运行。"),
+    "compare_hint": (
+        "Choose up to {most} runs; the first is the baseline.",
+        "选择最多 {most} 次运行，第一个为基准。",
+    ),
     "compare_chosen": ("Compare the chosen", "比较所选"),
     "choose_run": ("Choose {run}", "选择 {run}"),
     "baseline": ("Baseline", "基准"),
@@ -146,8 +152,8 @@ WORDS: dict[str, tuple[str, str]] = {
     "health": ("Health over time", "健康状况"),
     "health_note": (
         "Each dot is a run: the median over its cases of their throughput ÷ the best of the same case on this"
-        " machine. All cases falling together points to the machine: clocks, cooling, a neighbour. Hollow dots"
-        " have doubts; the bars below count failed trials.",
+        " machine. All cases falling together points to the machine: clocks, cooling, a neighbour. Hollow"
+        " dots have doubts; the bars below count failed trials.",
         "每个点是一次运行：其各用例吞吐量与本机同一用例最佳值之比的中位数。全部用例一同下降时，原因多在机器：频率、散热或邻近负载。"
         "空心点存在疑点；下方柱形为失败的试验数。",
     ),
@@ -229,7 +235,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "revoked": ("revoked", "已吊销"),
     "expired": ("expired", "已过期"),
     "create": ("Create", "创建"),
-    "token_made": ("The token of {name}; copy it now, it is not shown again:", "{name} 的令牌；请立即复制，之后不再显示："),
+    "token_made": (
+        "The token of {name}; copy it now, it is not shown again:",
+        "{name} 的令牌；请立即复制，之后不再显示：",
+    ),
     "audit_log": ("Audit log", "审计日志"),
     "actor": ("Who", "操作者"),
     "action": ("Action", "操作"),
@@ -243,7 +252,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "error_429": ("Too many requests; wait a moment.", "请求过多，请稍候。"),
     "error_500": ("The server failed; its log says why.", "服务器出错，原因见其日志。"),
     "to_overview": ("To the overview", "返回概览"),
-}  # fmt: skip
+}
 
 
 @cache
