@@ -27,7 +27,9 @@ class Client:
 
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url=ORIGIN, cookies=self.cookies) as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url=ORIGIN, cookies=self.cookies
+            ) as client:
                 answer = await client.request(method, path, headers={**own, **headers}, data=fields)
                 self.cookies = client.cookies
                 return answer

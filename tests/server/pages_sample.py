@@ -122,7 +122,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             Line(
                 case={
                     "digest": digest,
-                    "label": f"{case.key.workload} {slug.replace('-', ' ')} {case.key.topology}{machine.text}",
+                    "label": " ".join((case.key.workload, *slug.split("-"), case.key.topology)) + machine.text,
                     "workload": case.key.workload + machine.text,
                     "framework": case.key.framework + machine.text,
                     "precision": case.key.precision + machine.text,
@@ -169,7 +169,12 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             )
     failed = day % 11 == 5
     if failed:
-        lost = {"repeat": 7, "outcome": "oom", "detail": "CUDA out of memory" + machine.text, "throughput": None}
+        lost = {
+            "repeat": 7,
+            "outcome": "oom",
+            "detail": "CUDA out of memory" + machine.text,
+            "throughput": None,
+        }
         trials.append({**trials[-1], **lost, "uuid": made_uuid(chance)})
     return Checked(
         run={

@@ -27,6 +27,7 @@ pytestmark = [
 ]
 
 RUNS, SLOWER_FROM, SLOWER = 14, 10, 0.93
+PATHS = ("/cases", "/runs", "/machines", "/machines/1", "/leaderboard", "/published", "/search?q=softmax")
 SIZES = {"desk": (1400, 900), "phone": (390, 844)}
 
 
@@ -44,14 +45,21 @@ def made(number: int) -> MadeRun:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server to which the runs were pushed by the command."""
+    """A server to which the runs were pushed, the last two by the command."""
     folder = tmp_path_factory.mktemp("browser")
     process = ServerProcess(folder / "data")
     process.tokens = {role: process.token(role.value, role) for role in Role}
     process.start()
-    environment = {**os.environ, "TRAINMARK_TOKEN": process.tokens[Role.PUSH], "TRAINMARK_SERVER": process.url}
+    environment = {
+        **os.environ,
+        "TRAINMARK_TOKEN": process.tokens[Role.PUSH],
+        "TRAINMARK_SERVER": process.url,
+    }
     for number in range(RUNS):
         file = packed(folder / "packs", made(number))
+        if number < RUNS - 2:
+            assert process.push(file, process.tokens[Role.PUSH]).status == 201
+            continue
         command = [sys.executable, "-m", "trainmark", "push", str(file)]
         subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
     yield process
@@ -66,18 +74,31 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="module")
+def session(browser, server):
+    """The cookies of a browser that has signed in."""
+    context = browser.new_context(locale="en-US")
+    opened = context.new_page()
+    opened.goto(server.url)
+    opened.fill("input[name=token]", server.tokens[Role.READ])
+    opened.click("button.main")
+    opened.wait_for_url(server.url + "/")
+    state = context.storage_state()
+    context.close()
+    return state
+
+
 @pytest.fixture(params=[(size, scheme) for size in SIZES for scheme in ("light", "dark")], ids="-".join)
-def page(request, browser, server):
+def page(request, browser, server, session):
     """A page that has signed in; `page.problems` has what the browser complains of."""
     (width, height), scheme = SIZES[request.param[0]], request.param[1]
-    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, locale="en-US")
+    window = {"width": width, "height": height}
+    context = browser.new_context(viewport=window, color_scheme=scheme, locale="en-US", storage_state=session)
     opened = context.new_page()
     opened.problems = []
     opened.on("console", lambda line: opened.problems.append(line.text) if line.type == "error" else None)
     opened.on("pageerror", lambda error: opened.problems.append(str(error)))
     opened.goto(server.url)
-    opened.fill("input[name=token]", server.tokens[Role.READ])
-    opened.click("button.main")
     yield opened
     context.close()
 
@@ -121,16 +142,15 @@ def test_from_the_push_to_the_regression_and_its_report(page):
     assert page.problems == []
 
 
-@pytest.mark.parametrize(
-    "path", ["/", "/cases", "/runs", "/machines", "/machines/1", "/leaderboard", "/published", "/search?q=softmax"]
-)
-def test_pages_fit_the_window_and_the_browser_has_nothing_to_complain_of(page, server, path):
-    page.goto(server.url + path)
-    assert fits(page)
-    assert page.evaluate("document.documentElement.dataset.errors") == ""
-    assert page.problems == []
+def test_pages_fit_the_window_and_the_browser_has_nothing_to_complain_of(page, server):
+    for path in PATHS:
+        page.goto(server.url + path)
+        assert fits(page), path
+        assert page.evaluate("document.documentElement.dataset.errors") == "", path
+        assert page.problems == [], path
 
 
+@pytest.mark.parametrize("page", [("desk", "light")], indirect=True, ids="-".join)
 def test_the_report_cannot_read_the_pages_of_the_server(page, server):
     page.goto(server.url + "/runs")
     address = page.locator(".list td.stuck a").first.get_attribute("href")
@@ -138,6 +158,7 @@ def test_the_report_cannot_read_the_pages_of_the_server(page, server):
     assert page.evaluate("self.origin") == "null"
 
 
+@pytest.mark.parametrize("page", [("phone", "dark")], indirect=True, ids="-".join)
 def test_runs_are_chosen_for_a_comparison(page, server):
     page.goto(server.url + "/runs")
     button = page.get_by_role("button", name="Compare the chosen")
