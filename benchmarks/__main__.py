@@ -21,6 +21,7 @@ MEASUREMENTS = {
     "sampler": "the device sampler at its two looks a second",
     "agents": "a trial on up to 1,000 nodes, as the harness sees it",
     "forecast": "a forecast up to 4,096 devices",
+    "server": "pages of a server with 100,000 results under 20 clients; pushes through 50 kills",
     "pictures": "generated pictures of ImageNet's size",
     "loading": "a set read by the host loader, at growing sizes",
     "conversion": "a set converted, at growing sizes, beside a plain copy of its files",

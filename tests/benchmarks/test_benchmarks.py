@@ -22,6 +22,7 @@ SMALL = {
     "against": {"cases": 2, "reports": 2, "quick_runs": 0},
     "agents": {"sizes": (3,), "seconds": 1.0},
     "forecast": {"nodes": 4, "repeats": 2},
+    "server": {"cases": 50, "results": 500, "requests": 40, "kills": 1, "packs": 3},
     "pictures": {"images": 10, "doublings": 1},
     "loading": {"images": 10, "doublings": 1, "repeats": 2},
     "conversion": {"images": 10, "doublings": 1, "repeats": 2},

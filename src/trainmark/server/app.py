@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import os
+import threading
+import time
 from collections.abc import AsyncIterator
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from trainmark.server.access.cache import ResponseCache
 from trainmark.server.access.headers import SecurityHeaders
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.api.routes import routes as api_routes
@@ -25,6 +27,8 @@ from trainmark.server.pages.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
+
+PARENT_SECONDS = 0.5
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -38,8 +42,9 @@ def create_app(settings: Settings) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        await run_in_threadpool(warm_up)
-        asyncio.get_running_loop().run_in_executor(None, warm_up_pages)
+        # Beside the first requests; a push that comes before waits for it.
+        for work in (warm_up, warm_up_pages):
+            threading.Thread(target=work, name="warm-up", daemon=True).start()
         yield
         engine.dispose()
 
@@ -51,6 +56,7 @@ def create_app(settings: Settings) -> Starlette:
     )
     app.state.settings, app.state.engine = settings, engine
     app.state.ingest = Ingest(settings, engine)
+    app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)
     app.state.login_limit = RateLimit(settings.logins_per_minute)
@@ -59,7 +65,15 @@ def create_app(settings: Settings) -> Starlette:
 
 def from_workers() -> Starlette:
     """Build the application in a worker process, from the settings in its environment."""
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     return create_app(from_environment())
+
+
+def _end_with_parent(parent: int) -> None:
+    """A worker must not go on serving once its supervisor was killed."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
 
 
 async def health(_request: Request) -> Response:

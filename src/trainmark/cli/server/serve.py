@@ -39,6 +39,13 @@ MEBIBYTE = 1 << 20
 @click.option(
     "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes that serve."
 )
+@click.option(
+    "--requests",
+    type=click.IntRange(1),
+    default=3000,
+    show_default=True,
+    help="Requests a minute from one client, at most.",
+)
 @click.option("--title", default="Trainmark", show_default=True, help="The name on the pages.")
 def serve_command(
     database: str | None,
@@ -52,6 +59,7 @@ def serve_command(
     allowed_signers: Path | None,
     largest: int,
     workers: int,
+    requests: int,
     title: str,
 ) -> None:
     """Serve the results of a team: pages, a JSON API, and the place that `trainmark push` sends runs to.
@@ -73,6 +81,7 @@ def serve_command(
         proxies=proxies,
         allowed_signers=allowed_signers.absolute() if allowed_signers else None,
         largest_pack_bytes=largest * MEBIBYTE,
+        requests_per_minute=requests,
         title=title,
     )
     from trainmark.server.serve import Listening, serve

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 from starlette.datastructures import MutableHeaders
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = "; ".join(
@@ -28,6 +31,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 YEAR = 31_536_000
+LOG = logging.getLogger("uvicorn.error")
 
 
 class SecurityHeaders:
@@ -42,8 +46,12 @@ class SecurityHeaders:
             await self.app(scope, receive, send)
             return
 
+        started = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
@@ -51,4 +59,11 @@ class SecurityHeaders:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            LOG.exception("%s failed", scope["path"])
+            if started:
+                raise
+            response = JSONResponse({"error": "internal error; the server's log has it."}, 500)
+            await response(scope, receive, send_with_headers)

@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from trainmark import __version__
 from trainmark.server.access.roles import Role
+from trainmark.server.api import history
 from trainmark.server.api.operation import PREFIX, Operation, Parameter
 from trainmark.server.api.operations import OPERATIONS
 from trainmark.server.api.push import MEDIA_TYPE
@@ -34,23 +35,9 @@ SCHEMAS: dict[str, Any] = {
     "Board": rows.Board,
     "SearchResult": rows.SearchResult,
     "TrialPage": TrialPage,
-}
-HISTORY = {
-    "type": "object",
-    "properties": {
-        "case": {"$ref": "#/components/schemas/CaseRow"},
-        "points": {"type": "array", "items": {"type": "object"}},
-        "changes": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "index": {"type": "integer"},
-                    "change": {"$ref": "#/components/schemas/ChangeRow"},
-                },
-            },
-        },
-    },
+    "History": history.History,
+    "HistoryPoint": history.HistoryPoint,
+    "HistoryChange": history.HistoryChange,
 }
 ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 REFUSALS = {
@@ -85,7 +72,6 @@ def document() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
                 **{name: _object(kind) for name, kind in SCHEMAS.items()},
-                "History": HISTORY,
                 "Error": ERROR,
                 "Pushed": PUSHED,
             },

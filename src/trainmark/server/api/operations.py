@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from trainmark.server.access.roles import Role
+from trainmark.server.api.history import history_of
 from trainmark.server.api.operation import Operation, Parameter
 from trainmark.server.database import queries
 from trainmark.server.database.queries.trials import trial_rows
@@ -25,28 +26,7 @@ def _case(connection: Connection, given: Mapping[str, Any]) -> Any:
 
 def _history(connection: Connection, given: Mapping[str, Any]) -> Any:
     series = queries.case_series(connection, given["id"], given["limit"])
-    if series is None:
-        return None
-    return {
-        "case": series.case,
-        "points": [
-            {
-                "result": point.result_id,
-                "run": point.run_uuid,
-                "name": point.run,
-                "time": point.point.time,
-                "throughput": point.point.median,
-                "low": point.low,
-                "high": point.high,
-                "values": point.point.values,
-                "facts": dict(point.point.facts),
-                "doubts": point.point.doubts,
-                "conformance": point.conformance,
-            }
-            for point in series.points
-        ],
-        "changes": [{"index": index, "change": change} for index, change in series.changes],
-    }
+    return history_of(series) if series else None
 
 
 OPERATIONS = (
@@ -157,7 +137,7 @@ OPERATIONS = (
         (
             Parameter("workload", "Only this workload."),
             Parameter("device", "Only this device."),
-            Parameter("limit", "How many of each, up to 100.", int, 20, 1, 100),
+            Parameter("limit", "How many of each, up to 100.", int, 10, 1, 100),
         ),
     ),
     Operation(

@@ -114,6 +114,10 @@ class Run(Base):
     machine_id: Mapped[int] = mapped_column(ForeignKey("machines.id"), index=True)
     ok: Mapped[int]
     failed: Mapped[int]
+    doubts: Mapped[list[Any]]
+    """Of any of its results."""
+    words: Mapped[str] = mapped_column(String(LONG))
+    """What a search looks at, in small letters."""
     environment: Mapped[dict[str, Any]]
 
 

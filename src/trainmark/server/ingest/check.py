@@ -85,6 +85,7 @@ def _checked(
             "commit": next((line.facts.get("commit") for line in lines if line.facts.get("commit")), None),
             "ok": outcomes["ok"],
             "failed": sum(outcomes.values()) - outcomes["ok"],
+            "doubts": sorted({code for line in lines for code in line.result["doubts"]}),
             "environment": plain_value(run.environment),
         },
         machine={

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select, text, update
 from trainmark.server.access import audit, tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.access.tokens import Identity
-from trainmark.server.database.models import Case, Change, FactSet, Machine, Pack, Result, Run, Trial
+from trainmark.server.database.models import LONG, Case, Change, FactSet, Machine, Pack, Result, Run, Trial
 from trainmark.server.ingest.check import OWN_FACTS
 from trainmark.server.ingest.checked import CONFLICT, FORBIDDEN, Checked, IngestError, Line
 from trainmark.server.ingest.summary import refresh
@@ -67,7 +67,13 @@ def store(connection: Connection, checked: Checked, received: Received) -> Store
     run_id = _insert(
         connection,
         Run,
-        {**checked.run, "pushed": now, "pack_id": pack_id, "machine_id": machine_id},
+        {
+            **checked.run,
+            "words": _words(checked.run),
+            "pushed": now,
+            "pack_id": pack_id,
+            "machine_id": machine_id,
+        },
     )
     results: dict[str, int] = {}
     for line in checked.lines:
@@ -90,6 +96,11 @@ def store(connection: Connection, checked: Checked, received: Received) -> Store
         f"{received.sha256}, {received.bytes} bytes, run {checked.run['name']}",
     )
     return Stored(checked.run["uuid"], received.sha256, True, tuple(sorted(touched)))
+
+
+def _words(run: dict[str, Any]) -> str:
+    """Return what a search of runs looks at."""
+    return " ".join(str(run[name] or "") for name in ("name", "suite", "uuid", "commit")).lower()[:LONG]
 
 
 def _require_scope(identity: Identity, checked: Checked) -> None:

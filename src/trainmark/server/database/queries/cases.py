@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from trainmark.history.series import Point
 from trainmark.server.database.models import Case, Change, Result, Run
@@ -95,22 +93,25 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
 
 
 def leaderboard(
-    connection: Connection, workload: str | None = None, device: str | None = None, most: int = 20
+    connection: Connection, workload: str | None = None, device: str | None = None, most: int = 10
 ) -> tuple[Board, ...]:
     """Return a board for every workload and device, the `most` fastest cases of each."""
-    groups = select(Case.workload, Case.device, Case.unit).distinct().order_by(Case.workload, Case.device)
-    if workload is not None:
-        groups = groups.where(Case.workload == workload)
-    if device is not None:
-        groups = groups.where(Case.device == device)
-    return tuple(
-        Board(*group, cases=_fastest(connection, *group, most)) for group in connection.execute(groups).all()
+    place = func.row_number().over(
+        partition_by=(Case.workload, Case.device, Case.unit), order_by=(Case.last_throughput.desc(), Case.id)
     )
-
-
-def _fastest(connection: Connection, workload: str, device: str, unit: str, most: int) -> tuple[CaseRow, ...]:
-    chosen = case_select().where(Case.workload == workload, Case.device == device, Case.unit == unit)
-    rows: Sequence[CaseRow] = [
-        case_row(row) for row in connection.execute(chosen.order_by(Case.last_throughput.desc()).limit(most))
-    ]
-    return tuple(rows)
+    ranked = select(Case.id, place.label("place"))
+    if workload is not None:
+        ranked = ranked.where(Case.workload == workload)
+    if device is not None:
+        ranked = ranked.where(Case.device == device)
+    fastest = ranked.subquery()
+    chosen = (
+        case_select()
+        .join(fastest, fastest.c.id == Case.id)
+        .where(fastest.c.place <= most)
+        .order_by(Case.workload, Case.device, Case.unit, fastest.c.place)
+    )
+    boards: dict[tuple[str, str, str], list[CaseRow]] = {}
+    for row in map(case_row, connection.execute(chosen)):
+        boards.setdefault((row.workload, row.device, row.unit), []).append(row)
+    return tuple(Board(*group, cases=tuple(rows)) for group, rows in boards.items())

@@ -32,20 +32,17 @@ def machine(connection: Connection, machine_id: int, most: int = 100) -> Machine
 def health(connection: Connection, machine_id: int, most: int = 100) -> tuple[Health, ...]:
     """Return the newest runs of a machine, oldest first, with what each says of its health."""
     runs = connection.execute(
-        select(Run.id, Run.uuid, Run.name, Run.created, Run.ok, Run.failed)
+        select(Run.id, Run.uuid, Run.name, Run.created, Run.ok, Run.failed, Run.doubts)
         .where(Run.machine_id == machine_id)
         .order_by(Run.created.desc(), Run.id.desc())
         .limit(most)
     ).all()
-    rows = connection.execute(
-        select(Result.run_id, Result.doubts, Result.throughput, Case.best_throughput)
+    shares: dict[int, list[float]] = {}
+    for run_id, throughput, best in connection.execute(
+        select(Result.run_id, Result.throughput, Case.best_throughput)
         .join(Case, Case.id == Result.case_id)
         .where(Result.run_id.in_([row.id for row in runs]))
-    )
-    doubts: dict[int, set[str]] = {}
-    shares: dict[int, list[float]] = {}
-    for run_id, codes, throughput, best in rows:
-        doubts.setdefault(run_id, set()).update(codes)
+    ):
         shares.setdefault(run_id, []).append(throughput / best)
     return tuple(
         Health(
@@ -54,7 +51,7 @@ def health(connection: Connection, machine_id: int, most: int = 100) -> tuple[He
             row.created,
             row.ok,
             row.failed,
-            tuple(sorted(doubts.get(row.id, ()))),
+            tuple(row.doubts),
             statistics.median(shares[row.id]) if row.id in shares else None,
         )
         for row in reversed(runs)

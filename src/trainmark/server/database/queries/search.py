@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_
+from sqlalchemy import ColumnElement, Connection, and_, func
 from sqlalchemy.orm import InstrumentedAttribute
 
 from trainmark.server.database.models import Case, Machine, Run
@@ -26,7 +26,7 @@ def search(connection: Connection, text: str, most: int = 20) -> SearchResult:
     if not words:
         return SearchResult((), (), ())
     of_cases = case_select().where(_all(words, Case.label, Case.device, Machine.name))
-    of_runs = run_select().where(_all(words, Run.name, Run.suite, Run.uuid, Run.commit))
+    of_runs = run_select().where(*(Run.words.like(_pattern(word), escape=ESCAPE) for word in words))
     of_machines = machine_select().where(_all(words, Machine.name, Machine.device))
     return SearchResult(
         tuple(map(case_row, connection.execute(of_cases.order_by(Case.last_time.desc()).limit(most)))),
@@ -40,12 +40,11 @@ def search(connection: Connection, text: str, most: int = 20) -> SearchResult:
 def _all(
     words: list[str], *columns: InstrumentedAttribute[str] | InstrumentedAttribute[str | None]
 ) -> ColumnElement[bool]:
-    return and_(
-        *(
-            or_(*(func.lower(column).like(_pattern(word), escape=ESCAPE) for column in columns))
-            for word in words
-        )
-    )
+    # One text a row: lowered once rather than column by column.
+    text: ColumnElement[str] = func.lower(func.coalesce(columns[0], ""))
+    for column in columns[1:]:
+        text = text + " " + func.lower(func.coalesce(column, ""))
+    return and_(*(text.like(_pattern(word), escape=ESCAPE) for word in words))
 
 
 def _pattern(word: str) -> str:

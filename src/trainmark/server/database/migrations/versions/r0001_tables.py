@@ -144,6 +144,8 @@ def upgrade() -> None:
         sa.Column("machine_id", ID, nullable=False),
         sa.Column("ok", sa.Integer(), nullable=False),
         sa.Column("failed", sa.Integer(), nullable=False),
+        sa.Column("doubts", sa.JSON(), nullable=False),
+        sa.Column("words", sa.String(length=2000), nullable=False),
         sa.Column("environment", sa.JSON(), nullable=False),
         sa.ForeignKeyConstraint(["machine_id"], ["machines.id"], name=op.f("fk_runs_machine_id")),
         sa.ForeignKeyConstraint(["pack_id"], ["packs.id"], name=op.f("fk_runs_pack_id")),
