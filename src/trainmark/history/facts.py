@@ -14,7 +14,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
 from trainmark.history.recorded import MEASURED_FACTS
@@ -67,10 +67,13 @@ def changed_facts(
 
 
 def differences(before: Point, after: Point) -> tuple[FactChange, ...]:
-    """Return every fact in which two results differ, the likelier cause of a change first."""
+    """Return every fact in which two results differ, the likelier cause of a change first.
+
+    Measured quantities differ from 1 % on.
+    """
     names = dict.fromkeys((*before.facts, *after.facts))
-    pairs = ((name, before.facts.get(name), after.facts.get(name)) for name in names)
-    return tuple(sorted((FactChange(*pair, 1.0) for pair in pairs if pair[1] != pair[2]), key=_rank))
+    changes = (_change(name, [before], [after]) for name in names)
+    return tuple(sorted((replace(fact, fit=1.0) for fact in changes if fact.fit), key=_rank))
 
 
 def _change(name: str, before: Sequence[Point], after: Sequence[Point]) -> FactChange:

@@ -63,12 +63,15 @@ def framework_facts(reported: Mapping[str, Any]) -> dict[str, str]:
 
 
 def command_fact(command: str, folder: str) -> dict[str, str]:
-    """Return the words of the command after its variables, without paths into the run's own folder."""
+    """Return the words of the command after its variables, without paths into the run's own folder.
+
+    Of the program, which may lie in another environment each time, only the name counts.
+    """
     words = command.split()
     while words and re.match(r"[A-Za-z_]\w*=", words[0]):
         words.pop(0)
     own = [word for word in words if folder not in word] if folder else words
-    return {"command": " ".join(own)} if own else {}
+    return {"command": " ".join([own[0].rpartition("/")[2], *own[1:]])} if own else {}
 
 
 def machine_of(environment: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 import anyio
 import anyio.to_thread
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -24,7 +25,9 @@ from trainmark.server.database.engine import open_engine, require_reachable
 from trainmark.server.database.migrate import require_current
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
+from trainmark.server.pages.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
+from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
 
 PARENT_SECONDS = 0.5
@@ -43,7 +46,8 @@ def create_app(settings: Settings) -> Starlette:
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         # Beside the first requests; a push that comes before waits for it.
-        threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
+        for work in (warm_up, warm_up_pages):
+            threading.Thread(target=work, name="warm-up", daemon=True).start()
         # Few at a time: more threads than processors only wait for each other.
         anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_AT_ONCE
         yield
@@ -52,6 +56,7 @@ def create_app(settings: Settings) -> Starlette:
     app = Starlette(
         routes=[Route("/healthz", health), *api_routes(), *page_routes()],
         middleware=[Middleware(SecurityHeaders, secure=settings.secure)],
+        exception_handlers={HTTPException: handle_http_error, Exception: handle_http_error},
         lifespan=lifespan,
     )
     app.state.settings, app.state.engine = settings, engine

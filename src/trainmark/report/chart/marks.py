@@ -111,7 +111,8 @@ def _path(points: list[tuple[int, int]]) -> str:
 def _dots(mark: Dots, place: _Place) -> str:
     spots = []
     names = mark.references or mark.texts or [""] * len(mark.x)
-    for x, y, name in zip(mark.x, mark.y, names, strict=True):
+    links = mark.links or [""] * len(mark.x)
+    for x, y, name, link in zip(mark.x, mark.y, names, links, strict=True):
         across, down = place.x(x), place.y(y)
         if across is None or down is None:
             continue
@@ -120,7 +121,8 @@ def _dots(mark: Dots, place: _Place) -> str:
         else:
             inside, row = f"<title>{_titled(mark.name, str(name))}</title>" if name else "", ""
         element, where = _spot(mark, across, float(down))
-        spots.append(f"<{element} {where}{row}" + (f">{inside}</{element}>" if inside else "/>"))
+        spot = f"<{element} {where}{row}" + (f">{inside}</{element}>" if inside else "/>")
+        spots.append(f'<a href="{escape(link)}">{spot}</a>' if link else spot)
     return "".join(spots)
 
 
@@ -193,7 +195,8 @@ def _label(mark: Label, place: _Place) -> str:
     x, y = place.x(mark.x), place.bound(mark.y)
     if x is None or y is None:
         return ""
-    where = f'x="{x}" y="{float(y) - mark.rise:g}" text-anchor="{mark.anchor}"'
+    shift = f' dx="{mark.shift:g}"' if mark.shift else ""
+    where = f'x="{x}" y="{float(y) - mark.rise:g}"{shift} text-anchor="{mark.anchor}"'
     return f'<text class="over" {where}>{_text(mark.text)}</text>'
 
 

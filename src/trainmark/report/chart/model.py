@@ -58,6 +58,8 @@ class Dots(Mark):
     radius: float = 3.5
     references: Sequence[int] = ()
     """Rows of the page's table that say what each dot is, in place of `texts`."""
+    links: Sequence[str] = ()
+    """Where a click on each dot leads: addresses or anchors of the page."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,8 @@ class Label(Mark):
     text: str = ""
     anchor: str = "middle"
     rise: float = 10
+    shift: float = 0
+    """To the right, in pixels."""
 
 
 @dataclass(frozen=True)

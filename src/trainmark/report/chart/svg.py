@@ -21,6 +21,7 @@ FOOT, TITLED_FOOT = 26, 46
 GAP = 14
 MOST_MARGIN = 250
 LONGEST_ROW = 46
+MOST_NARROW_LETTERS = 32  # of all ticks together, on a phone
 
 
 def render(chart: Chart, title: str, t: dict[str, str]) -> str:
@@ -75,8 +76,12 @@ def _titled(axis: Axis, t: dict[str, str]) -> str:
     """The title of an axis, and what is unusual about it."""
     remarks = [t["axis_log"]] if axis.log else []
     if axis.cut:
-        remarks.append(t["axis_cut"].format(low=f"{axis.low:,.3g}"))
+        remarks.append(t["axis_cut"].format(low=_end(axis.low)))
     return ", ".join(filter(None, (axis.title, *remarks)))
+
+
+def _end(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: float) -> Iterator[str]:
@@ -106,10 +111,9 @@ def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: floa
 def _columns(axis: Axis, places: list[str], y: int) -> str:
     """Every second name is one that a narrow page leaves out."""
     names = []
+    crowded = len(places) > 4 or sum(_letters(name) for _, name in axis.ticks) > MOST_NARROW_LETTERS
     for index, (place, (_, name)) in enumerate(zip(places, axis.ticks, strict=True)):
-        alternate = (
-            ' class="alt"' if len(places) > 4 and (len(places) - 1 - index) % 2 and not axis.rows else ""
-        )
+        alternate = ' class="alt"' if crowded and (len(places) - 1 - index) % 2 and not axis.rows else ""
         names.append(f'<text x="{place}" y="{y}"{alternate}>{text(name)}</text>')
     return f'<g text-anchor="middle">{"".join(names)}</g>'
 

@@ -7,11 +7,14 @@ from trainmark.report.format.words import LANGUAGES, Lang
 HISTORY_WORDS: dict[str, tuple[str, str]] = {
     "title": ("Results over time", "历史结果"),
     "summary": (
-        "Results: {results}, of {cases} cases in {runs} runs.",
+        "Results: {results}. Cases: {cases}. Runs: {runs}.",
         "共 {results} 个结果，来自 {runs} 次运行的 {cases} 个用例。",
     ),
     "no_changes": ("No change of level.", "没有检测到水平变化。"),
-    "changes_count": ("Changes: {slower} slower, {faster} faster.", "变化：变慢 {slower} 处，变快 {faster} 处。"),
+    "changes_count": (
+        "Changes: {slower} slower, {faster} faster.",
+        "变化：变慢 {slower} 处，变快 {faster} 处。",
+    ),
     "left_out": (
         "Left out: {count} results that have no {fact} recorded.",
         "略去 {count} 个没有记录{fact}的结果。",
@@ -49,12 +52,12 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
     ),
     "all_results": ("All results", "全部结果"),
     "change_sentence": (
-        "{ratio} {bounds} from {date} on ({run})",
-        "自 {date}（{run}）起 {ratio} {bounds}",
+        "{ratio} {bounds} from {date} on ({run}).",
+        "自 {date}（{run}）起 {ratio} {bounds}。",
     ),
     "probability": (
-        "probability without a change {probability}; results at the new level: {count}",
-        "若无变化出现如此差异的概率 {probability}；新水平上已有 {count} 个结果",
+        "Probability without a change: {probability}. Results at the new level: {count}.",
+        "若无变化，出现如此差异的概率：{probability}。新水平上已有 {count} 个结果。",
     ),
     "no_fact": (
         "No recorded fact changed with it.",
@@ -89,14 +92,15 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "每个用例在每台机器上各有一条线；线上框架版本可以不同，其余用来区分结果的条件均相同。",
     ),
     "hold_change": (
-        "A change is a lasting change of level, judged by the trials’ own spread and by the spread from run to"
-        " run. It does not say why: a fact that fits well changed at the same place.",
+        "A change is a lasting change of level, judged by the trials’ own spread and by the spread from run"
+        " to run. It does not say why: a fact that fits well changed at the same place.",
         "“变化”指持久的水平变化，同时考虑各次试验的离散与运行之间的离散。它不说明原因：吻合度高的事实只是在同一处改变。",
     ),
     "hold_fit": (
         "The fit of a fact is the share of results before the change with its usual value there, times that"
         " share after it; 1 is constant before, constant after, and different.",
-        "事实的吻合度：变化前取其常见值的结果所占比例，乘以变化后的同一比例；1 表示之前不变、之后不变且两者不同。",
+        "事实的吻合度：变化前取其常见值的结果所占比例，乘以变化后的同一比例；"
+        "1 表示之前不变、之后不变且两者不同。",
     ),
     "hold_interval": (
         "Intervals cover what varies from trial to trial inside a run; days and reboots vary by more.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,26 @@ from trainmark.store.trial import ENVIRONMENT, SAMPLES, TrialRecord
 LARGEST_ENVIRONMENT_BYTES = 16 << 20
 # The first so many bytes of a trial's samples tell its median clock.
 MOST_SAMPLE_BYTES = 1 << 20
-MEASURED = {
-    name: re.compile(rb'"' + name.encode() + rb'":\s*(\d+(?:\.\d+)?)') for name in MEASURED_FACTS
-}
+MEASURED = {name: re.compile(rb'"' + name.encode() + rb'":\s*(\d+(?:\.\d+)?)') for name in MEASURED_FACTS}
 MEASURED_DIGITS = 4
 
 Recorded = tuple[str, Mapping[str, str]]
 
 
-def series_of_runs(runs: Iterable[RunFolder]) -> tuple[Series, ...]:
+def series_of_runs(runs: Sequence[RunFolder]) -> tuple[Series, ...]:
     """Return the series of all cases that have a figure in one of these runs."""
     environments: dict[bytes, Recorded] = {}
-    return series_of(trial for run in runs for trial in observations(run, environments))
+    named = zip(runs, run_names(runs), strict=True)
+    return series_of(trial for run, name in named for trial in observations(run, name, environments))
 
 
-def observations(run: RunFolder, environments: dict[bytes, Recorded]) -> Iterator[Observation]:
+def run_names(runs: Sequence[RunFolder]) -> list[str]:
+    """Return the name of each run; where folders of several machines have the same one, its path."""
+    counts = Counter(run.path.name for run in runs)
+    return [run.path.name if counts[run.path.name] == 1 else str(run.path) for run in runs]
+
+
+def observations(run: RunFolder, name: str, environments: dict[bytes, Recorded]) -> Iterator[Observation]:
     """Yield the trials of a run that have a figure; equal environments are read once for all runs."""
     reports, version = run.facts, run.info.version
     for record in run.records():
@@ -48,13 +54,17 @@ def observations(run: RunFolder, environments: dict[bytes, Recorded]) -> Iterato
         folder = run.trial(record.spec.case, record.spec.repeat).done
         machine, recorded = _environment(folder / ENVIRONMENT, environments)
         yield Observation(
-            run=run.path.name,
+            run=name,
             time=record.started or run.info.created,
             key=record.key,
             machine=machine,
             unit=record.figure.unit,
             throughput=record.figure.throughput,
-            facts={**recorded, **_own_facts(run, record, reports, version), **measured_facts(folder / SAMPLES)},
+            facts={
+                **recorded,
+                **_own_facts(run, record, reports, version),
+                **measured_facts(folder / SAMPLES),
+            },
             doubts=tuple(doubt.code.value for doubt in record.figure.doubts),
         )
 
@@ -93,7 +103,7 @@ def _environment(path: Path, known: dict[bytes, Recorded]) -> Recorded:
 
 
 def measured_facts(samples: Path) -> dict[str, str]:
-    """Return the median clock, temperature and power of the devices during a trial, where they were sampled."""
+    """Return the median clock, temperature and power of the devices during a trial, where sampled."""
     try:
         with open_regular(samples) as file:
             content = file.read(MOST_SAMPLE_BYTES)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from trainmark.history.changes.model import Change
 from trainmark.history.facts import FactChange
+from trainmark.measure.doubt import DoubtCode
+from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.fact_words import fact_name
 from trainmark.report.format.words import Lang
 from trainmark.report.history.model import History
@@ -16,6 +20,8 @@ UP, DOWN = "↑", "↓"
 MOST_BLOCKS = 24
 COMMIT_DIGITS = 10
 SMALL_CHANGE = 0.0095
+# Blocks span at least this share of the median, so that noise does not look like a change.
+LEAST_REACH = 0.04
 
 
 def percent_change(ratio: float) -> str:
@@ -54,21 +60,27 @@ def arrow(change: Change) -> str:
 
 
 def sparkline(history: History, most: int = MOST_BLOCKS) -> str:
-    """Return the last results as blocks, an arrow before each that begins a new level.
+    """Return all results as blocks, an arrow before each that begins a new level.
 
-    All blocks have one scale, from the lowest to the highest median that is shown; where these differ by less
-    than 1 %, the blocks stay in the middle.
+    Of more results than there are blocks, neighbours share one, the median of theirs; a change begins a new
+    block. All blocks have one scale, from the lowest to the highest, or wider.
     """
-    first = max(0, len(history.points) - most)
-    values = [point.median for point in history.points[first:]]
-    marks = {marked.index: arrow(marked.change) for marked in history.changes}
-    return "".join(marks.get(first + place, "") + block for place, block in enumerate(blocks(values)))
+    size = -(-len(history.points) // most)
+    parts: list[tuple[str, float]] = []
+    for first, last, _ in history.levels:
+        marked = history.change_at(first)
+        for start in range(first, last + 1, size):
+            members = history.points[start : min(start + size, last + 1)]
+            mark = arrow(marked.change) if marked and start == first else ""
+            parts.append((mark, statistics.median(point.median for point in members)))
+    shown = blocks([value for _, value in parts])
+    return "".join(mark + block for (mark, _), block in zip(parts, shown, strict=True))
 
 
 def blocks(values: Sequence[float]) -> list[str]:
     low, high = min(values), max(values)
     middle = (low + high) / 2
-    reach = max(high - low, 0.01 * abs(middle)) or 1.0
+    reach = max(high - low, LEAST_REACH * abs(middle)) or 1.0
     places = (0.5 + (value - middle) / reach for value in values)
     return [BLOCKS[min(len(BLOCKS) - 1, int(place * len(BLOCKS)))] for place in places]
 
@@ -80,9 +92,28 @@ def fact_text(name: str, value: str | None, missing: str) -> str:
     return value[:COMMIT_DIGITS] if name == "commit" else value
 
 
+def fact_texts(fact: FactChange, missing: str) -> tuple[str, str]:
+    """Return the values before and after; of a command the words that only one of them has."""
+    before, after = (fact_text(fact.name, value, missing) for value in (fact.before, fact.after))
+    if fact.name == "command" and fact.before and fact.after:
+        return _own_words(before, after), _own_words(after, before)
+    return before, after
+
+
+def _own_words(text: str, other: str) -> str:
+    """Return the words of a text that the other has fewer of, with dots for the rest."""
+    count, words = Counter(other.split()), []
+    for word in text.split():
+        if count[word]:
+            count[word] -= 1
+        else:
+            words.append(word)
+    return " ".join(["…", *words])
+
+
 def fact_words(fact: FactChange, missing: str, lang: Lang = "en") -> str:
     """`driver 550.54 → 560.28`."""
-    before, after = (fact_text(fact.name, value, missing) for value in (fact.before, fact.after))
+    before, after = fact_texts(fact, missing)
     return f"{named(fact.name, lang)} {before} → {after}"
 
 
@@ -90,3 +121,9 @@ def named(name: str, lang: Lang) -> str:
     """Return the name of a fact in a reader's words, part by part: `packages.numpy`, `cpu.governor`."""
     head, dot, tail = name.partition(".")
     return fact_name(head, lang) + dot + tail
+
+
+def doubts_text(codes: Sequence[str], lang: Lang) -> str:
+    """Return the names of doubts; one that a newer version has made stays as it is."""
+    known = {code.value: code for code in DoubtCode}
+    return ", ".join(doubt_name(known[code], lang) if code in known else code for code in codes)

@@ -28,7 +28,9 @@ def case_tree(case: History) -> dict[str, Any]:
         "case": case.name,
         "machine": case.series.machine,
         "unit": case.rate_unit,
-        "key": {name: value for name, value in case.series.key.values().items() if name != "framework_version"},
+        "key": {
+            name: value for name, value in case.series.key.values().items() if name != "framework_version"
+        },
         "points": [_point(point) for point in case.points],
         "changes": [_change(marked) for marked in case.changes],
     }

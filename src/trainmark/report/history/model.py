@@ -1,4 +1,4 @@
-"""What a page, a table or a JSON document of a history is made from: plain values, wherever they come from."""
+"""What every layout of a history is made from: plain values, wherever they come from."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def histories(
     if pattern:
         named = ((line, case_name(line, fields, machines)) for line in drawn)
         cases = [
-            history(line, detect, name) for line, name in named if matches(pattern, name) or line.id == pattern
+            history(line, detect, name)
+            for line, name in named
+            if matches(pattern, name) or line.id == pattern
         ]
     return Histories(tuple(sorted(cases, key=lambda case: natural_key(case.name))), by, left_out)
 

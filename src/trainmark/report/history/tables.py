@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trainmark.history.facts import differences
 from trainmark.report.format import number
-from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.history_words import history_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
@@ -13,7 +12,8 @@ from trainmark.report.history.cells import (
     change_bounds,
     date,
     date_time,
-    fact_text,
+    doubts_text,
+    fact_texts,
     fact_words,
     named,
     percent_change,
@@ -29,7 +29,8 @@ def overview_table(histories: Histories, lang: Lang = "en") -> Table:
     """A row a case: its latest figure and interval, all results as blocks, and its last change."""
     w = history_words(lang)
     header = [
-        w[name] for name in ("case", "results", "latest", "interval", "history", "last_change", "changed_fact")
+        w[name]
+        for name in ("case", "results", "latest", "interval", "history", "last_change", "changed_fact")
     ]
     rows = [
         [
@@ -77,7 +78,7 @@ def points_table(case: History, lang: Lang = "en") -> Table:
                 len(point.values),
                 f"{arrow(marked.change)} {percent_change(marked.change.ratio)}" if marked else "",
                 _differences(case, index, lang),
-                ", ".join(doubt_name(code, lang) for code in point.doubts),
+                doubts_text(point.doubts, lang),
             ]
         )
     return Table([w[name] for name in names], rows, right=frozenset({2, 4}))
@@ -100,8 +101,7 @@ def facts_table(marked: MarkedChange, lang: Lang = "en", most: int | None = None
     rows = [
         [
             named(fact.name, lang),
-            fact_text(fact.name, fact.before, w["not_recorded"]),
-            fact_text(fact.name, fact.after, w["not_recorded"]),
+            *fact_texts(fact, w["not_recorded"]),
             f"{fact.fit:.2f}",
         ]
         for fact in marked.facts[:most]

@@ -39,7 +39,7 @@ def _facts(marked: MarkedChange, width: int | None, lang: Lang) -> list[str]:
 
 
 def change_sentence(marked: MarkedChange, lang: Lang = "en") -> str:
-    """`−4.2 % [−4.8, −3.6] from 2026-11-02 on (nightly-41); probability …`."""
+    """`−4.2 % [−4.8, −3.6] from 2026-11-02 on (nightly-41). Probability …`."""
     w, change = history_words(lang), marked.change
     sentence = w["change_sentence"].format(
         ratio=percent_change(change.ratio),
@@ -47,7 +47,7 @@ def change_sentence(marked: MarkedChange, lang: Lang = "en") -> str:
         date=date(marked.point.time),
         run=one_line(marked.point.run),
     )
-    return f"{sentence}; {chance_words(marked, lang)}"
+    return f"{sentence} {chance_words(marked, lang)}"
 
 
 def chance_words(marked: MarkedChange, lang: Lang = "en") -> str:

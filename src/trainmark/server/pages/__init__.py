@@ -1,1 +1,1 @@
-"""Pages for people, made on the server."""
+"""The server's pages: HTML made on the server, in English and Chinese."""

@@ -1,62 +1,41 @@
-"""All pages."""
+"""All pages and their addresses."""
 
 from __future__ import annotations
 
-import time
-
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from trainmark.server.access.guard import address_of, error, needs, too_many
-from trainmark.server.access.roles import Role
-from trainmark.server.access.sessions import form_allowed, log_in, log_out, safe_next, same_origin, set_cookie
-from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
-
-WEEK = 7 * 86400.0
-
-
-@needs(Role.READ)
-def overview(request: Request) -> Response:
-    with reading(request.app.state.engine) as connection:
-        shown = queries.overview(connection, time.time() - WEEK)
-    return HTMLResponse(f"<!doctype html><title>Trainmark</title><p>{shown.results} results</p>")
-
-
-def login_page(request: Request) -> Response:
-    form = '<form method="post"><input name="token" type="password"><input type="submit"></form>'
-    return HTMLResponse(f"<!doctype html><title>Trainmark</title>{form}")
-
-
-async def login(request: Request) -> Response:
-    if wait := request.app.state.login_limit.wait_seconds(address_of(request)):
-        return too_many(wait)
-    if not same_origin(request):
-        return error(403, "this form was not sent by a page of this server.")
-    async with request.form(max_files=0, max_fields=10) as form:
-        token = str(form.get("token", ""))
-    opened = log_in(request, token)
-    if opened is None:
-        return error(401, "this token is not valid.")
-    response = RedirectResponse(safe_next(request.query_params.get("next", "/")), 303)
-    set_cookie(request, response, opened[1])
-    return response
-
-
-async def logout(request: Request) -> Response:
-    async with request.form(max_files=0, max_fields=10) as form:
-        if not form_allowed(request, str(form.get("csrf", ""))):
-            return error(403, "this form was not sent by a page of this server.")
-    response = RedirectResponse("/login", 303)
-    log_out(request, response)
-    return response
+from trainmark.server.pages.admin import admin, create_token, revoke_token
+from trainmark.server.pages.cases import case, cases
+from trainmark.server.pages.compare import compare
+from trainmark.server.pages.leaderboard import leaderboard
+from trainmark.server.pages.login import login, login_page, logout
+from trainmark.server.pages.machines import machine, machines
+from trainmark.server.pages.overview import overview
+from trainmark.server.pages.published import published
+from trainmark.server.pages.runs import report, run, runs
+from trainmark.server.pages.search import search
+from trainmark.server.pages.static import static
 
 
 def routes() -> list[BaseRoute]:
     return [
         Route("/", overview),
+        Route("/cases", cases),
+        Route("/cases/{id:int}", case),
+        Route("/runs", runs),
+        Route("/runs/{uuid}", run),
+        Route("/runs/{uuid}/report", report),
+        Route("/compare", compare),
+        Route("/machines", machines),
+        Route("/machines/{id:int}", machine),
+        Route("/leaderboard", leaderboard),
+        Route("/published", published),
+        Route("/search", search),
         Route("/login", login_page, methods=["GET"]),
         Route("/login", login, methods=["POST"]),
         Route("/logout", logout, methods=["POST"]),
+        Route("/admin", admin),
+        Route("/admin/tokens", create_token, methods=["POST"]),
+        Route("/admin/tokens/revoke", revoke_token, methods=["POST"]),
+        Route("/static/{name}", static),
     ]

@@ -39,18 +39,19 @@
   function nearest(panel, event) {
     const area = panel.querySelector(".area").getBoundingClientRect();
     let best = { distance: NEAR };
-    const offer = (x, y, text) => {
+    const offer = (x, y, text, link) => {
       const distance = Math.hypot(x - event.clientX, y - event.clientY);
-      if (distance < best.distance) best = { distance, x, y, text };
+      if (distance < best.distance) best = { distance, x, y, text, link };
     };
-    for (const point of panel.querySelectorAll("g:not(.off) > :is(circle, rect, line)")) {
+    for (const point of panel.querySelectorAll("g:not(.off) > :is(circle, rect, line), g:not(.off) > a > *")) {
       const known = point.dataset.row ? () => root.rowText(Number(point.dataset.row)) : texts.get(point);
       if (!known) continue;
       const box = point.getBoundingClientRect();
       const inside = event.clientX >= box.left && event.clientX <= box.right
         && event.clientY >= box.top && event.clientY <= box.bottom;
-      if (inside) offer(event.clientX, event.clientY, known);
-      else offer((box.left + box.right) / 2, (box.top + box.bottom) / 2, known);
+      const link = point.closest("a");
+      if (inside) offer(event.clientX, event.clientY, known, link);
+      else offer((box.left + box.right) / 2, (box.top + box.bottom) / 2, known, link);
     }
     for (const path of panel.querySelectorAll("g:not(.off) path[data-tip]")) {
       const box = path.ownerSVGElement.viewBox.baseVal;
@@ -91,9 +92,23 @@
     }));
     figure.addEventListener("pointermove", point);
     figure.addEventListener("pointerdown", point);
+    // A finger hits beside a small dot: the nearest one is meant.
+    figure.addEventListener("click", (event) => {
+      const panel = event.target.closest("a") ? null : event.target.closest(".panel");
+      const link = panel && nearest(panel, event).link;
+      if (link) location.assign(link.href.baseVal);
+    });
     figure.addEventListener("pointerleave", () => { tip.hidden = true; });
   }
   addEventListener("scroll", () => { tip.hidden = true; }, { capture: true, passive: true });
+
+  // The dot whose card the address names.
+  const links = [...document.querySelectorAll(".chart a")];
+  const showCurrent = () => links.forEach((link) => {
+    link.classList.toggle("current", link.href.baseVal === location.hash);
+  });
+  addEventListener("hashchange", showCurrent);
+  showCurrent();
 
   for (const button of document.querySelectorAll(".legend button")) {
     button.addEventListener("click", () => {

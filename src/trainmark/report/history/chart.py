@@ -1,0 +1,198 @@
+"""A case over time as a chart: results with intervals, levels, and the places where the level changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup
+
+from trainmark.history.series import DATE, ORDER_FACTS
+from trainmark.report.chart.axis import Axis, linear
+from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
+from trainmark.report.format import number
+from trainmark.report.format.history_words import history_words
+from trainmark.report.format.words import Lang
+from trainmark.report.history.cells import date, date_time, fact_text, percent_change
+from trainmark.report.history.model import History
+from trainmark.report.history.time_axis import time_axis
+
+HEIGHT = 280
+AIR = 0.08
+LEAST_REACH = 0.02
+MOST_TICKS = 8
+# Labels of changes closer than this share of the axis stand on several lines, pixels below the upper edge.
+LABEL_ROOM = 0.1
+LABEL_LINES = (-13, -28, -43)
+LABEL_SHIFT = 6
+RIGHT_SIDE = 0.75
+SPARK_WIDTH, SPARK_HEIGHT = 140, 30
+
+PointLink = Callable[[History, int], str]
+
+
+def no_link(case: History, index: int) -> str:
+    return ""
+
+
+def plot(case: History, by: str = DATE, lang: Lang = "en", link: PointLink = no_link) -> Plot:
+    """Return the plot of one case: by date over time and one after another, by a fact in its order alone."""
+    w = history_words(lang)
+    order = [float(index) for index in range(len(case.points))]
+    ordered = _chart(case, _order_axis(case, by, lang), order, lang, link)
+    if by != DATE:
+        return Plot(f"history-{case.id}", [Figure("", {w["in_order"]: ordered})])
+    times = [point.time for point in case.points]
+    timed = _chart(case, time_axis(times), times, lang, link)
+    return Plot(f"history-{case.id}", [Figure("", {w["over_time"]: timed, w["in_order"]: ordered})])
+
+
+def _chart(case: History, across: Axis, places: Sequence[float], lang: Lang, link: PointLink) -> Chart:
+    bounds = value_bounds(case)
+    marks = [*_intervals(case, places), *_levels(case, places), *_changes(case, across, places, bounds[1])]
+    marks += _dots(case, places, lang, link)
+    return Chart(across, [Panel(linear([], case.rate_unit, bounds=bounds), marks, HEIGHT)])
+
+
+def value_bounds(case: History) -> tuple[float, float]:
+    """Return the ends of the value axis: all medians, and intervals as far as they do not dwarf these."""
+    medians = [point.median for point in case.points]
+    low, high = min(medians), max(medians)
+    reach = max(high - low, LEAST_REACH * high)
+    intervals = [point.interval for point in case.points]
+    lowest = max(low - reach, min([low, *(own.low for own in intervals if own)]))
+    highest = min(high + reach, max([high, *(own.high for own in intervals if own)]))
+    air = AIR * max(highest - lowest, LEAST_REACH * high)
+    return max(0.0, lowest - air), highest + 2 * air  # above: room for the names of the changes
+
+
+def _intervals(case: History, places: Sequence[float]) -> list[Mark]:
+    known = [
+        (place, interval)
+        for place, point in zip(places, case.points, strict=True)
+        if (interval := point.interval) is not None
+    ]
+    return [
+        Whiskers(
+            "t0",
+            opacity=0.4,
+            at=[place for place, _ in known],
+            low=[interval.low for _, interval in known],
+            high=[interval.high for _, interval in known],
+        )
+    ]
+
+
+def _levels(case: History, places: Sequence[float]) -> list[Mark]:
+    edges = _edges(case, places)
+    return [
+        Line("ink", opacity=0.7, x=[left, right], y=[level, level], width=1.5)
+        for (_, _, level), (left, right) in zip(case.levels, pairwise(edges), strict=True)
+    ]
+
+
+def _edges(case: History, places: Sequence[float]) -> list[float]:
+    """Return where levels begin and end: halfway between the results on both sides of a change."""
+    between = [(places[marked.index - 1] + places[marked.index]) / 2 for marked in case.changes]
+    return [places[0], *between, places[-1]]
+
+
+def _changes(case: History, across: Axis, places: Sequence[float], top: float) -> list[Mark]:
+    marks: list[Mark] = []
+    edges = _edges(case, places)[1:-1]
+    line, last = 0, -1.0
+    for place, marked in zip(edges, case.changes, strict=True):
+        tone = "bad" if marked.change.regression else "good"
+        marks.append(Line(tone, x=[place, place], y=[0.0, top], width=1.5, dash=True))
+        share = across.place(place) or 0.0
+        line, last = (line + 1 if share - last < LABEL_ROOM else 0), share
+        left = share > RIGHT_SIDE
+        marks.append(
+            Label(
+                tone,
+                x=place,
+                y=top,
+                text=percent_change(marked.change.ratio),
+                anchor="end" if left else "start",
+                rise=LABEL_LINES[line % len(LABEL_LINES)],
+                shift=-LABEL_SHIFT if left else LABEL_SHIFT,
+            )
+        )
+    return marks
+
+
+def _dots(case: History, places: Sequence[float], lang: Lang, link: PointLink) -> list[Mark]:
+    """The results without doubts, and as rings those with."""
+    marks: list[Mark] = []
+    for doubtful in (False, True):
+        own = [index for index, point in enumerate(case.points) if bool(point.doubts) == doubtful]
+        if own:
+            marks.append(
+                Dots(
+                    "t0",
+                    x=[places[index] for index in own],
+                    y=[case.points[index].median for index in own],
+                    texts=[point_text(case, index, lang) for index in own],
+                    links=[link(case, index) for index in own] if link(case, own[0]) else (),
+                    shape="ring" if doubtful else "dot",
+                    radius=4,
+                )
+            )
+    return marks
+
+
+def point_text(case: History, index: int, lang: Lang = "en") -> str:
+    """`2026-11-02 04:10, nightly-41: 1,234 images/s [1,230, 1,240]`, and the change that begins there."""
+    point, marked = case.points[index], case.change_at(index)
+    interval = f" {number.interval(point.interval)}" if point.interval else ""
+    change = f", {percent_change(marked.change.ratio)}" if marked else ""
+    rate = f"{number.throughput(point.median)} {case.rate_unit}"
+    return f"{date_time(point.time)}, {point.run}: {rate}{interval}{change}"
+
+
+def _order_axis(case: History, by: str, lang: Lang) -> Axis:
+    """One place a result, named where the date or the fact changes, as far as there is room."""
+    w = history_words(lang)
+    fact = ORDER_FACTS.get(by, "")
+    names = [
+        fact_text(fact, point.facts.get(fact), "") if fact else date(point.time) for point in case.points
+    ]
+    firsts = [index for index, name in enumerate(names) if index == 0 or name != names[index - 1]]
+    stride = -(-len(firsts) // MOST_TICKS)
+    ticks = tuple((float(index), names[index]) for index in firsts[::stride])
+    return Axis(-0.5, len(names) - 0.5, ticks, title=w[f"by_{by}"] if fact else w["axis_order"])
+
+
+@dataclass(frozen=True)
+class _Spark:
+    """Where results lie in a sparkline."""
+
+    low: float
+    high: float
+    count: int
+
+    def at(self, index: int, value: float) -> str:
+        across = 3 + (SPARK_WIDTH - 6) * (index / (self.count - 1) if self.count > 1 else 0.5)
+        up = (value - self.low) / (self.high - self.low)
+        return f"{across:.1f},{3 + (SPARK_HEIGHT - 6) * (1 - up):.1f}"
+
+
+def spark(case: History) -> Markup:
+    """Return a small SVG of all results, those that begin a new level as dots."""
+    values = [point.median for point in case.points]
+    low, high = min(values), max(values)
+    reach = max(high - low, LEAST_REACH * high)
+    middle = (low + high) / 2
+    place = _Spark(middle - reach / 2, middle + reach / 2, len(values))
+    line = " ".join(place.at(index, value) for index, value in enumerate(values))
+    parts = [f'<polyline points="{line}"/>' if len(values) > 1 else ""]
+    ends = [
+        (len(values) - 1, "last"),
+        *((m.index, "bad" if m.change.regression else "good") for m in case.changes),
+    ]
+    for index, look in ends:
+        x, y = place.at(index, values[index]).split(",")
+        parts.append(f'<circle class="{look}" cx="{x}" cy="{y}" r="2.6"/>')
+    box = f'width="{SPARK_WIDTH}" height="{SPARK_HEIGHT}" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}"'
+    return Markup(f'<svg class="spark" {box} aria-hidden="true">{"".join(parts)}</svg>')
