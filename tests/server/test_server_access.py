@@ -127,7 +127,7 @@ def test_the_audit_log_has_pushes_refusals_and_logins(sqlite_server, make_pack):
     sqlite_server.request("/api/v1/packs", sqlite_server.tokens[Role.PUSH], b"no pack")
     log_in(sqlite_server, sqlite_server.tokens[Role.READ])
     entries = sqlite_server.request("/api/v1/audit", sqlite_server.tokens[Role.ADMIN]).json
-    by_action = {entry["action"]: entry for entry in entries}
+    by_action = {entry["action"]: entry for entry in reversed(entries)}
     assert by_action.keys() >= {"push", "push-refused", "login", "token-created"}
     assert by_action["push"]["token"] == "push" and by_action["push"]["address"] == "127.0.0.1"
 
