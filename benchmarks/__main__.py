@@ -24,6 +24,7 @@ MEASUREMENTS = {
     "agents": "a trial on up to 1,000 nodes, as the harness sees it",
     "bisection": "how often a bisection takes a wrong half, over simulated noise, and its pairs",
     "forecast": "a forecast up to 4,096 devices",
+    "server": "pages of a server with 100,000 results under 20 clients; pushes through 50 kills",
     "pictures": "generated pictures of ImageNet's size",
     "loading": "a set read by the host loader, at growing sizes",
     "conversion": "a set converted, at growing sizes, beside a plain copy of its files",

@@ -25,6 +25,7 @@ SMALL = {
     "agents": {"sizes": (3,), "seconds": 1.0},
     "bisection": {"bisections": 1, "lengths": (4,)},
     "forecast": {"nodes": 4, "repeats": 2},
+    "server": {"cases": 50, "results": 500, "requests": 40, "kills": 1, "packs": 3},
     "pictures": {"images": 10, "doublings": 1},
     "loading": {"images": 10, "doublings": 1, "repeats": 2},
     "conversion": {"images": 10, "doublings": 1, "repeats": 2},

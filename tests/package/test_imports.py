@@ -63,6 +63,7 @@ ROOMS = (
     "runner",
     "forecast",
     "report",
+    "server",
     "cli",
 )
 # Rooms whose own inner rooms are looked at too.

@@ -31,6 +31,7 @@ COMMANDS = {
     "verify": "trainmark.cli.history.verify:verify_command",
     "push": "trainmark.cli.server.push:push_command",
     "serve": "trainmark.cli.server.serve:serve_command",
+    "server": "trainmark.cli.server.server:server_command",
     "explain": "trainmark.cli.explain.command:explain_command",
     "read": "trainmark.cli.published.read:read_command",
     "list": "trainmark.cli.results.list:list_command",

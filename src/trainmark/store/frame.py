@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainmark.store.files import StoreError
 from trainmark.store.overview import trial_rows
@@ -14,14 +14,27 @@ if TYPE_CHECKING:
 
 
 def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataFrame:
-    """One row a trial, from a run (a path, a name or `latest`) or from a whole folder of runs."""
+    """One row a trial, from a run (a path, a name or `latest`), a whole folder of runs, or a team's server.
+
+    `https://HOST` has the trials of all runs there, `https://HOST/runs/UUID` those of one; a token comes from
+    `$TRAINMARK_TOKEN` or the file `token` in Trainmark's home.
+    """
     try:
         import pandas
     except ImportError as error:
         raise StoreError("a data frame needs pandas; pip install pandas.") from error
+    if isinstance(path, str) and path.startswith(("https://", "http://")):
+        return pandas.DataFrame(_remote_rows(path))
     return pandas.DataFrame(
         [row for run in _runs(Path(path), Path(runs)) for row in trial_rows(run, run.records())]
     )
+
+
+def _remote_rows(url: str) -> list[dict[str, Any]]:
+    from trainmark.store.remote import Remote, find_token, run_of
+
+    server, run = run_of(url)
+    return Remote(server, find_token()).trials(run)
 
 
 def _runs(path: Path, runs: Path) -> list[RunFolder]:

@@ -21,6 +21,7 @@ FOOT, TITLED_FOOT = 26, 46
 GAP = 14
 MOST_MARGIN = 250
 LONGEST_ROW = 46
+MOST_NARROW_LETTERS = 32  # of all ticks together, on a phone
 
 
 def render(chart: Chart, title: str, t: dict[str, str]) -> str:
@@ -110,10 +111,9 @@ def _frame(chart: Chart, panel: Panel, t: dict[str, str], last: bool, left: floa
 def _columns(axis: Axis, places: list[str], y: int) -> str:
     """Every second name is one that a narrow page leaves out."""
     names = []
+    crowded = len(places) > 4 or sum(_letters(name) for _, name in axis.ticks) > MOST_NARROW_LETTERS
     for index, (place, (_, name)) in enumerate(zip(places, axis.ticks, strict=True)):
-        alternate = (
-            ' class="alt"' if len(places) > 4 and (len(places) - 1 - index) % 2 and not axis.rows else ""
-        )
+        alternate = ' class="alt"' if crowded and (len(places) - 1 - index) % 2 and not axis.rows else ""
         names.append(f'<text x="{place}" y="{y}"{alternate}>{text(name)}</text>')
     return f'<g text-anchor="middle">{"".join(names)}</g>'
 

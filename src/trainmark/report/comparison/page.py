@@ -28,7 +28,7 @@ def render(comparisons: Comparisons) -> str:
     return env.get_template("comparison.html.j2").render(
         **frame(),
         comparisons=comparisons,
-        plot=_plot(comparisons),
+        plot=plot(comparisons),
         several=len(comparisons.tables) > 1,
         table=rows_table(comparisons),
         costs=cost_table(comparisons),
@@ -42,7 +42,7 @@ def render(comparisons: Comparisons) -> str:
     )
 
 
-def _plot(comparisons: Comparisons) -> Plot | None:
+def plot(comparisons: Comparisons, axis: str = "throughput ÷ baseline") -> Plot | None:
     """The ratio of each case to the baseline with its interval, a lane a run."""
     grid = comparisons.grid()
     if not grid:
@@ -72,7 +72,7 @@ def _plot(comparisons: Comparisons) -> Plot | None:
         reach += [row.ratio for _, row in known] + [bound for bound in (*low, *high) if bound is not None]
     air = AIR * (max(reach) - min(reach)) or AIR
     bounds = (max(0.0, min(reach) - air), max(reach) + air)
-    across = linear([], "throughput ÷ baseline", bounds=bounds, most=9)
+    across = linear([], axis, bounds=bounds, most=9)
     names = rows([known.case for known, _ in grid])
     panel = Panel(names, marks, len(grid) * max(ROW, LANE * lanes + 10))
     return Plot("ratios", [Figure("", {"": Chart(across, [panel])})], list(comparisons.runs[1:]))

@@ -1,0 +1,123 @@
+"""Tokens: made, looked up, listed and revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from trainmark.errors import UserError
+from trainmark.server.access.audit import record
+from trainmark.server.access.roles import Role
+from trainmark.server.database.models import Session, Token
+
+PREFIX = "tm_"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
+# A token is noted as used at most this often: reading pages must not write.
+USED_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whoever sent a request; `session` is the hash of the browser's session, None for a bearer token."""
+
+    token_id: int
+    name: str
+    role: Role
+    suites: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    name: str
+    role: str
+    suites: str | None
+    created: float
+    expires: float | None
+    revoked: float | None
+    used: float | None
+
+
+def digest(secret: str) -> str:
+    """Hash a token or a session; 256 random bits need no salt and no slow hash."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def create(
+    connection: Connection, name: str, role: Role, expires: float | None = None, suites: str | None = None
+) -> str:
+    """Make a token; what is returned is the only copy."""
+    if not NAME.fullmatch(name):
+        raise UserError(f"a token's name is letters, digits and ._@+-, not {name!r:.60}.")
+    secret = PREFIX + secrets.token_urlsafe(32)
+    try:
+        connection.execute(
+            insert(Token).values(
+                name=name,
+                hash=digest(secret),
+                role=role.value,
+                suites=suites,
+                created=time.time(),
+                expires=expires,
+            )
+        )
+    except IntegrityError as error:
+        raise UserError(f"there is a token '{name}' already; choose another name.") from error
+    record(connection, "token-created", name, detail=f"role {role.value}, suites {suites or 'any'}")
+    return secret
+
+
+def revoke(connection: Connection, name: str) -> None:
+    """Revoke a token and end the sessions that were opened with it."""
+    token_id = connection.execute(select(Token.id).where(Token.name == name)).scalar_one_or_none()
+    if token_id is None:
+        raise UserError(f"there is no token '{name}'; `trainmark server token list` shows them.")
+    connection.execute(
+        update(Token).where(Token.id == token_id, Token.revoked.is_(None)).values(revoked=time.time())
+    )
+    connection.execute(delete(Session).where(Session.token_id == token_id))
+    record(connection, "token-revoked", name)
+
+
+def tokens(connection: Connection) -> list[TokenRow]:
+    columns = (Token.name, Token.role, Token.suites, Token.created, Token.expires, Token.revoked, Token.used)
+    return [TokenRow(*row) for row in connection.execute(select(*columns).order_by(Token.id))]
+
+
+def identity(connection: Connection, secret: str) -> Identity | None:
+    """Return whose token it is; None where it is unknown, revoked or expired."""
+    if not secret.startswith(PREFIX):
+        return None
+    row = connection.execute(
+        select(Token.id, Token.name, Token.role, Token.suites).where(Token.hash == digest(secret), *_valid())
+    ).one_or_none()
+    return Identity(row.id, row.name, Role(row.role), row.suites) if row else None
+
+
+def session_identity(connection: Connection, secret: str) -> Identity | None:
+    """Return who opened the session that a browser's cookie names."""
+    row = connection.execute(
+        select(Token.id, Token.name, Token.role, Token.suites, Session.hash)
+        .join(Session, Session.token_id == Token.id)
+        .where(Session.hash == digest(secret), Session.expires > time.time(), *_valid())
+    ).one_or_none()
+    return Identity(row.id, row.name, Role(row.role), row.suites, row.hash) if row else None
+
+
+def _valid() -> tuple[ColumnElement[bool], ...]:
+    return Token.revoked.is_(None), (Token.expires.is_(None)) | (Token.expires > time.time())
+
+
+def mark_used(connection: Connection, token_id: int) -> None:
+    now = time.time()
+    connection.execute(
+        update(Token)
+        .where(Token.id == token_id, (Token.used.is_(None)) | (Token.used < now - USED_SECONDS))
+        .values(used=now)
+    )

@@ -1,0 +1,87 @@
+"""The application: `create_app(settings)` is what uvicorn serves."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from trainmark.server.access.cache import ResponseCache
+from trainmark.server.access.headers import SecurityHeaders
+from trainmark.server.access.limits import RateLimit
+from trainmark.server.api.routes import routes as api_routes
+from trainmark.server.database.engine import open_engine, require_reachable
+from trainmark.server.database.migrate import require_current
+from trainmark.server.ingest.ingest import Ingest
+from trainmark.server.ingest.isolated import warm_up
+from trainmark.server.pages.respond import handle_http_error
+from trainmark.server.pages.routes import routes as page_routes
+from trainmark.server.pages.warm import warm_up as warm_up_pages
+from trainmark.server.settings import Settings, from_environment
+
+PARENT_SECONDS = 0.5
+PAGES_AT_ONCE, PUSHES_AT_ONCE = 4, 40
+
+
+def create_app(settings: Settings) -> Starlette:
+    """Build the application; UserError where the database cannot be used.
+
+    Endpoints find settings, engine and rate limits in `request.app.state`.
+    """
+    engine = open_engine(settings)
+    require_reachable(engine)
+    require_current(engine)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        # Beside the first requests; a push that comes before waits for it.
+        for work in (warm_up, warm_up_pages):
+            threading.Thread(target=work, name="warm-up", daemon=True).start()
+        # Few at a time: more threads than processors only wait for each other.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_AT_ONCE
+        yield
+        engine.dispose()
+
+    app = Starlette(
+        routes=[Route("/healthz", health), *api_routes(), *page_routes()],
+        middleware=[Middleware(SecurityHeaders, secure=settings.secure)],
+        exception_handlers={HTTPException: handle_http_error, Exception: handle_http_error},
+        lifespan=lifespan,
+    )
+    app.state.settings, app.state.engine = settings, engine
+    app.state.ingest = Ingest(settings, engine)
+    app.state.push_threads = anyio.CapacityLimiter(PUSHES_AT_ONCE)
+    app.state.cache = ResponseCache()
+    app.state.push_limit = RateLimit(settings.pushes_per_minute)
+    app.state.request_limit = RateLimit(settings.requests_per_minute)
+    app.state.login_limit = RateLimit(settings.logins_per_minute)
+    return app
+
+
+def from_workers() -> Starlette:
+    """Build the application in a worker process, from the settings in its environment."""
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    return create_app(from_environment())
+
+
+def _end_with_parent(parent: int) -> None:
+    """A worker must not go on serving once its supervisor was killed."""
+    while os.getppid() == parent:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
+async def health(_request: Request) -> Response:
+    """An empty page: the server answers."""
+    return PlainTextResponse("ok\n")

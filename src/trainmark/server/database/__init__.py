@@ -1,0 +1,1 @@
+"""Tables, migrations and the questions that pages and the API ask."""

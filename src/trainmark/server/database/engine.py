@@ -1,0 +1,86 @@
+"""The connection to SQLite (in WAL, durable at every commit) or PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import OperationalError
+
+from trainmark.errors import UserError
+from trainmark.server.settings import Settings
+
+# Longer than the slowest transaction: a writer waits for its turn rather than failing.
+BUSY_SECONDS = 60
+POOL, OVERFLOW = 10, 30
+
+
+def open_engine(settings: Settings) -> Engine:
+    url = settings.url
+    if url.startswith("sqlite"):
+        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        engine = create_engine(
+            url, connect_args={"timeout": BUSY_SECONDS}, pool_size=POOL, max_overflow=OVERFLOW
+        )
+        event.listen(engine, "connect", _configure_sqlite)
+        # Python's driver opens transactions when it pleases; ours begin where we say.
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(url, pool_size=POOL, max_overflow=OVERFLOW, pool_pre_ping=True)
+
+
+def _configure_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    # FULL also syncs the log at every commit, without which a power cut loses what was acknowledged.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-32000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writing = connection.get_execution_options().get("writing")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+@contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[Engine]:
+    """The database for as long as one command needs it."""
+    engine = open_engine(settings)
+    try:
+        require_reachable(engine)
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextlib.contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A consistent view of the database."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        with connection.begin():
+            yield connection
+
+
+@contextlib.contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One transaction: committed whole at the end, or not at all."""
+    with engine.connect() as connection:
+        connection = connection.execution_options(writing=True)
+        with connection.begin():
+            yield connection
+
+
+def require_reachable(engine: Engine) -> None:
+    try:
+        with engine.connect():
+            return
+    except OperationalError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise UserError(f"the database cannot be opened: {reason}.") from error

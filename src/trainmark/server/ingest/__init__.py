@@ -1,0 +1,1 @@
+"""Taking a packed file in: checked, recomputed, made durable, stored in one transaction, acknowledged."""

@@ -1,0 +1,220 @@
+"""From a packed file to rows: verified, and every figure computed again from the events."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from trainmark.history.recorded import MEASURED_FACTS
+from trainmark.history.series import Point, Series, case_of
+from trainmark.measure.figure import Result
+from trainmark.measure.key import Key
+from trainmark.pack.verify import Verification, verify_into
+from trainmark.report.assemble import results_of
+from trainmark.report.conformance import conformance_in
+from trainmark.report.format import label
+from trainmark.report.history.assemble import series_of_runs
+from trainmark.server.database.models import LONG, SHORT
+from trainmark.server.ingest.checked import Checked, IngestError, Line
+from trainmark.store.overview import trial_rows
+from trainmark.store.run import RunFolder
+from trainmark.store.trial import TrialRecord
+from trainmark.visible import visible
+
+MOST_DIFFERENCES = 20
+MOST_CASES, MOST_TRIALS = 5_000, 50_000
+LONGEST_TEXT = 20_000
+DEEPEST, MOST_ITEMS = 12, 5_000
+OWN_FACTS = (*MEASURED_FACTS, "commit", "command")
+LABEL_FIELDS = tuple(
+    name for name in label.DISTINGUISHING_FIELDS if name not in ("workload", "framework_version", "device")
+)
+LARGEST_COUNT = 2**31 - 1
+
+
+def check(file: Path, folder: Path, allowed_signers: Path | None) -> Checked:
+    """Verify a packed file and return its rows; IngestError where anything does not follow.
+
+    `folder` is made, and left with the unpacked run. With `allowed_signers` one of them must have signed it.
+    """
+    verification = verify_into(file, folder, allowed_signers)
+    if verification.differences:
+        sentences = tuple(plain(difference.sentence) for difference in verification.differences)
+        raise IngestError(
+            f"the file does not verify: {sentences[0]}", differences=sentences[:MOST_DIFFERENCES]
+        )
+    run = RunFolder(folder)
+    records = run.records()
+    if run.damaged:
+        damage = next(iter(run.damaged.values()))
+        raise IngestError(f"the file does not verify: {plain(damage.sentence)}")
+    if not records:
+        raise IngestError("the run has no finished trial; there is nothing to store.")
+    series = series_of_runs([run])
+    if len(series) > MOST_CASES or len(records) > MOST_TRIALS:
+        raise IngestError(f"a run may have {MOST_CASES:,} cases and {MOST_TRIALS:,} trials at most.")
+    return _checked(run, records, series, verification)
+
+
+def _checked(
+    run: RunFolder, records: list[TrialRecord], series: Iterable[Series], verification: Verification
+) -> Checked:
+    info = run.info
+    outcomes = Counter(record.outcome for record in records)
+    hosts = Counter(line.machine for line in series)
+    host = hosts.most_common(1)[0][0] if hosts else ""
+    devices = Counter(record.key.device or "unknown device" for record in records)
+    device = devices.most_common(1)[0][0]
+    results = {result.key: result for result in results_of(records)}
+    lines = tuple(_line(own, point, results, records, run.facts) for own in series for point in own.points)
+    digests = {trial.uuid: trial.digest for trial in verification.manifest.trials}
+    return Checked(
+        run={
+            "uuid": _uuid(verification.manifest.uuid),
+            "name": plain(info.name)[:SHORT],
+            "suite": plain(info.suite)[:SHORT],
+            "about": plain(info.about)[:LONG],
+            "created": info.created,
+            "version": plain(info.version)[:40],
+            "command": plain(info.command)[:LONG],
+            "commit": next((line.facts.get("commit") for line in lines if line.facts.get("commit")), None),
+            "ok": outcomes["ok"],
+            "failed": sum(outcomes.values()) - outcomes["ok"],
+            "doubts": sorted({code for line in lines for code in line.result["doubts"]}),
+            "environment": plain_value(run.environment),
+        },
+        machine={
+            "digest": hashlib.sha256(f"{host}\n{device}".encode("utf-8", "replace")).hexdigest(),
+            "name": plain(host)[:SHORT] or "unknown host",
+            "device": plain(device)[:SHORT],
+            "facts": _machine_facts(run.environment),
+        },
+        lines=lines,
+        trials=tuple(
+            _trial(record, row, digests)
+            for record, row in zip(records, trial_rows(run, records), strict=True)
+        ),
+        signer=_signer(verification),
+    )
+
+
+def _line(
+    series: Series,
+    point: Point,
+    results: Mapping[Key, Result],
+    records: Iterable[TrialRecord],
+    reported: Mapping[str, Any],
+) -> Line:
+    """A point is one run and one version of the framework: the trials of the same key but for that."""
+    version = point.facts.get("framework_version")
+    key, own = next(
+        (key, result)
+        for key, result in results.items()
+        if case_of(key) == series.key and (key.framework_version or version) == version
+    )
+    trials = [record for record in records if record.key == key]
+    name = trials[0].spec.case
+    conformance = conformance_in(reported.get(name)).mark
+    if series.key.devices > LARGEST_COUNT:
+        raise IngestError(f"{series.key.devices} devices cannot be.")
+    return Line(
+        case={
+            "digest": series.id,
+            "label": plain(_label(series.key))[:LONG],
+            "workload": plain(series.key.workload)[:SHORT],
+            "framework": plain(series.key.framework or "")[:SHORT],
+            "precision": plain(series.key.precision or "")[:SHORT],
+            "device": plain(series.key.device or "unknown device")[:SHORT],
+            "devices": series.key.devices,
+            "unit": plain(series.unit)[:40],
+            "key": plain_value(series.key.values()),
+        },
+        result={
+            "name": plain(name)[:SHORT],
+            "time": point.time,
+            "throughput": own.throughput,
+            "low": own.interval.low if own.interval else None,
+            "high": own.interval.high if own.interval else None,
+            "n": own.n,
+            "failed": sum(record.outcome != "ok" for record in trials),
+            "values": list(point.values),
+            "doubts": list(dict.fromkeys(doubt.code.value for doubt in own.doubts)),
+            "conformance": conformance,
+            "step_seconds": own.step_times.p50,
+            "memory_bytes": own.memory_bytes,
+            "mfu": own.utilisation.value if own.utilisation else None,
+            "samples_per_joule": own.samples_per_joule,
+            "efficiency": own.efficiency.value if own.efficiency else None,
+        },
+        facts={plain(name)[:SHORT]: plain(value)[:SHORT] for name, value in point.facts.items()},
+        trials=tuple(_uuid(record.spec.uuid) for record in trials),
+    )
+
+
+def _label(key: Key) -> str:
+    """`gpt2 pytorch fp32 b2 mini 1n1g`: a case in one line."""
+    axes = [name for name, _ in key.axes]
+    own = label.series(key, (*axes, *LABEL_FIELDS))
+    words = [own, key.topology] if label.framework(key) == key.workload else [key.workload, own, key.topology]
+    return " ".join(words)
+
+
+def _trial(record: TrialRecord, row: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:
+    identity = _uuid(record.spec.uuid)
+    return {
+        "uuid": identity,
+        "digest": digests[str(record.spec.uuid)],
+        "case": plain(record.spec.case)[:SHORT],
+        "repeat": record.spec.repeat,
+        "outcome": plain(record.outcome)[:20],
+        "detail": plain(record.detail)[:LONG],
+        "started": record.started,
+        "seconds": record.seconds,
+        "throughput": record.figure.throughput if record.figure else None,
+        "row": plain_value(dict(row)),
+    }
+
+
+def _signer(verification: Verification) -> str | None:
+    signer = verification.signature.signer
+    return plain(signer)[:SHORT] if signer else None
+
+
+def _machine_facts(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections that describe the machine rather than what ran on it."""
+    sections = {name: environment[name] for name in ("host", "devices") if name in environment}
+    facts = plain_value(sections)
+    return facts if isinstance(facts, dict) else {}
+
+
+def _uuid(text: str | None) -> str:
+    try:
+        return str(uuid.UUID(text or ""))
+    except ValueError as error:
+        raise IngestError(f"'{plain(text or '')[:60]}' is no UUID.") from error
+
+
+def plain(text: str) -> str:
+    """Return text without what hides or reorders, or what a database cannot hold."""
+    return visible(text[:LONGEST_TEXT])
+
+
+def plain_value(value: Any, depth: int = 0) -> Any:
+    """Return JSON values with plain text and finite numbers, bounded in depth and size."""
+    if depth > DEEPEST:
+        return None
+    if isinstance(value, Mapping):
+        items = list(value.items())[:MOST_ITEMS]
+        return {plain(str(name))[:SHORT]: plain_value(item, depth + 1) for name, item in items}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item, depth + 1) for item in value[:MOST_ITEMS]]
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, type(None))) else plain(str(value))

@@ -1,0 +1,76 @@
+"""Packed files on disk: named by their SHA-256, written whole and durably, never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from trainmark.server.ingest.checked import TOO_LARGE, IngestError
+from trainmark.server.settings import Settings
+
+SUFFIX = ".trainmark"
+
+
+class Upload:
+    """A file that is being received; it becomes a packed file by `publish`, or is gone after `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=settings.incoming, prefix="upload-")
+        self.path = Path(name)
+        self._file = os.fdopen(descriptor, "wb")
+        self._digest = hashlib.sha256()
+        self._settings = settings
+        self.bytes = 0
+
+    def write(self, chunk: bytes) -> None:
+        self.bytes += len(chunk)
+        if self.bytes > self._settings.largest_pack_bytes:
+            limit = self._settings.largest_pack_bytes >> 20
+            raise IngestError(f"a packed file may have {limit:,} MiB at most.", TOO_LARGE)
+        self._digest.update(chunk)
+        self._file.write(chunk)
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def publish(self) -> Path:
+        """Make the file durable under its own name; afterwards a power cut cannot take it."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        path = pack_path(self._settings, self.sha256)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.path.replace(path)
+        _sync_folder(path.parent)
+        _sync_folder(self._settings.packs)
+        return path
+
+    def close(self) -> None:
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+
+def pack_path(settings: Settings, sha256: str) -> Path:
+    return settings.packs / sha256[:2] / f"{sha256}{SUFFIX}"
+
+
+def clear_incoming(settings: Settings) -> None:
+    """Remove what a server that was killed left half received; nobody was told that it was stored."""
+    shutil.rmtree(settings.incoming, ignore_errors=True)
+    settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+    settings.packs.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

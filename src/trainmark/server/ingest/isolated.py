@@ -1,0 +1,108 @@
+"""Checking a packed file in a process of its own, with bounds on memory, files and time.
+
+A file that exhausts them costs its own process only, and the memory it took goes with it. The processes come
+from a fork server that has everything imported: each starts in milliseconds, and dies with the server.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from trainmark.errors import UserError
+from trainmark.server.ingest.checked import Checked, IngestError
+from trainmark.server.settings import Settings
+
+PRELOAD = "trainmark.server.ingest.preload"
+LARGEST_ANSWER_BYTES = 256 << 20
+CONTEXT = multiprocessing.get_context("forkserver")
+
+
+def warm_up() -> None:
+    """Start the fork server, so that the first push need not wait for its imports."""
+    CONTEXT.set_forkserver_preload([PRELOAD])
+    process = CONTEXT.Process(target=_nothing)
+    process.start()
+    process.join()
+
+
+def _nothing() -> None:
+    """Return at once."""
+
+
+def check_isolated(file: Path, settings: Settings) -> Checked:
+    """Return the rows of a packed file; IngestError where it is refused or exceeds its bounds."""
+    CONTEXT.set_forkserver_preload([PRELOAD])
+    ours, theirs = CONTEXT.Pipe(duplex=False)
+    folder = Path(tempfile.mkdtemp(dir=settings.incoming, prefix="check-"))
+    signers = str(settings.allowed_signers) if settings.allowed_signers else None
+    arguments = (theirs, str(file), str(folder), signers, settings.check_memory_bytes, settings.check_seconds)
+    process = CONTEXT.Process(target=_check, args=arguments, daemon=True)
+    try:
+        process.start()
+        theirs.close()
+        return _answer(ours, settings.check_seconds)
+    finally:
+        ours.close()
+        process.kill()
+        process.join()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answer(connection: Connection, seconds: float) -> Checked:
+    try:
+        if not connection.poll(seconds):
+            raise IngestError(
+                f"the file took longer than {seconds:g} s to check; pack fewer trials in one run."
+            )
+        answer = connection.recv_bytes(LARGEST_ANSWER_BYTES)
+    except (EOFError, OSError) as error:
+        raise IngestError("the file needs more memory to check than the server gives it.") from error
+    kind, _, body = answer.partition(b"\n")
+    if kind == b"checked":
+        return Checked.from_json(body)
+    refused = json.loads(body)
+    raise IngestError(refused["sentence"], refused["status"], tuple(refused["differences"]))
+
+
+def _check(
+    answers: Connection, file: str, folder: str, signers: str | None, memory_bytes: int, seconds: float
+) -> None:
+    """What runs in the process."""
+    from trainmark.server.ingest.check import check, plain
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    own = Path(folder) / "run"
+    try:
+        checked = check(Path(file), own, Path(signers) if signers else None)
+        answers.send_bytes(b"checked\n" + checked.to_json())
+    except UserError as error:
+        status = error.status if isinstance(error, IngestError) else 422
+        differences = error.differences if isinstance(error, IngestError) else ()
+        _refuse(answers, _without_paths(plain(str(error)), file, folder), status, differences)
+    except MemoryError:
+        _refuse(answers, "the file needs more memory to check than the server gives it.")
+    except Exception as error:  # noqa: BLE001 - whatever a hostile file brings about, it is refused
+        _refuse(answers, f"the file cannot be checked: {type(error).__name__}.")
+
+
+def _without_paths(sentence: str, file: str, folder: str) -> str:
+    """Say `the file` in place of where the server keeps it."""
+    return sentence.replace(f"{folder}/run/", "").replace(folder, "the file").replace(file, "the file")
+
+
+def _refuse(answers: Connection, sentence: str, status: int = 422, differences: Any = ()) -> None:
+    body = {"sentence": sentence, "status": status, "differences": differences}
+    answers.send_bytes(b"refused\n" + json.dumps(body).encode())

@@ -1,0 +1,105 @@
+"""What a case's row says of its history, and its changes: computed anew whenever a result is added."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from trainmark.history.changes import changes
+from trainmark.history.facts import changed_facts
+from trainmark.history.series import Point
+from trainmark.server.database.models import Case, Change, Result
+from trainmark.server.database.queries.facts import facts_by_id
+
+RECENT = 30
+MOST_FACTS = 8
+# Older results keep the changes that were seen among them.
+MOST_ANALYSED = 500
+
+
+def refresh(connection: Connection, case_id: int) -> None:
+    """Bring the summary and the changes of a case up to date; a case without results goes."""
+    columns = (
+        Result.id,
+        Result.run_id,
+        Result.time,
+        Result.throughput,
+        Result.low,
+        Result.high,
+        Result.n,
+        Result.values.label("trial_values"),
+        Result.facts_id,
+        Result.own_facts,
+        Result.doubts,
+        Result.mfu,
+        Result.conformance,
+    )
+    rows = connection.execute(
+        select(*columns).where(Result.case_id == case_id).order_by(Result.time, Result.id)
+    ).all()
+    if not rows:
+        connection.execute(delete(Change).where(Change.case_id == case_id))
+        connection.execute(delete(Case).where(Case.id == case_id))
+        return
+    shared = facts_by_id(connection, {row.facts_id for row in rows})
+    last = rows[-1]
+    summary: dict[str, Any] = {
+        "results": len(rows),
+        "first_time": rows[0].time,
+        "last_time": last.time,
+        "last_throughput": last.throughput,
+        "last_low": last.low,
+        "last_high": last.high,
+        "last_n": last.n,
+        "last_run_id": last.run_id,
+        "last_version": {**shared[last.facts_id], **last.own_facts}.get("framework_version"),
+        "last_doubts": last.doubts,
+        "last_mfu": last.mfu,
+        "conformance": last.conformance,
+        "best_throughput": max(row.throughput for row in rows),
+        "recent": [row.throughput for row in rows[-RECENT:]],
+    }
+    analysed = rows[-MOST_ANALYSED:]
+    points = [
+        Point(str(row.id), row.time, tuple(row.trial_values), {**shared[row.facts_id], **row.own_facts})
+        for row in analysed
+    ]
+    connection.execute(delete(Change).where(Change.case_id == case_id, Change.time >= analysed[0].time))
+    if changed := change_rows(case_id, [row.id for row in analysed], points):
+        connection.execute(insert(Change), changed)
+    stored = connection.execute(
+        select(Change.time, Change.ratio).where(Change.case_id == case_id).order_by(Change.time)
+    ).all()
+    newest = stored[-1] if stored else None
+    summary |= {
+        "changes": len(stored),
+        "last_change_time": newest.time if newest else None,
+        "last_change_ratio": newest.ratio if newest else None,
+    }
+    connection.execute(update(Case).where(Case.id == case_id).values(summary))
+
+
+def change_rows(case_id: int, result_ids: list[int], points: list[Point]) -> list[dict[str, Any]]:
+    """Return the changes of a series as rows, each with the facts that changed with it."""
+    detected = changes(points)
+    places = [0, *(change.index for change in detected), len(points)]
+    return [
+        {
+            "case_id": case_id,
+            "result_id": result_ids[change.index],
+            "time": points[change.index].time,
+            "ratio": change.ratio,
+            "low": change.low,
+            "high": change.high,
+            "probability": change.probability,
+            "confirmed_by": change.confirmed_by,
+            "facts": [
+                [fact.name, fact.before or "", fact.after or ""]
+                for fact in changed_facts(points, change.index, places[number], places[number + 2])[
+                    :MOST_FACTS
+                ]
+            ],
+        }
+        for number, change in enumerate(detected)
+    ]

@@ -1,0 +1,1 @@
+"""The server's pages: HTML made on the server, in English and Chinese."""

@@ -1,0 +1,142 @@
+"""Cases: the list, and one over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainmark.history.changes.detect import changes as detect
+from trainmark.history.changes.model import Change
+from trainmark.history.facts import FactChange
+from trainmark.history.series import DATE, ORDER_FACTS, Point, Series, ordered_by
+from trainmark.measure.key import Key
+from trainmark.report.chart.model import Figure, Plot
+from trainmark.report.format.words import Lang
+from trainmark.report.history.chart import plot
+from trainmark.report.history.model import History, MarkedChange, history
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.pages.queries import matching_cases, siblings
+from trainmark.server.pages.respond import id_in, language_of, number_in, page, shown, text_in
+
+ROWS_A_PAGE = 50
+MOST_POINTS, ALL_POINTS = 150, 1000
+MOST_ROWS = 20
+MOST_WORDS = 8
+# The name under which a point has the UUID of its run; no recorded fact has it.
+RUN = "\0run"
+
+
+@shown(Role.READ)
+def cases(request: Request) -> Response:
+    wanted, number = text_in(request, "q"), number_in(request, "page", 1)
+    with reading(request.app.state.engine) as connection:
+        rows = matching_cases(
+            connection, wanted.split()[:MOST_WORDS], ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE
+        )
+    return page(
+        request,
+        "cases.html.j2",
+        "cases",
+        rows=rows[:ROWS_A_PAGE],
+        wanted=wanted,
+        number_of_page=number,
+        more=len(rows) > ROWS_A_PAGE,
+    )
+
+
+@dataclass(frozen=True)
+class ResultLine:
+    """One result in the table: its ratio to the result before, and the change that begins with it."""
+
+    point: SeriesPoint
+    ratio: float | None
+    change: ChangeRow | None
+
+
+@shown(Role.READ)
+def case(request: Request) -> Response:
+    everything = request.query_params.get("all") == "1"
+    order = request.query_params.get("by", DATE)
+    with reading(request.app.state.engine) as connection:
+        series = queries.case_series(connection, id_in(request), ALL_POINTS if everything else MOST_POINTS)
+        if series is None:
+            raise HTTPException(404)
+        others = siblings(connection, series.case)
+    orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
+    order = order if order in orders else DATE
+    drawn, lines = history_of(series, order), result_lines(series)
+    return page(
+        request,
+        "case.html.j2",
+        "cases",
+        case=series.case,
+        points=series.points,
+        changes=series.changes,
+        last_change=series.changes[-1][1] if series.changes else None,
+        plot=drawn_history(drawn, order, language_of(request)),
+        orders=orders,
+        order=order,
+        rows=lines if everything else lines[:MOST_ROWS],
+        more_rows=not everything and len(lines) > MOST_ROWS,
+        left_out=max(0, series.case.results - len(series.points)),
+        everything=everything,
+        siblings=others,
+    )
+
+
+def drawn_history(drawn: History, order: str, lang: Lang) -> Plot | None:
+    """Return the chart, the first of its views alone; a dot leads to its run."""
+    if not drawn.points:
+        return None
+    whole = plot(drawn, order, lang, lambda own, index: f"/runs/{own.points[index].facts[RUN]}")
+    name, chart = next(iter(whole.figures[0].views.items()))
+    return Plot(whole.name, [Figure("", {name: chart})])
+
+
+def history_of(series: CaseSeries, order: str) -> History:
+    """Return what the chart is drawn from: the stored changes by date, in another order analysed anew.
+
+    A point carries the name of its run, which a reader knows, and the UUID, for its address, as a fact.
+    """
+    points = tuple(
+        replace(member.point, run=member.run, facts={**member.point.facts, RUN: member.run_uuid})
+        for member in series.points
+    )
+    line = Series(Key(series.case.workload), series.case.machine, series.case.unit, points)
+    if order != DATE:
+        return history(ordered_by(line, order)[0], detect, series.case.label)
+    marked = tuple(
+        MarkedChange(_change(index, row), points[index], _facts(row))
+        for index, row in series.changes
+        if index
+    )
+    return History(series.case.label, line, marked)
+
+
+def _change(index: int, row: ChangeRow) -> Change:
+    return Change(index, row.ratio, row.low, row.high, row.probability, row.confirmed_by)
+
+
+def _facts(row: ChangeRow) -> tuple[FactChange, ...]:
+    return tuple(FactChange(name, before, after, 1.0) for name, before, after in row.facts)
+
+
+def _varies(points: Sequence[SeriesPoint], fact: str) -> bool:
+    return len({value for member in points if (value := member.point.facts.get(fact))}) > 1
+
+
+def result_lines(series: CaseSeries) -> list[ResultLine]:
+    """Return the results, the newest first."""
+    changes = dict(series.changes)
+    before: list[Point | None] = [None, *(member.point for member in series.points)]
+    return [
+        ResultLine(member, member.point.median / old.median if old else None, changes.get(index))
+        for index, (member, old) in enumerate(zip(series.points, before, strict=False))
+    ][::-1]

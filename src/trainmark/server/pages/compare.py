@@ -1,0 +1,140 @@
+"""Any runs against the first of them, case by case."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainmark.measure.statistics.intervals import CONFIDENCE, ratio_interval
+from trainmark.report.comparison.model import MARKS, ComparisonRow, Comparisons, ComparisonTable
+from trainmark.report.comparison.page import plot
+from trainmark.report.format.label import rate_unit
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.database.queries.rows import ResultRow, RunRow
+from trainmark.server.pages.queries import case_keys, results_of, runs_by_uuid
+from trainmark.server.pages.respond import language_of, page, shown
+from trainmark.server.pages.words import words
+
+MOST_RUNS = 8
+RECENT_RUNS = 40
+MOST_CHART_ROWS = 40
+MAY_DIFFER = ("device", "framework_version")
+Identity = tuple[Any, ...]
+
+
+@shown(Role.READ)
+def compare(request: Request) -> Response:
+    uuids = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+    with reading(request.app.state.engine) as connection:
+        runs = runs_by_uuid(connection, uuids)
+        if len(runs) < 2:
+            recent = queries.runs(connection, most=RECENT_RUNS)
+            return page(
+                request,
+                "compare.html.j2",
+                "runs",
+                runs=runs,
+                recent=recent,
+                comparisons=None,
+                chart=None,
+                most=MOST_RUNS,
+            )
+        results = results_of(connection, [run.id for run in runs])
+        keys = case_keys(connection, {result.case_id for own in results.values() for result in own})
+    t = words(language_of(request))
+    sides = [results.get(run.uuid, []) for run in runs]
+    comparisons = compared(runs, sides, keys)
+    drawn = plot(shortened(comparisons), t["axis_ratio"])
+    return page(
+        request,
+        "compare.html.j2",
+        "runs",
+        runs=runs,
+        comparisons=comparisons,
+        counts=[_counts(table, t) for table in comparisons.tables],
+        chart=drawn.figures[0].views[""] if drawn else None,
+        differences=differing_facts(sides),
+        most=MOST_RUNS,
+    )
+
+
+def compared(
+    runs: Sequence[RunRow], sides: Sequence[Sequence[ResultRow]], keys: Mapping[int, Mapping[str, Any]]
+) -> Comparisons:
+    """Set each run against the first; cases are the same where all but device and version is."""
+    identified = [{_identity(keys[row.case_id], row.unit): row for row in side} for side in sides]
+    names = _names(runs)
+    return Comparisons(
+        tuple(
+            ComparisonTable(
+                names[0],
+                name,
+                tuple(
+                    _row(old, own[identity], keys)
+                    for identity, old in identified[0].items()
+                    if identity in own
+                ),
+                tuple(row.label for identity, row in identified[0].items() if identity not in own),
+                tuple(row.label for identity, row in own.items() if identity not in identified[0]),
+            )
+            for name, own in zip(names[1:], identified[1:], strict=True)
+        )
+    )
+
+
+def _names(runs: Sequence[RunRow]) -> list[str]:
+    """Return the runs' names; where two have the same, with the machine and the first digits of the UUID."""
+    often = Counter(run.name for run in runs)
+    return [run.name if often[run.name] == 1 else f"{run.name} {run.machine} {run.uuid[:8]}" for run in runs]
+
+
+def _identity(key: Mapping[str, Any], unit: str) -> Identity:
+    return (unit, *sorted((name, str(value)) for name, value in key.items() if name not in MAY_DIFFER))
+
+
+def _row(before: ResultRow, after: ResultRow, keys: Mapping[int, Mapping[str, Any]]) -> ComparisonRow:
+    bounds = ratio_interval(after.values, before.values)
+    sure = bounds is not None and bounds.confidence >= CONFIDENCE
+    low, high = (bounds.low, bounds.high) if bounds and sure else (None, None)
+    versions = (row.facts.get("framework_version") for row in (before, after))
+    devices = (keys[row.case_id].get("device") for row in (before, after))
+    return ComparisonRow(
+        case=before.label,
+        before=before.throughput,
+        after=after.throughput,
+        ratio=after.throughput / before.throughput,
+        low=low,
+        high=high,
+        changed=low is not None and high is not None and not low <= 1 <= high,
+        differs=tuple(f"{old} → {new}" for old, new in (tuple(versions), tuple(devices)) if old != new),
+        unit=rate_unit(after.unit),
+    )
+
+
+def shortened(comparisons: Comparisons) -> Comparisons:
+    """Return as many cases as a chart has room for: those that changed most."""
+    tables = []
+    for table in comparisons.tables:
+        rows = sorted(table.rows, key=lambda row: abs(row.ratio - 1), reverse=True)[:MOST_CHART_ROWS]
+        tables.append(ComparisonTable(table.before, table.after, tuple(rows)))
+    return Comparisons(tuple(tables))
+
+
+def _counts(table: ComparisonTable, t: Mapping[str, str]) -> str:
+    marks = Counter(row.mark for row in table.rows)
+    parts = [f"{marks[mark]} {t[f'verdict_word_{mark}']}" for mark in MARKS if marks[mark]]
+    return t["list_join"].join(parts)
+
+
+def differing_facts(sides: Sequence[Sequence[ResultRow]]) -> list[tuple[str, list[str]]]:
+    """Return the facts that differ between the runs' first results, each with its value in every run."""
+    facts = [side[0].facts if side else {} for side in sides]
+    names = sorted({name for own in facts for name in own})
+    rows = [(name, [str(own.get(name, "")) for own in facts]) for name in names]
+    return [(name, values) for name, values in rows if len(set(values)) > 1]

@@ -1,0 +1,56 @@
+"""Machines: the list, and the health of one over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.pages.plots import health_chart
+from trainmark.server.pages.queries import facts_over_time, latest_facts, machine_states
+from trainmark.server.pages.respond import id_in, language_of, page, shown
+from trainmark.server.pages.words import words
+
+MOST_RUNS = 100
+MOST_FACT_CHANGES = 40
+
+
+@shown(Role.READ)
+def machines(request: Request) -> Response:
+    with reading(request.app.state.engine) as connection:
+        rows = queries.machines(connection)
+        states = machine_states(connection)
+    return page(request, "machines.html.j2", "machines", rows=rows, states=states)
+
+
+@shown(Role.READ)
+def machine(request: Request) -> Response:
+    with reading(request.app.state.engine) as connection:
+        detail = queries.machine(connection, id_in(request), MOST_RUNS)
+        if detail is None:
+            raise HTTPException(404)
+        uuids = [run.run_uuid for run in detail.health]
+        changed = facts_over_time(connection, uuids)
+        facts = latest_facts(connection, uuids[-1]) if uuids else {}
+    known = [run for run in detail.health if run.of_best is not None]
+    doubts = Counter(code for run in detail.health for code in run.doubts)
+    t = words(language_of(request))
+    return page(
+        request,
+        "machine.html.j2",
+        "machines",
+        machine=detail.machine,
+        health=detail.health,
+        latest=known[-1] if known else None,
+        doubtful=sum(bool(run.doubts) for run in detail.health),
+        chart=health_chart(detail.health, t),
+        fact_changes=changed[:MOST_FACT_CHANGES],
+        doubts=doubts.most_common(),
+        cases=detail.cases,
+        facts=facts,
+    )

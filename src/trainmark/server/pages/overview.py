@@ -1,0 +1,48 @@
+"""The first page: what changed lately."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.pages.queries import runs_since, trends
+from trainmark.server.pages.respond import number_in, page, shown
+
+DAY = 86_400.0
+PERIODS = (7, 30, 90)
+MOST_CHANGES = 60
+
+
+@shown(Role.READ)
+def overview(request: Request) -> Response:
+    days = number_in(request, "days", PERIODS[0])
+    days = days if days in PERIODS else PERIODS[0]
+    since = time.time() - days * DAY
+    with reading(request.app.state.engine) as connection:
+        view = queries.overview(connection, since, MOST_CHANGES)
+        drawn = trends(connection, {change.case_id for change in view.changes})
+        recent = runs_since(connection, since)
+    slower = sorted((change for change in view.changes if change.regression), key=lambda change: change.ratio)
+    faster = sorted(
+        (change for change in view.changes if not change.regression), key=lambda change: -change.ratio
+    )
+    return page(
+        request,
+        "overview.html.j2",
+        "overview",
+        view=view,
+        days=days,
+        periods=PERIODS,
+        regressions=slower,
+        improvements=faster,
+        slower_cases=len({change.case_id for change in slower}),
+        faster_cases=len({change.case_id for change in faster}),
+        runs_in_period=recent,
+        trends=drawn,
+        address=str(request.base_url).rstrip("/"),
+    )

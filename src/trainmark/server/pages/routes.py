@@ -1,0 +1,41 @@
+"""All pages and their addresses."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute, Route
+
+from trainmark.server.pages.admin import admin, create_token, revoke_token
+from trainmark.server.pages.cases import case, cases
+from trainmark.server.pages.compare import compare
+from trainmark.server.pages.leaderboard import leaderboard
+from trainmark.server.pages.login import login, login_page, logout
+from trainmark.server.pages.machines import machine, machines
+from trainmark.server.pages.overview import overview
+from trainmark.server.pages.published import published
+from trainmark.server.pages.runs import report, run, runs
+from trainmark.server.pages.search import search
+from trainmark.server.pages.static import static
+
+
+def routes() -> list[BaseRoute]:
+    return [
+        Route("/", overview),
+        Route("/cases", cases),
+        Route("/cases/{id:int}", case),
+        Route("/runs", runs),
+        Route("/runs/{uuid}", run),
+        Route("/runs/{uuid}/report", report),
+        Route("/compare", compare),
+        Route("/machines", machines),
+        Route("/machines/{id:int}", machine),
+        Route("/leaderboard", leaderboard),
+        Route("/published", published),
+        Route("/search", search),
+        Route("/login", login_page, methods=["GET"]),
+        Route("/login", login, methods=["POST"]),
+        Route("/logout", logout, methods=["POST"]),
+        Route("/admin", admin),
+        Route("/admin/tokens", create_token, methods=["POST"]),
+        Route("/admin/tokens/revoke", revoke_token, methods=["POST"]),
+        Route("/static/{name}", static),
+    ]

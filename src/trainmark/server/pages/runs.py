@@ -1,0 +1,72 @@
+"""Runs: the list, one run, and its report from the packed file."""
+
+from __future__ import annotations
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.database.queries.rows import RunRow
+from trainmark.server.pages import reports
+from trainmark.server.pages.queries import run_before, runs_by_uuid
+from trainmark.server.pages.respond import error, language_of, number_in, page, shown
+
+ROWS_A_PAGE = 50
+MOST_FAILED = 50
+
+
+@shown(Role.READ)
+def runs(request: Request) -> Response:
+    number = number_in(request, "page", 1)
+    with reading(request.app.state.engine) as connection:
+        rows = queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
+    return page(
+        request,
+        "runs.html.j2",
+        "runs",
+        rows=rows[:ROWS_A_PAGE],
+        number_of_page=number,
+        more=len(rows) > ROWS_A_PAGE,
+    )
+
+
+@shown(Role.READ)
+def run(request: Request) -> Response:
+    with reading(request.app.state.engine) as connection:
+        detail = queries.run(connection, str(request.path_params["uuid"]))
+        if detail is None:
+            raise HTTPException(404)
+        previous = run_before(connection, detail.run)
+    failed = [(trial.case, trial.outcome, trial.detail) for trial in detail.trials if trial.outcome != "ok"]
+    return page(
+        request,
+        "run.html.j2",
+        "runs",
+        run=detail.run,
+        results=detail.results,
+        facts=dict(sorted(detail.results[0].facts.items())) if detail.results else {},
+        failed=failed[:MOST_FAILED],
+        previous=previous,
+    )
+
+
+def _stored(request: Request) -> RunRow:
+    with reading(request.app.state.engine) as connection:
+        rows = runs_by_uuid(connection, [str(request.path_params["uuid"])])
+    if not rows:
+        raise HTTPException(404)
+    return rows[0]
+
+
+@shown(Role.READ)
+def report(request: Request) -> Response:
+    """The whole report, in a document that may run its own scripts but reach nothing of this server."""
+    row = _stored(request)
+    try:
+        text = reports.report(request.app.state.settings, row.sha256, language_of(request))
+    except reports.ReportError as failure:
+        return error(request, 500, str(failure))
+    return HTMLResponse(text, headers={"Content-Security-Policy": reports.policy_of(text)})

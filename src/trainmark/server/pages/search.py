@@ -1,0 +1,21 @@
+"""Search over cases, runs and machines."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from trainmark.server.access.roles import Role
+from trainmark.server.database import queries
+from trainmark.server.database.engine import reading
+from trainmark.server.pages.respond import page, shown, text_in
+
+
+@shown(Role.READ)
+def search(request: Request) -> Response:
+    query = text_in(request, "q")
+    with reading(request.app.state.engine) as connection:
+        result = queries.search(connection, query)
+    return page(
+        request, "search.html.j2", query=query, cases=result.cases, runs=result.runs, machines=result.machines
+    )

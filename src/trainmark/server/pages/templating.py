@@ -1,0 +1,115 @@
+"""The Jinja environment of the pages: everything is escaped, and what a template misspells is an error."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from functools import cache
+from math import isfinite
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from trainmark import __version__
+from trainmark.measure.doubt import SEVERITY, DoubtCode, Severity
+from trainmark.report.chart import svg
+from trainmark.report.chart.model import Chart, shape, tone
+from trainmark.report.format import label, number
+from trainmark.report.format.doubt_words import doubt_name
+from trainmark.report.format.templating import CompiledTemplates
+from trainmark.report.format.words import Lang, outcome_name
+from trainmark.report.history.cells import fact_text, named
+from trainmark.server.pages import chart
+from trainmark.server.pages.assets import assets
+from trainmark.server.pages.words import words
+from trainmark.visible import one_line, visible
+
+PLACE = "/static/"
+CODES = {code.value: code for code in DoubtCode}
+SMALL_CHANGE = 0.0095
+MINUS = "−"
+
+
+@cache
+def environment(lang: Lang) -> Environment:
+    """Templates of the pages, and beneath them those of the reports."""
+    env = Environment(
+        loader=ChoiceLoader(
+            [
+                PackageLoader("trainmark.server.pages", "templates"),
+                PackageLoader("trainmark.report", "templates"),
+            ]
+        ),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        bytecode_cache=CompiledTemplates(),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    t = words(lang)
+    env.globals.update(
+        t=t, lang=lang, number=number, label=label, version=__version__, asset=asset_address, at_first=99
+    )
+    env.filters.update(
+        one_line=one_line,
+        visible=visible,
+        day=day,
+        moment=moment,
+        rate=label.rate_unit,
+        signed_percent=signed_percent,
+        plain_percent=plain_percent,
+        trendline=lambda values, mark=None, look="muted": chart.trendline(values, mark, look, t["history"]),
+        svg=lambda drawn, title: render_chart(drawn, title, lang),
+        chart_height=svg.height,
+        series_look=lambda index: f"{tone(index)} {shape(index)}",
+        doubt_title=lambda code: doubt_title(code, lang),
+        doubt_severity=doubt_severity,
+        outcome_name=lambda outcome: outcome_name(outcome, lang),
+        fact_title=lambda name: named(name, lang),
+        fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),
+    )
+    env.tests["dotted"] = lambda name: "." in name
+    return env
+
+
+def render_chart(drawn: Chart, title: str, lang: Lang) -> Markup:
+    return chart.render(drawn, title, words(lang))
+
+
+def asset_address(name: str) -> str:
+    return PLACE + assets()[name].name
+
+
+def day(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d")
+
+
+def moment(time: float) -> str:
+    return _utc(time).strftime("%Y-%m-%d %H:%M")
+
+
+def _utc(time: float) -> datetime:
+    """A time that no calendar has, which a damaged clock may give, is shown as the nearest that it has."""
+    bounded = min(max(time, 0.0), 253_402_300_799.0) if isfinite(time) else 0.0
+    return datetime.fromtimestamp(bounded, timezone.utc)
+
+
+def signed_percent(ratio: float, unit: bool = True) -> str:
+    """Return `−4.2 %` for 0.958; two decimals below one per cent."""
+    decimals = 2 if abs(ratio - 1) < SMALL_CHANGE else 1
+    text = f"{100 * (ratio - 1):+.{decimals}f}".replace("-", MINUS)
+    return f"{text} %" if unit else text
+
+
+def plain_percent(ratio: float) -> str:
+    """Return the size of a change without its sign."""
+    return signed_percent(ratio).lstrip(f"+{MINUS}")
+
+
+def doubt_title(code: str, lang: Lang) -> str:
+    """Return the name of a doubt; one of a later version keeps its code."""
+    return doubt_name(CODES[code], lang) if code in CODES else one_line(code)
+
+
+def doubt_severity(code: str) -> str:
+    return (SEVERITY[CODES[code]] if code in CODES else Severity.CAUTION).value

@@ -1,0 +1,135 @@
+"""Starting the server: the database brought up, the folder locked, uvicorn run."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import ipaddress
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from trainmark.errors import UserError
+from trainmark.server.access import tokens
+from trainmark.server.app import create_app
+from trainmark.server.database import migrate
+from trainmark.server.database.engine import open_engine, reading, require_reachable
+from trainmark.server.ingest.files import clear_incoming
+from trainmark.server.settings import Settings, to_environment
+
+MOST_CONNECTIONS = 400
+BACKLOG = 512
+GRACE_SECONDS = 30
+KEEP_ALIVE_SECONDS = 15
+WORKERS_APP = "trainmark.server.app:from_workers"
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where to listen; `certificate` and `key` are files in PEM. `workers` above 1 are processes."""
+
+    host: str = "127.0.0.1"
+    port: int = 8300
+    certificate: Path | None = None
+    key: Path | None = None
+    workers: int = 1
+
+
+def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool], None]) -> None:
+    """Serve until stopped. `ready` gets the address, and whether there is a token, once it listens."""
+    require_safe(settings, listening)
+    engine = open_engine(settings)
+    require_reachable(engine)
+    with _locked(settings):
+        if migrate.current(engine) is None:
+            migrate.upgrade(engine)
+        migrate.require_current(engine)
+        clear_incoming(settings)
+        with reading(engine) as connection:
+            has_token = bool(tokens.tokens(connection))
+        engine.dispose()
+        config = _config(settings, listening)
+        socket = config.bind_socket()
+        # Whoever connects from now on is answered once the application is up.
+        socket.listen(BACKLOG)
+        address, port = listening.host, socket.getsockname()[1]
+        shown = f"[{address}]" if ":" in address else address
+        ready(f"{'https' if listening.certificate else 'http'}://{shown}:{port}", has_token)
+        try:
+            if listening.workers > 1:
+                from uvicorn.supervisors import Multiprocess
+
+                Multiprocess(config, [socket]).run()
+            else:
+                uvicorn.Server(config).run(sockets=[socket])
+        finally:
+            socket.close()
+
+
+def require_safe(settings: Settings, listening: Listening) -> None:
+    """UserError where tokens would travel readable by others, or the certificate does not do."""
+    if (listening.certificate is None) != (listening.key is None):
+        raise UserError("--tls-cert and --tls-key go together.")
+    if listening.certificate is not None and listening.key is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(listening.certificate, listening.key)
+        except (ssl.SSLError, OSError) as error:
+            raise UserError(
+                f"{listening.certificate} with {listening.key} is no certificate: {error}."
+            ) from error
+    elif not is_loopback(listening.host) and not settings.proxies:
+        raise UserError(
+            f"--host {listening.host} would send tokens unencrypted; give --tls-cert and --tls-key,"
+            " or --proxy ADDRESS of the proxy that does TLS."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _config(settings: Settings, listening: Listening) -> uvicorn.Config:
+    several = listening.workers > 1
+    if several:
+        to_environment(settings)
+    return uvicorn.Config(
+        WORKERS_APP if several else create_app(settings),
+        factory=several,
+        workers=listening.workers,
+        host=listening.host,
+        port=listening.port,
+        ssl_certfile=listening.certificate,
+        ssl_keyfile=listening.key,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=list(settings.proxies),
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        backlog=BACKLOG,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        ws="none",
+    )
+
+
+@contextlib.contextmanager
+def _locked(settings: Settings) -> Iterator[None]:
+    """One server a folder: it removes what it takes for left behind."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (settings.data / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"{settings.data} is being served by another trainmark; stop it first."
+            ) from error
+        yield

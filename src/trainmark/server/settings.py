@@ -1,0 +1,84 @@
+"""What a server is told when it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from trainmark.errors import UserError
+from trainmark.home import home
+
+MEBIBYTE = 1 << 20
+SETTINGS = "TRAINMARK_SERVER_SETTINGS"
+SCHEMES = ("sqlite", "postgresql")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`data` holds the packed files, and the database where `database` is None.
+
+    `public` lets anybody read; without it every page and every question needs a token. `secure` says that
+    browsers reach the server by https, and marks its cookies so. `pushes_per_minute`, `requests_per_minute`
+    and `logins_per_minute` count by token, or by address where there is none. `proxies` are the addresses
+    whose X-Forwarded-For is believed. With `allowed_signers` only runs that one of them signed are taken.
+    """
+
+    data: Path
+    database: str | None = None
+    public: bool = False
+    secure: bool = False
+    largest_pack_bytes: int = 256 * MEBIBYTE
+    check_memory_bytes: int = 4096 * MEBIBYTE
+    check_seconds: float = 120.0
+    checks_at_once: int = 2
+    pushes_per_minute: int = 120
+    requests_per_minute: int = 3000
+    logins_per_minute: int = 10
+    session_seconds: float = 7 * 86400.0
+    allowed_signers: Path | None = None
+    title: str = "Trainmark"
+    proxies: tuple[str, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """Return the database's URL with the driver that is installed."""
+        if self.database is None:
+            return f"sqlite:///{self.data / 'trainmark.sqlite'}"
+        scheme, separator, rest = self.database.partition("://")
+        dialect = {"postgres": "postgresql"}.get(scheme.partition("+")[0], scheme.partition("+")[0])
+        if not separator or dialect not in SCHEMES:
+            raise UserError("--database takes sqlite:///FILE or postgresql://USER@HOST/NAME.")
+        return f"postgresql+psycopg://{rest}" if dialect == "postgresql" else self.database
+
+    @property
+    def packs(self) -> Path:
+        return self.data / "packs"
+
+    @property
+    def incoming(self) -> Path:
+        """Where uploads are written before they have been checked; emptied at every start."""
+        return self.data / "incoming"
+
+
+def default_data() -> Path:
+    return home() / "server"
+
+
+def to_environment(settings: Settings) -> None:
+    """Hand the settings to worker processes, which build the application themselves."""
+    os.environ[SETTINGS] = json.dumps(asdict(settings), default=str)
+
+
+def from_environment() -> Settings:
+    values = json.loads(os.environ[SETTINGS])
+    signers = values.pop("allowed_signers")
+    return Settings(
+        **{
+            **values,
+            "data": Path(values["data"]),
+            "allowed_signers": Path(signers) if signers else None,
+            "proxies": tuple(values["proxies"]),
+        }
+    )

@@ -1,0 +1,173 @@
+"""Every page over a server with made-up runs: what it shows, and what it must not."""
+
+import re
+from functools import cached_property
+
+import pages_client
+import pytest
+from pages_sample import A100, HOSTILE, MACHINES, MadeCase, MadeMachine, key, sample_app
+from sqlalchemy import event
+
+from trainmark.server.pages.words import WORDS
+
+LARGEST_PAGE_BYTES = 80_000
+MOST_QUERIES = 9
+
+
+class Site:
+    """A server in this process and the pages that it has."""
+
+    def __init__(self, folder, machines=MACHINES, days=30):
+        self.served = sample_app(folder, machines, days)
+        self.client = pages_client.Client(self.served.app, self.served.secrets["admin"])
+
+    def get(self, path, **headers):
+        return self.client.get(path, **headers)
+
+    @cached_property
+    def runs(self):
+        """UUIDs, the newest first."""
+        return list(dict.fromkeys(re.findall(r'href="/runs/([0-9a-f-]{36})"', self.get("/runs").text)))
+
+    @cached_property
+    def paths(self):
+        run, before = self.runs[0], self.runs[20]
+        return [
+            "/", "/?days=30", "/cases", "/cases?q=jax", "/cases/1", "/cases/1?by=version", "/cases/1?all=1",
+            "/runs", f"/runs/{run}", "/compare", f"/compare?run={before}&run={run}&run={self.runs[9]}",
+            "/machines", "/machines/1", "/leaderboard", "/published", "/search?q=pytorch", "/login", "/admin",
+        ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return Site(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="module")
+def hostile_site(tmp_path_factory):
+    case = MadeCase(key("pytorch", "amp", 256, A100), 2475, steps=((12, 0.9),), doubts=(HOSTILE,))
+    return Site(tmp_path_factory.mktemp("hostile"), (MadeMachine("gpu", A100, (case,), HOSTILE),), 24)
+
+
+def test_every_page_is_small_and_has_nothing_that_the_policy_forbids(site):
+    for path in site.paths:
+        answer = site.get(path)
+        assert answer.status_code == 200, path
+        assert len(answer.content) < LARGEST_PAGE_BYTES, path
+        assert not re.search(r"<style|<script(?! src=)|\sstyle=|\son\w+=|javascript:", answer.text), path
+        assert "'unsafe" not in answer.headers["content-security-policy"]
+
+
+def test_every_page_is_there_in_chinese(site):
+    for path in site.paths:
+        answer = site.get(path, **{"accept-language": "zh-CN,zh;q=0.9,en;q=0.8"})
+        assert answer.status_code == 200, path
+        assert '<html lang="zh-Hans">' in answer.text
+        assert WORDS["leaderboard"][1] in answer.text
+
+
+def test_every_word_is_there_in_both_languages():
+    assert all(len(pair) == 2 and all(pair) for pair in WORDS.values())
+    blanks = re.compile(r"{\w+}")
+    assert all(set(blanks.findall(en)) == set(blanks.findall(zh)) for en, zh in WORDS.values())
+
+
+def test_the_overview_names_the_regression_of_the_week_with_the_fact_that_changed(site):
+    text = site.get("/").text
+    slower = text[text.index("<h2>Slower</h2>") : text.index("<h2>Faster</h2>")]
+    assert re.search(r'<span class="delta worse">−3\.\d %</span>', slower)
+    assert "2.12.1" in slower
+    assert "2.13.0" in slower
+    assert '<a class="strong" href="/cases/1">resnet50 pytorch amp b256 1n1g</a>' in slower
+
+
+def test_a_case_shows_its_change_in_the_chart_and_links_both_sides(site):
+    text = site.get("/cases/1").text
+    chart = text[text.index('<div class="chart') : text.index("</figure>")]
+    assert re.search(r'class="bad fill"><text[^>]*>\s*−3\.\d %', chart)
+    assert chart.count('<a href="/runs/') == 30
+    first, second = re.search(r"/compare\?run=([0-9a-f-]{36})&amp;run=([0-9a-f-]{36})", text).groups()
+    assert "slower" in site.get(f"/compare?run={first}&run={second}").text
+
+
+def test_a_comparison_of_the_two_sides_has_the_version_that_differs(site):
+    own = [run for run in site.runs if "/machines/1" in site.get(f"/runs/{run}").text]
+    new, old = own[0], own[10]
+    text = site.get(f"/compare?run={old}&run={new}").text
+    assert "2.12.1 → 2.13.0" in text
+    assert '<span class="delta worse">slower</span>' in text
+    assert "What differs between the environments" in text
+
+
+def test_what_is_not_conformant_stands_on_the_leaderboard_without_a_rank(site):
+    text = site.get("/leaderboard?workload=resnet50").text
+    rows = re.findall(r'rank">([^<]*)</td><td class="stuck"><a href="/cases/\d+">(\w+)</a>', text)
+    assert rows[:4] == [("1", "jax"), ("2", "pytorch"), ("–", "tensorflow"), ("3", "paddle")]
+    assert 'class="mark not_conformant">✗ not conformant' in text
+
+
+def test_doubts_stand_beside_the_figures_they_are_about(site):
+    doubtful = site.get("/cases/4").text
+    assert '<span class="doubt is-caution">throttled</span>' in doubtful
+
+
+def test_ours_stand_beside_the_best_comparable_published_row(site):
+    text = site.get("/published?workload=resnet50").text
+    ours = text[text.index("Our latest results") : text.index("Published rows")]
+    assert "resnet50 jax amp b256 1n1g" in ours
+    assert re.search(r'<span class="strong">\d+ %</span>', ours)
+
+
+def test_text_of_users_is_text_on_every_page(hostile_site):
+    for path in hostile_site.paths:
+        text = hostile_site.get(path).text
+        assert "<script>document" not in text, path
+        assert "<img" not in text, path
+        assert "49" not in re.findall(r"onerror=alert\(1\)&gt;(\S*?)&#39;", text), path
+
+
+def test_no_page_asks_the_database_once_a_row(site):
+    counted = []
+    engine = site.served.app.state.engine
+    event.listen(engine, "before_cursor_execute", lambda *arguments: counted.append(arguments[2]))
+    for path in site.paths:
+        counted.clear()
+        site.get(path)
+        questions = [statement for statement in counted if statement.startswith("SELECT")]
+        assert len(questions) <= MOST_QUERIES, (path, questions)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/cases?q=%27%3B%20DROP%20TABLE%20cases%3B--%00%25_&page=-3",
+        "/cases?page=99999999999999999999",
+        "/?days=99999999999",
+        "/cases/99999999999999999999",
+        "/machines/9223372036854775807",
+        "/runs/%27%20OR%201=1",
+        "/compare?run=x&run=%00",
+        "/leaderboard?workload=%27&device=%ff",
+        "/published?workload=nothing&words=%F0%9F%98%80",
+        "/search?q=%25%5C_",
+        "/search?q=" + "a%20" * 90,
+    ],
+)  # fmt: skip
+def test_strange_parameters_find_nothing_and_break_nothing(site, path):
+    assert site.get(path).status_code in (200, 404)
+    assert site.get("/cases/1").status_code == 200
+
+
+def test_static_files_are_named_by_their_content_and_stay_in_caches(site):
+    for address in re.findall(r'"(/static/[^"]+)"', site.get("/").text):
+        answer = site.get(address)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    assert site.get("/static/site.0000000000000000.css").status_code == 404
+
+
+def test_a_page_that_is_not_there_is_a_page_and_for_programs_json(site):
+    assert "There is no such page." in site.get("/nothing").text
+    assert site.get("/nothing").status_code == 404
+    assert site.get("/api/v1/nothing").json()["error"]
