@@ -85,7 +85,7 @@ def push_through_crashes(
 
 
 def damage(server: ServerProcess, acknowledged: set[str]) -> list[str]:
-    """Return what is wrong with the database and the files: nothing, unless something was lost or half stored."""
+    """Return what is wrong with the database and the files: nothing unless it was lost or half stored."""
     engine, wrong = open_engine(server.settings), []
     with reading(engine) as connection:
         stored = set(connection.execute(select(Run.uuid)).scalars())

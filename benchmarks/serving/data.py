@@ -43,7 +43,9 @@ def fill(engine: Engine, cases: int = 1_000, results: int = 100_000, seed: int =
         for number in range(1, cases + 1):
             machine, group = _place(number)
             own = _results(number, machine, group, each, by_place, chance)
-            points = [Point(str(row["id"]), row["time"], tuple(row["values"]), row["own_facts"]) for row in own]
+            points = [
+                Point(str(row["id"]), row["time"], tuple(row["values"]), row["own_facts"]) for row in own
+            ]
             changed = change_rows(number, [row["id"] for row in own], points)
             case_rows.append(_case(number, machine, own, changed))
             result_rows += own

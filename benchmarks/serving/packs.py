@@ -109,7 +109,9 @@ def _write_trial(run: RunFolder, made: MadeRun, repeat: int, rate: float) -> Non
     place.finish(TrialRecord(spec, key, "ok", detail, None, (), started, 30.0, "0123456789abcdef", figure))
 
 
-def _events(started: float, rate: float, facts: Mapping[str, Any], seed: str) -> list[RunStart | Step | RunEnd]:
+def _events(
+    started: float, rate: float, facts: Mapping[str, Any], seed: str
+) -> list[RunStart | Step | RunEnd]:
     random, end = Random(seed), 0.5
     events: list[RunStart | Step | RunEnd] = [RunStart(0, 1, 100.0, started, "rows", facts=dict(facts))]
     for number in range(STEPS):

@@ -40,7 +40,7 @@ def _as_user() -> list[str]:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[str]:
-    """Start a server and yield the URL of an empty database `trainmark`; NoPostgresError where there is none."""
+    """Start a server, yield the URL of an empty database `trainmark`; NoPostgresError without one."""
     place, user = programs(), _as_user()
     # The path of a Unix socket has at most 107 characters.
     folder = Path(tempfile.mkdtemp(prefix="tm-pg-", dir="/tmp"))
@@ -50,7 +50,9 @@ def cluster() -> Iterator[str]:
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
         data, log = folder / "data", folder / "log"
         options = f"{OPTIONS} -k {folder}"
-        _run(user, place / "initdb", "-D", data, "-U", "trainmark", "-A", "trust", "-E", "UTF8", "--no-locale")
+        _run(
+            user, place / "initdb", "-D", data, "-U", "trainmark", "-A", "trust", "-E", "UTF8", "--no-locale"
+        )
         _run(user, place / "pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "-t", "60", "start")
         try:
             url = f"postgresql+psycopg://trainmark@/postgres?host={folder}"

@@ -94,7 +94,7 @@ def test_the_wheel_names_its_command_its_licence_and_its_extras(wheel, names):
     assert {line for line in lines if line.startswith(("License-", "Provides-Extra"))} == {
         "License-Expression: Apache-2.0",
         "License-File: LICENSE",
-        *(f"Provides-Extra: {extra}" for extra in ("arrow", "frame", "index", "pytorch")),
+        *(f"Provides-Extra: {extra}" for extra in ("arrow", "frame", "index", "pytorch", "server")),
     }
 
 
