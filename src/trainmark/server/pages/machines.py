@@ -16,7 +16,8 @@ from trainmark.server.pages.queries import facts_over_time, latest_facts, machin
 from trainmark.server.pages.respond import id_in, language_of, page, shown
 from trainmark.server.pages.words import words
 
-MOST_RUNS = 100
+MOST_RUNS = 60
+MOST_CASES = 20
 MOST_FACT_CHANGES = 40
 
 
@@ -51,6 +52,7 @@ def machine(request: Request) -> Response:
         chart=health_chart(detail.health, t),
         fact_changes=changed[:MOST_FACT_CHANGES],
         doubts=doubts.most_common(),
-        cases=detail.cases,
+        cases=detail.cases[:MOST_CASES],
+        more_cases=len(detail.cases) > MOST_CASES,
         facts=facts,
     )

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from trainmark.report.format.words import Lang
+from trainmark.server.access.cache import cached
 from trainmark.server.access.guard import API, identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import csrf_token
@@ -83,14 +84,17 @@ def _language_link(request: Request, lang: Lang) -> str:
 
 
 def shown(role: Role) -> Callable[[Endpoint], Endpoint]:
-    """Let only those with a role see a page; a refusal is a page as well."""
+    """Let only those with a role see a page; a refusal is a page as well.
+
+    What all readers may see changes only with a push, and is made once until then.
+    """
 
     def decorate(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
         def guarded(request: Request) -> Response:
             refused = refusal(request, role)
             if refused is None:
-                return endpoint(request)
+                return cached(request, lambda: endpoint(request)) if role is Role.READ else endpoint(request)
             return error_page(request, refused) if isinstance(refused, JSONResponse) else refused
 
         return guarded

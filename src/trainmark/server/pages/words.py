@@ -39,6 +39,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "period": ("Period", "时段"),
     "days": ("{days} days", "{days} 天"),
     "latest_runs": ("Latest runs", "最近的运行"),
+    "all_cases": ("All cases", "全部用例"),
     "all_runs": ("All runs", "全部运行"),
     "no_runs": ("No run yet. Push one:", "还没有运行。推送一个："),
     "results_count": ("results", "项结果"),
