@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.database import migrate
@@ -94,10 +96,18 @@ class ServerProcess:
         self._process = None
 
     def memory_mb(self) -> float:
-        """Resident memory of the serving process now."""
-        status = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii")
-        (kilobytes,) = re.findall(r"VmRSS:\s+(\d+) kB", status)
-        return int(kilobytes) * 1024 / 1e6
+        """Resident memory of the server and its workers now."""
+        return sum(process.memory_info().rss for process in self._serving()) / 1e6
+
+    def cpu_seconds(self) -> float:
+        """Processor time that the server and its workers have taken so far."""
+        times = [process.cpu_times() for process in self._serving()]
+        return sum(own.user + own.system for own in times)
+
+    def _serving(self) -> list[psutil.Process]:
+        """The processes that answer requests; the fork server and its checks come and go."""
+        server = psutil.Process(self.pid)
+        return [server, *(child for child in server.children() if "spawn_main" in " ".join(child.cmdline()))]
 
     def request(
         self,

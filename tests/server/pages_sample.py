@@ -122,7 +122,8 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             Line(
                 case={
                     "digest": digest,
-                    "label": " ".join((case.key.workload, *slug.split("-"), case.key.topology)) + machine.text,
+                    "label": " ".join((case.key.workload, *slug.split("-"), case.key.topology))
+                    + machine.text,
                     "workload": case.key.workload + machine.text,
                     "framework": case.key.framework + machine.text,
                     "precision": case.key.precision + machine.text,

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import AsyncIterator
 
+import anyio
+import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -29,6 +31,7 @@ from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
 
 PARENT_SECONDS = 0.5
+PAGES_AT_ONCE, PUSHES_AT_ONCE = 4, 40
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -45,6 +48,8 @@ def create_app(settings: Settings) -> Starlette:
         # Beside the first requests; a push that comes before waits for it.
         for work in (warm_up, warm_up_pages):
             threading.Thread(target=work, name="warm-up", daemon=True).start()
+        # Few at a time: more threads than processors only wait for each other.
+        anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_AT_ONCE
         yield
         engine.dispose()
 
@@ -56,6 +61,7 @@ def create_app(settings: Settings) -> Starlette:
     )
     app.state.settings, app.state.engine = settings, engine
     app.state.ingest = Ingest(settings, engine)
+    app.state.push_threads = anyio.CapacityLimiter(PUSHES_AT_ONCE)
     app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)

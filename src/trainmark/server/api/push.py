@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import anyio.to_thread
 from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -37,7 +38,9 @@ async def push(request: Request) -> Response:
         announced = request.headers.get(DIGEST)
         if announced is not None and announced.lower() != upload.sha256:
             return error(400, "the file was damaged on its way: its SHA-256 is another; push again.")
-        stored = await run_in_threadpool(_take, request, upload)
+        # Waiting pushes have threads of their own, so that pages go on.
+        threads = request.app.state.push_threads
+        stored = await anyio.to_thread.run_sync(_take, request, upload, limiter=threads)
     except IngestError as problem:
         return error(problem.status, str(problem), differences=list(problem.differences))
     except ClientDisconnect:

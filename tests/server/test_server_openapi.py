@@ -1,0 +1,35 @@
+"""The OpenAPI document says what the API does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from trainmark.server.access.roles import Role
+from trainmark.server.api.openapi import document, page
+from trainmark.server.api.routes import routes
+
+
+def test_every_route_of_the_api_is_in_the_document():
+    served = {route.path for route in routes() if route.path.startswith("/api/v1/")}
+    assert set(document()["paths"]) == served - {"/api/v1/openapi.json"}
+
+
+def test_every_reference_leads_to_a_schema():
+    names = re.findall(r"#/components/schemas/(\w+)", str(document()))
+    assert names and set(names) <= document()["components"]["schemas"].keys()
+
+
+@pytest.mark.parametrize(
+    ("path", "schema"), [("/cases", "CaseRow"), ("/runs", "RunRow"), ("/machines", "MachineRow")]
+)
+def test_what_is_answered_has_the_fields_that_the_document_promises(sqlite_server, make_pack, path, schema):
+    sqlite_server.push(make_pack(name="promised", host="promised"), sqlite_server.tokens[Role.PUSH])
+    answer = sqlite_server.request(f"/api/v1{path}", sqlite_server.tokens[Role.READ]).json
+    assert answer[0].keys() == document()["components"]["schemas"][schema]["properties"].keys()
+
+
+def test_the_page_names_every_operation_and_has_no_script():
+    assert all(path in page() for path in document()["paths"])
+    assert "<script" not in page() and "style=" not in page()
