@@ -94,9 +94,7 @@ def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
     if not series.points:
         return None
     points = tuple(replace(member.point, run=member.run) for member in series.points)
-    uuids = {
-        id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)
-    }
+    uuids = {id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)}
 
     def link(own: History, index: int) -> str:
         return f"/runs/{uuids[id(own.points[index])]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Route
 
 from trainmark.server.pages.admin import admin, create_token, revoke_token
+from trainmark.server.pages.api import api
 from trainmark.server.pages.cases import case, cases
 from trainmark.server.pages.compare import compare
 from trainmark.server.pages.leaderboard import leaderboard
@@ -37,5 +38,6 @@ def routes() -> list[BaseRoute]:
         Route("/admin", admin),
         Route("/admin/tokens", create_token, methods=["POST"]),
         Route("/admin/tokens/revoke", revoke_token, methods=["POST"]),
+        Route("/api", api),
         Route("/static/{name}", static),
     ]

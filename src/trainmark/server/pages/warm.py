@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib.resources import files
 
 from trainmark.report.format.words import LANGUAGES
@@ -17,3 +18,6 @@ def warm_up() -> None:
         for file in (files("trainmark.server.pages") / "templates").iterdir():
             env.get_template(file.name)
     entries_by_workload()
+    # What was made so far stays: the collector need not walk through the ledger again during requests.
+    gc.collect()
+    gc.freeze()

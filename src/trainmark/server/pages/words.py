@@ -245,6 +245,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "action": ("Action", "操作"),
     "subject": ("Subject", "对象"),
     "address": ("Address", "地址"),
+    # API
+    "api_note": ("What pages show, for programs. Send the header", "供程序读取页面所示内容。请发送请求头"),
+    "parameter": ("Parameter", "参数"),
+    "parameter_kind": ("Kind", "类型"),
+    "parameter_meaning": ("Meaning", "含义"),
     # Errors
     "error_400": ("This request cannot be understood.", "无法理解该请求。"),
     "error_401": ("Sign in to see this page.", "请先登录。"),
