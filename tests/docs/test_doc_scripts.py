@@ -36,6 +36,7 @@ def printed(reader_of_a_run):
         "list": ("list", "--json"),
         "compare": ("compare", "one", "one", "--json"),
         "env": ("env", "--json"),
+        "history": ("history", "--json"),
         "doctor": ("doctor", "--json", "--python", sys.executable),
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }

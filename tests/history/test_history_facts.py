@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trainmark.history.facts import changed_facts, differences
 from trainmark.history.recorded import command_fact, environment_facts, machine_of, variable_facts
 from trainmark.history.series import Point
@@ -26,8 +28,15 @@ def test_a_fact_that_changed_one_result_early_fits_less_and_stands_behind():
     assert list(fits(history, 4).items()) == [("driver", 1.0), ("kernel", 0.75)]
 
 
-def test_a_commit_that_differs_in_every_result_fits_hardly():
+def test_a_commit_that_differs_in_every_result_fits_hardly_and_names_those_around_the_change():
     history = points(*({"commit": str(index), "driver": "550"} for index in range(20)))
+    (fact,) = changed_facts(history, 10)
+    assert (fact.name, fact.before, fact.after) == ("commit", "9", "10")
+    assert fact.fit == pytest.approx(0.01)
+
+
+def test_a_fact_that_changed_elsewhere_and_fits_badly_is_not_listed():
+    history = points(*({"kernel": "6.1" if index in (2, 15) else "6.2"} for index in range(20)))
     assert fits(history, 10) == {}
 
 

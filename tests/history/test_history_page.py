@@ -10,11 +10,11 @@ import pytest
 from trainmark.history.changes.model import Change
 from trainmark.history.series import Point, Series
 from trainmark.measure.key import Key
-from trainmark.report.format.history_words import HISTORY_WORDS
 from trainmark.report.history import json_history, page, text
 from trainmark.report.history.cells import blocks, fact_words, percent_change, sparkline
 from trainmark.report.history.model import FactChange, histories, matches
 from trainmark.report.history.time_axis import time_axis
+from trainmark.report.history.words import HISTORY_WORDS
 
 DAY = 86_400.0
 HOSTILE = "</script><script>alert(1)</script> <img src=x onerror=alert(1)> \x1b[31m | `x`"

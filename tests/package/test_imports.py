@@ -46,6 +46,7 @@ ROOMS = (
     "profiler",
     "hooks",
     "measure",
+    "history",
     "callbacks",
     "workloads",
     "datasets",
@@ -61,6 +62,7 @@ ROOMS = (
     "runner",
     "forecast",
     "report",
+    "server",
     "cli",
 )
 # Rooms whose own inner rooms are looked at too.

@@ -12,7 +12,7 @@ from trainmark.server.access import tokens
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import safe_next
-from trainmark.server.database.engine import open_engine, writing
+from trainmark.server.database.engine import opened, writing
 from trainmark.server.database.models import Session, Token
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -47,7 +47,7 @@ def test_a_token_ends_when_it_is_revoked_or_has_expired(server):
     secret = server.token(name, Role.READ)
     assert status(server, "/api/v1/runs", expired) == 401
     assert status(server, "/api/v1/runs", secret) == 200
-    with writing(open_engine(server.settings)) as connection:
+    with opened(server.settings) as engine, writing(engine) as connection:
         tokens.revoke(connection, name)
     assert status(server, "/api/v1/runs", secret) == 401
 
@@ -69,7 +69,7 @@ def test_the_database_has_only_hashes_of_tokens_and_sessions(sqlite_server):
     from sqlalchemy import select
 
     cookie = log_in(sqlite_server, sqlite_server.tokens[Role.READ])
-    with writing(open_engine(sqlite_server.settings)) as connection:
+    with opened(sqlite_server.settings) as engine, writing(engine) as connection:
         stored = [
             *connection.execute(select(Token.hash)).scalars(),
             *connection.execute(select(Session.hash)).scalars(),
@@ -127,7 +127,7 @@ def test_the_audit_log_has_pushes_refusals_and_logins(sqlite_server, make_pack):
     sqlite_server.request("/api/v1/packs", sqlite_server.tokens[Role.PUSH], b"no pack")
     log_in(sqlite_server, sqlite_server.tokens[Role.READ])
     entries = sqlite_server.request("/api/v1/audit", sqlite_server.tokens[Role.ADMIN]).json
-    by_action = {entry["action"]: entry for entry in entries}
+    by_action = {entry["action"]: entry for entry in reversed(entries)}
     assert by_action.keys() >= {"push", "push-refused", "login", "token-created"}
     assert by_action["push"]["token"] == "push" and by_action["push"]["address"] == "127.0.0.1"
 

@@ -11,13 +11,13 @@ from sqlalchemy import func, select
 from trainmark.errors import UserError
 from trainmark.server.access.roles import Role
 from trainmark.server.backup import backup, restore
-from trainmark.server.database.engine import open_engine, reading
+from trainmark.server.database.engine import opened, reading
 from trainmark.server.database.models import Base, Run
 from trainmark.server.settings import Settings
 
 
 def counts(settings: Settings) -> dict[str, int]:
-    with reading(open_engine(settings)) as connection:
+    with opened(settings) as engine, reading(engine) as connection:
         tables = Base.metadata.sorted_tables
         return {
             table.name: connection.execute(select(func.count()).select_from(table)).scalar_one()
@@ -80,7 +80,8 @@ def test_a_damaged_backup_is_refused_and_leaves_an_empty_database(saved, empty_s
         restore(empty_settings, damaged)
     from trainmark.server.database import migrate
 
-    assert migrate.current(open_engine(empty_settings)) is None
+    with opened(empty_settings) as engine:
+        assert migrate.current(engine) is None
 
 
 def test_what_is_no_backup_is_refused(tmp_path):

@@ -149,10 +149,10 @@ def test_a_server_with_a_certificate_answers_by_https(tmp_path):
 
     from benchmarks.serving.process import ServerProcess
 
+    outputs = ("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem"))
     names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
     made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
-        + ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")],
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names, *outputs],
         capture_output=True,
     )
     if made.returncode != 0:
@@ -172,7 +172,8 @@ def test_a_server_with_a_certificate_answers_by_https(tmp_path):
 
 def test_without_the_servers_packages_the_command_says_what_to_install(tmp_path):
     program = (
-        "import sys; sys.modules['starlette'] = None; sys.argv = ['trainmark', 'serve', '--data', sys.argv[1]]\n"
+        "import sys; sys.modules['starlette'] = None\n"
+        "sys.argv = ['trainmark', 'serve', '--data', sys.argv[1]]\n"
         "from trainmark.cli.main import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)

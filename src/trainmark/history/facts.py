@@ -3,10 +3,11 @@
 The fit of a fact is the share of the results before the change that have its most common value of that side,
 times the same share after it, and zero where the two values are equal. So a fact that is constant before,
 constant after and different has 1; one that changed a result too early or too late a little less; one that
-differs in every result, as a commit may, next to nothing. Both sides reach to the neighbouring changes. A
-quantity that was measured (a clock, a temperature) is never constant: its two values are the medians, and a
-result counts for the nearer one where the medians differ by at least 1 %. Where a fact was recorded on
-one side alone, only a variable or a package can really have come or gone; any other fit is halved.
+differs in every result, as a commit may, next to nothing, and is listed with its values right before and
+after the change. Both sides reach to the neighbouring changes. A quantity that was measured (a clock, a
+temperature) is never constant: its two values are the medians, and a result counts for the nearer one where
+the medians differ by at least 1 %. Where a fact was recorded on one side alone, only a variable or a package
+can really have come or gone; any other fit is halved.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from trainmark.history.recorded import MEASURED_FACTS
 from trainmark.history.series import Point
 
 LEAST_FIT = 0.05
+USUAL_FIT = 0.25
 LEAST_MEASURED_DIFFERENCE = 0.01
 HALF = 0.5
 # Among facts that fit equally well, the likelier cause first; others follow by name.
@@ -62,8 +64,19 @@ def changed_facts(
     if not before or not after:
         return ()
     names = dict.fromkeys(name for point in (*before, *after) for name in point.facts)
-    candidates = (_change(name, before, after) for name in names)
-    return tuple(sorted((fact for fact in candidates if fact.fit >= LEAST_FIT), key=_rank))
+    candidates = (_at_boundary(_change(name, before, after), before[-1], after[0]) for name in names)
+    return tuple(sorted((fact for fact in candidates if fact is not None), key=_rank))
+
+
+def _at_boundary(fact: FactChange, last: Point, first: Point) -> FactChange | None:
+    """Return the fact where it fits, or where it differs between the two results around the change.
+
+    One with a poor fit has no usual value: those of these two results stand for it. None for other facts.
+    """
+    old, new = last.facts.get(fact.name), first.facts.get(fact.name)
+    if fact.name in MEASURED_FACTS or old == new:
+        return fact if fact.fit >= LEAST_FIT else None
+    return fact if fact.fit >= USUAL_FIT else replace(fact, before=old, after=new)
 
 
 def differences(before: Point, after: Point) -> tuple[FactChange, ...]:

@@ -8,6 +8,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from trainmark.history.recorded import MEASURED_FACTS
 from trainmark.measure.figure import Interval
@@ -74,6 +75,7 @@ class Series:
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
+@lru_cache(maxsize=4096)
 def case_of(key: Key) -> Key:
     """Return what a history is of: the key without the framework's version, which may change over time."""
     return replace(key, framework_version=None)

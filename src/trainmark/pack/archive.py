@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from trainmark import __version__, typed_json
 from trainmark.pack import tarball
@@ -35,7 +35,7 @@ from trainmark.pack.signature import sign
 from trainmark.pack.unpack import LARGEST_MANIFEST_BYTES, unpack
 from trainmark.pack.verify import Verification, trial_digests, verify
 from trainmark.regular_file import open_regular, read_regular
-from trainmark.store.files import read_object, write_json
+from trainmark.store.files import read_object
 from trainmark.store.identity import SCHEMA as RUN_SCHEMA
 from trainmark.store.identity import migrated_files
 from trainmark.store.run import NOT_AS_WRITTEN, RunFolder
@@ -90,9 +90,7 @@ def _copy(run: RunFolder, folder: Path) -> tuple[Scrubbed, ...]:
         except OSError as error:
             raise PackError(f"{path} cannot be packed: {error.strerror}.") from error
         if path in migrated:
-            data = (json.dumps(migrated[path], indent=1, ensure_ascii=False) + "\n").encode(
-                "utf-8", "backslashreplace"
-            )
+            data = _json(migrated[path])
         clean, notes = scrubber.member(name, data)
         scrubbed += notes
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -128,8 +126,13 @@ def _measured(folder: Path, recompute: bool) -> TrialRecord:
             f"{name} cannot be packed: {place} of its {FIGURE} is {before}, but {after} by its events; "
             "was it changed, or measured by another version? --recompute packs what follows from the events."
         )
-    write_json(folder / FIGURE, {**stored, "figure": typed_json.encode(figure)})
+    (folder / FIGURE).write_bytes(_json({**stored, "figure": typed_json.encode(figure)}))
     return replace(record, figure=figure)
+
+
+def _json(plain: Any) -> bytes:
+    """Like `store.files.write_json`, for a copy that need not survive a power cut."""
+    return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _manifest(

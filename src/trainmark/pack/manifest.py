@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from trainmark.measure.figure import TrialFigure
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 SCHEMA = 1
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class PackError(UserError):
@@ -102,9 +104,13 @@ def from_bytes(data: bytes) -> Manifest:
     if type(schema) is int and schema > SCHEMA:
         raise PackError(f"{MANIFEST} is of schema {schema}, newer than {SCHEMA}; upgrade Trainmark.")
     try:
-        return typed_json.decode(Manifest, plain)
+        manifest = typed_json.decode(Manifest, plain)
     except typed_json.DecodeError as error:
         raise PackError(f"{MANIFEST} is damaged: {error}.") from error
+    for identity in (manifest.uuid, *(trial.uuid for trial in manifest.trials)):
+        if not UUID.fullmatch(identity):
+            raise PackError(f"{MANIFEST} is damaged: {identity[:60]!r} is no UUID.")
+    return manifest
 
 
 def scrubbed_counts(manifest: Manifest) -> dict[str, int]:

@@ -19,10 +19,20 @@ TILDE = "~"
 BEFORE_HOME = r"(?:(?<=file://)|(?<=-[A-Z])|(?<![\w.~/-]))"
 ANY_HOME = re.compile(rf"{BEFORE_HOME}/(?:(?:home|Users)/[^/\s:;,'\"\\<>|()\[\]{{}}]+|root(?![\w.-]))")
 # `NAME: value`, as in YAML and in what programs print of their settings.
+# The name begins where a word does, or a line of a million letters would be searched from each of them.
 SETTING = re.compile(
-    r"(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)(?P<value>\"[^\"\n]*\"|'[^'\n]*'|[^\s,}\]]+)"
+    r"(?<![\w.-])(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)"
+    r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|(?!\S*:\s)[^\s,}\]{\[][^\s,}\]]*)"
 )
 NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]+(?:[eE][-+]?\d+)?%?[\"']?|true|false|null|~|None|\*+", re.IGNORECASE)
+# In lower case: a line without any of these has no secret that the rules of `secret` know, and no home.
+SECRET_HINTS = (
+    "key", "secret", "token", "pass", "pwd", "cred", "auth", "bearer", "cookie", "pat", "dsn", "webhook",
+    "connection", "uri", "url", "://", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "hf_", "npm_", "pypi-", "aiza",
+    "sk-", "xox", "akia", "asia", "eyj",
+)  # fmt: skip
+HOME_HINTS = ("/home/", "/users/", "/root")
+PRIVATE_KEY = SHAPES[0]
 # Files whose names are all ours: a trial's `key` is no secret.
 OWN_NAMES = frozenset({"run.json", "trial.json", "figure.json", "fabric.json", "light.json", "ended.json"})
 # Shorter values occur by chance.
@@ -46,7 +56,9 @@ class Scrubber:
         )
         self._values = re.compile("|".join(map(re.escape, long_enough))) if long_enough else None
         own = str(home or Path.home())
-        self._homes = [_home_pattern(path) for path in sorted({own, os.path.realpath(own)}) if path != "/"]
+        homes = [path for path in sorted({own, os.path.realpath(own)}) if path != "/"]
+        self._homes = [_home_pattern(path) for path in homes]
+        self._home_hints = (*HOME_HINTS, *(path.lower() for path in homes))
 
     def member(self, name: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Return the content of a member with its secrets and homes masked, and what was masked."""
@@ -68,10 +80,9 @@ class Scrubber:
     def json_lines(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub the lines that hold text; those of steps hold numbers alone and stay as they are."""
         lines, places = data.splitlines(keepends=True), _Places(member)
+        every_line = self._values is not None and self._values.search(data.decode("utf-8", "replace"))
         for number, line in enumerate(lines):
-            if not EVENT_TEXT.search(line) and not (
-                self._values and self._values.search(line.decode("latin-1"))
-            ):
+            if not every_line and not EVENT_TEXT.search(line):
                 continue
             try:
                 value, notes = self._value(member, json.loads(line), own_names=False)
@@ -85,30 +96,39 @@ class Scrubber:
         return b"".join(lines), places.notes()
 
     def text(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
-        """Scrub a log or a suite; bytes that are no UTF-8 stay as they are."""
-        before, places = data.decode("utf-8", "surrogateescape"), _Places(member)
-        without_secrets = self._without_secrets(before)
-        places.add(SECRET, *_changed_lines(before, without_secrets))
-        clean = self._without_homes(without_secrets)
-        places.add(HOME, *_changed_lines(without_secrets, clean))
-        return clean.encode("utf-8", "surrogateescape"), places.notes()
+        """Scrub a log or a suite line by line; bytes that are no UTF-8 stay as they are."""
+        text, places = data.decode("utf-8", "surrogateescape"), _Places(member)
+        original = text.split("\n")
+        # A key has many lines: their number stays.
+        lines = PRIVATE_KEY.sub(lambda key: HIDDEN + "\n" * key.group().count("\n"), text).split("\n")
+        has_values = self._values is not None and self._values.search(text)
+        lowered_text = text.lower()  # most hints are nowhere in a log, and need not be sought in its lines
+        secret_hints = [hint for hint in SECRET_HINTS if hint in lowered_text]
+        home_hints = [hint for hint in self._home_hints if hint in lowered_text]
+        for number, line in enumerate(lines):
+            lowered = line.lower()
+            if has_values or any(hint in lowered for hint in secret_hints):
+                lines[number] = line = self._without_secrets(scrub_text(line))
+            if line != original[number]:
+                places.add(SECRET, f"line {number + 1}")
+            if any(hint in lowered for hint in home_hints):
+                lines[number] = self._without_homes(line)
+                if lines[number] != line:
+                    places.add(HOME, f"line {number + 1}")
+        return "\n".join(lines).encode("utf-8", "surrogateescape"), places.notes()
 
     def _value(self, member: str, plain: Any, own_names: bool) -> tuple[Any, list[Scrubbed]]:
         places = _Places(member)
         masked = _masked_text(plain) if own_names else scrub(plain)
-        without_secrets = _mapped(masked, self._without_values)
+        without_secrets = _mapped(masked, self._without_secrets)
         places.add(SECRET, *_changed_places(plain, without_secrets))
         clean = _mapped(without_secrets, self._without_homes)
         places.add(HOME, *_changed_places(without_secrets, clean))
         return clean, places.notes()
 
     def _without_secrets(self, text: str) -> str:
-        for shape in SHAPES[:1]:  # of many lines: their number stays
-            text = shape.sub(lambda match: HIDDEN + "\n" * match.group().count("\n"), text)
-        text = SETTING.sub(_masked_setting, scrub_text(text))
-        return self._without_values(text)
-
-    def _without_values(self, text: str) -> str:
+        """Mask what `secret` does not: settings after a colon, and known values without their names."""
+        text = SETTING.sub(_masked_setting, text)
         return self._values.sub(HIDDEN, text) if self._values else text
 
     def _without_homes(self, text: str) -> str:
@@ -140,7 +160,7 @@ class _Places:
 
 def _home_pattern(home: str) -> re.Pattern[str]:
     """A home of several parts is one wherever it stands; `/root` alone may be part of another path."""
-    before = BEFORE_HOME if home.count("/") == 1 else ""
+    before = BEFORE_HOME if home.count("/") == 1 else "(?<!:/)"  # the host of http://home/
     return re.compile(rf"{before}{re.escape(home)}(?![\w.-])")
 
 
@@ -189,15 +209,3 @@ def _changed_places(before: Any, after: Any, place: str = "") -> Iterator[str]:
             yield from _changed_places(old, new, f"{place}[{number}]")
     elif type(before) is not type(after) or (before != after and before == before):
         yield place
-
-
-def _changed_lines(before: str, after: str) -> list[str]:
-    if before == after:
-        return []
-    old, new = before.split("\n"), after.split("\n")
-    if len(old) != len(new):
-        first = next(
-            (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(new)
-        )
-        return [f"line {first + 1} and others"]
-    return [f"line {n}" for n, (was, is_now) in enumerate(zip(old, new, strict=True), 1) if was != is_now]

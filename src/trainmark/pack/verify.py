@@ -103,10 +103,10 @@ def compare(unpacked: Unpacked) -> tuple[list[VerifiedTrial], list[Difference]]:
     trials = [verified_trial(folder, listed, digests) for folder in finished_trials(run.trials)]
     differences += [difference for trial in trials for difference in trial.differences]
     for name in listed.keys() - {trial.name for trial in trials}:
-        differences.append(Difference(MANIFEST, "lists a trial that is not there", name, f"trial {name}"))
+        differences.append(Difference(MANIFEST, f"it lists {name}, which is not there", name))
     uuids = [trial.uuid for trial in trials if trial.uuid is not None]
     if len(set(uuids)) < len(uuids):
-        differences.append(Difference(MANIFEST, "has two trials of one UUID"))
+        differences.append(Difference(MANIFEST, "two trials have one UUID"))
     return trials, differences
 
 
@@ -119,14 +119,13 @@ def verified_trial(
     try:
         spec = read_spec(folder)
     except StoreError as error:
-        reason = str(error).removeprefix(f"{folder / SPEC} ").rstrip(".")
-        wrong = Difference(f"trials/{name}/{SPEC}", reason, name)
+        wrong = Difference(f"trials/{name}/{SPEC}", _reason(error, folder / SPEC), name)
         return VerifiedTrial(name, None, None, None, (wrong,))
     try:
         record = read_record(folder, spec)
     except StoreError as error:
-        reason = str(error).removeprefix(f"{folder / FIGURE} ").rstrip(".")
-        return VerifiedTrial(name, spec.uuid, None, None, (Difference(member, reason, name),))
+        wrong = Difference(member, _reason(error, folder / FIGURE), name)
+        return VerifiedTrial(name, spec.uuid, None, None, (wrong,))
     figure: TrialFigure | None = None
     differences: list[Difference] = []
     if record.figure is not None:
@@ -170,7 +169,7 @@ def _listed_differences(
     digest: str | None,
 ) -> Iterator[Difference]:
     if listed is None:
-        yield Difference(MANIFEST, "does not list this trial", name, f"trial {name}")
+        yield Difference(MANIFEST, f"it does not list {name}", name)
         return
     stored = {"uuid": listed.uuid, "outcome": listed.outcome, "digest": listed.digest}
     actual = {"uuid": record.spec.uuid, "outcome": record.outcome, "digest": digest}
@@ -222,6 +221,11 @@ def _number(
     before, after = _text(stored), _text(recomputed)
     reason = f"is {before}, but {after} by {source}"
     return Difference(member, reason, trial, place, before, after)
+
+
+def _reason(error: StoreError, path: Path) -> str:
+    """Return what is wrong with a file without its path, which is one of ours."""
+    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
 
 
 def _text(value: Any) -> str:

@@ -23,7 +23,7 @@ from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, Table,
 from trainmark import __version__
 from trainmark.errors import UserError
 from trainmark.server.database import migrate
-from trainmark.server.database.engine import open_engine, reading, writing
+from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import Base
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.settings import Settings
@@ -35,10 +35,14 @@ ROWS_AT_ONCE = 500
 
 def backup(settings: Settings, out: Path) -> dict[str, int]:
     """Write a backup; return how many rows each table has. The file appears whole or not at all."""
-    engine = open_engine(settings)
-    migrate.require_current(engine)
     if out.exists():
         raise UserError(f"{out} exists; name a new file.")
+    with opened(settings) as engine:
+        migrate.require_current(engine)
+        return _backup(engine, settings, out)
+
+
+def _backup(engine: Engine, settings: Settings, out: Path) -> dict[str, int]:
     descriptor, part = tempfile.mkstemp(dir=out.absolute().parent, prefix=f".{out.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -49,7 +53,6 @@ def backup(settings: Settings, out: Path) -> dict[str, int]:
         Path(part).replace(out)
     finally:
         Path(part).unlink(missing_ok=True)
-        engine.dispose()
     return counts
 
 
@@ -102,6 +105,8 @@ def restore(settings: Settings, source: Path) -> dict[str, int]:
             raise UserError("the database is not empty; restore into a new one (--database, --data).")
         if settings.packs.exists() and any(settings.packs.iterdir()):
             raise UserError(f"{settings.packs} is not empty; restore into a new folder (--data).")
+        if not source.is_file():
+            raise UserError(f"there is no file {source}.")
         with tarfile.open(source, "r:") as archive:
             return _read(engine, settings, archive)
     except tarfile.TarError as error:

@@ -33,7 +33,7 @@ GIT_SECONDS = 10
 REPORT = "report.html"
 
 
-@click.command("history", short_help="Show results over time, their changes, and what changed with them.")
+@click.command("history", short_help="Show results over time and mark their changes.")
 @click.argument("names", metavar="[RUNS]...", nargs=-1, shell_complete=complete_run)
 @runs_option
 @click.option(
@@ -55,7 +55,7 @@ REPORT = "report.html"
 @click.option("--format", "kind", type=click.Choice(["text", "html", "md", "json"]), default="text")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 @click.option(
-    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of text, html and md."
+    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
 )
 @json_option
 def history_command(

@@ -24,13 +24,13 @@ def audit_command(most: int, database: str | None, data: Path | None, as_json: b
     """Print the newest entries of the audit log: pushes, refusals, logins, tokens."""
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
-    from trainmark.server.database.engine import open_engine, reading
+    from trainmark.server.database.engine import opened, reading
     from trainmark.server.database.queries import audit_log
 
-    engine = open_engine(settings)
-    migrate.require_current(engine)
-    with reading(engine) as connection:
-        rows = audit_log(connection, most)
+    with opened(settings) as engine:
+        migrate.require_current(engine)
+        with reading(engine) as connection:
+            rows = audit_log(connection, most)
     if as_json:
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))
         return

@@ -9,7 +9,7 @@ import click
 from trainmark.cli.server.options import place_options, settings_of
 
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("backup")

@@ -18,20 +18,8 @@ def migrate_command(revision: str, database: str | None, data: Path | None) -> N
     """Bring the database to the tables of this version, or --to an earlier revision. Make a backup first."""
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
-    from trainmark.server.database.engine import open_engine, require_reachable
+    from trainmark.server.database.engine import opened
 
-    engine = open_engine(settings)
-    require_reachable(engine)
-    before = migrate.current(engine)
-    known = migrate.revisions(engine)
-    target = known[-1] if revision == migrate.HEAD else revision
-    if (
-        before in known
-        and target != migrate.EMPTY
-        and target in known
-        and known.index(target) >= known.index(before)
-    ) or before is None:
-        migrate.upgrade(engine, target)
-    else:
-        migrate.downgrade(engine, target)
-    click.echo(f"revision {before or 'none'} → {migrate.current(engine) or 'none'}")
+    with opened(settings) as engine:
+        before, after = migrate.move(engine, revision)
+    click.echo(f"revision {before or 'none'} → {after or 'none'}")

@@ -8,7 +8,7 @@ import click
 
 from trainmark.cli.server.options import place_options, settings_of
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
 MEBIBYTE = 1 << 20
 
 

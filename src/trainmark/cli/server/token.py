@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +20,8 @@ from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+    from trainmark.server.settings import Settings
 
 ROLES = ("read", "push", "admin")
 SPAN = re.compile(r"(\d{1,5})([hdwy])")
@@ -55,7 +59,7 @@ def create_command(
     from trainmark.server.database.engine import writing
 
     end = _end(expires)
-    with writing(_engine(settings)) as connection:
+    with _engine(settings) as engine, writing(engine) as connection:
         secret = tokens.create(connection, name, Role(role), end, suites)
     click.echo(secret)
 
@@ -69,7 +73,7 @@ def list_command(database: str | None, data: Path | None, as_json: bool) -> None
     from trainmark.server.access import tokens
     from trainmark.server.database.engine import reading
 
-    with reading(_engine(settings)) as connection:
+    with _engine(settings) as engine, reading(engine) as connection:
         rows = tokens.tokens(connection)
     if as_json:
         click.echo(json.dumps([asdict(row) for row in rows], indent=1))
@@ -90,24 +94,22 @@ def revoke_command(name: str, database: str | None, data: Path | None) -> None:
     from trainmark.server.access import tokens
     from trainmark.server.database.engine import writing
 
-    with writing(_engine(settings)) as connection:
+    with _engine(settings) as engine, writing(engine) as connection:
         tokens.revoke(connection, name)
     click.echo(f"revoked {name}")
 
 
-def _engine(settings: object) -> Engine:
+@contextmanager
+def _engine(settings: Settings) -> Iterator[Engine]:
     """Open the database, with tables where it is new."""
     from trainmark.server.database import migrate
-    from trainmark.server.database.engine import open_engine, require_reachable
-    from trainmark.server.settings import Settings
+    from trainmark.server.database.engine import opened
 
-    assert isinstance(settings, Settings)
-    engine = open_engine(settings)
-    require_reachable(engine)
-    if migrate.current(engine) is None:
-        migrate.upgrade(engine)
-    migrate.require_current(engine)
-    return engine
+    with opened(settings) as engine:
+        if migrate.current(engine) is None:
+            migrate.upgrade(engine)
+        migrate.require_current(engine)
+        yield engine
 
 
 def _end(span: str) -> float | None:

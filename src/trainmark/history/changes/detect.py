@@ -7,15 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainmark.history.changes.evidence import Evidence, evidence, inflation_of
+from trainmark.history.changes.evidence import Evidence, bounded, evidence, inflation_of
 from trainmark.history.changes.model import Change
 from trainmark.history.changes.noise import Noise, noise_of
-from trainmark.history.changes.segments import FEWEST_POINTS, candidates
+from trainmark.history.changes.segments import FEWEST_POINTS, best_place, candidates
 from trainmark.history.changes.student import quantile
 from trainmark.history.series import Point
 from trainmark.measure.statistics.arrays import Floats
 
 CONFIDENCE = 0.95
+# Points on each side among which the best place of a change is sought.
+FARTHEST = 200
 
 
 def changes(points: Sequence[Point], smallest: float = 0.0) -> tuple[Change, ...]:
@@ -28,24 +30,46 @@ def changes(points: Sequence[Point], smallest: float = 0.0) -> tuple[Change, ...
         return ()
     levels = np.array([math.log(point.median) for point in points])
     noise = noise_of(points, levels)
-    cuts = candidates(levels, noise.total)
+    cuts = _certain(levels, noise, candidates(levels, noise.total), smallest)
+    cuts = _certain(levels, noise, _placed(levels, noise, cuts), smallest)
+    ends = [*cuts[1:], len(levels)] if cuts else []
+    evidences = _evidences(levels, noise, cuts)
+    return tuple(
+        _change(cut, stop, proof, len(levels)) for cut, stop, proof in zip(cuts, ends, evidences, strict=True)
+    )
+
+
+def _certain(levels: Floats, noise: Noise, cuts: list[int], smallest: float) -> list[int]:
+    """Return the cuts without those that are not certain, the least certain left out first."""
     while cuts:
         evidences = _evidences(levels, noise, cuts)
         doubtful = [
-            (proof.chance, index)
+            (min(proof.chance, proof.rank_chance), index)
             for index, proof in enumerate(evidences)
             if not proof.certain or abs(math.expm1(proof.shift)) < smallest
         ]
         if not doubtful:
-            return tuple(
-                _change(cut, stop, proof, len(levels))
-                for cut, stop, proof in zip(cuts, [*cuts[1:], len(levels)], evidences, strict=True)
-            )
-        del cuts[max(doubtful)[1]]
-    return ()
+            break
+        cuts = [cut for cut in cuts if cut != cuts[max(doubtful)[1]]]
+    return cuts
+
+
+def _placed(levels: Floats, noise: Noise, cuts: list[int]) -> list[int]:
+    """Return each cut at its best place between its neighbours: those left out had moved it."""
+    places = list(cuts)
+    for index in range(len(places)):
+        first = places[index - 1] if index else 0
+        stop = places[index + 1] if index + 1 < len(places) else len(levels)
+        first, stop = max(first, places[index] - FARTHEST), min(stop, places[index] + FARTHEST)
+        sides = (slice(first, places[index]), slice(places[index], stop))
+        values = np.concatenate([bounded(levels[side], noise.total[side]) for side in sides])
+        places[index] = first + best_place(values)
+    return places
 
 
 def _evidences(levels: Floats, noise: Noise, cuts: list[int]) -> list[Evidence]:
+    if not cuts:
+        return []
     inflation = inflation_of(levels, noise, cuts)
     freedom = max(len(levels) - len(cuts) - 1, 1)
     ends = zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(levels)], strict=True)

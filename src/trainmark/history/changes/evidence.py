@@ -8,20 +8,29 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainmark.history.changes.noise import BOUND, Noise
-from trainmark.history.changes.ranks import least_rank_probability, rank_probability
-from trainmark.history.changes.student import two_sided
+from trainmark.history.changes.ranks import MOST_SHORTER, least_rank_probability, rank_probability
+from trainmark.history.changes.segments import normal_scores
+from trainmark.history.changes.student import two_sided, weakened
 from trainmark.measure.statistics.arrays import Floats
 
 # The most that either test may leave to chance at one place; calibrated for looks after every point.
-SIGNIFICANCE = 2e-5
-RANK_SIGNIFICANCE = 5e-4
+SIGNIFICANCE = 5e-5
+RANK_SIGNIFICANCE = 3e-4
 # Where even two samples that do not overlap leave more than this to chance, there are too few points.
 MOST_LEAST = 0.01
+# By so much must a step explain more than a drift does, or it is taken for one.
+OVER_LINE = 3.0
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """`shift` of the log level with its standard `error`; `chance` by Student's t and by ranks."""
+    """`shift` of the log level with its standard `error`.
+
+    `chance` is what Student's t leaves to chance, `rank_chance` what ranks do, `least_rank_chance` what
+    they would if no value before reached one after. `run_of_luck`: one side is short, and values like its
+    own are not rare enough on the other, as where a bimodal machine stays in one mode for some results.
+    `over_line` is what a step explains beyond what a straight line through both sides does, in variances.
+    """
 
     shift: float
     error: float
@@ -29,14 +38,14 @@ class Evidence:
     chance: float
     rank_chance: float
     least_rank_chance: float
+    run_of_luck: bool
+    over_line: float
 
     @property
     def certain(self) -> bool:
-        return (
-            self.chance <= SIGNIFICANCE
-            and self.least_rank_chance <= MOST_LEAST
-            and self.rank_chance <= max(RANK_SIGNIFICANCE, self.least_rank_chance)
-        )
+        if self.least_rank_chance > MOST_LEAST or self.over_line < OVER_LINE:
+            return False
+        return self.rank_chance <= SIGNIFICANCE or (self.chance <= SIGNIFICANCE and not self.run_of_luck)
 
 
 def evidence(
@@ -44,37 +53,45 @@ def evidence(
 ) -> Evidence:
     """Compare the points from the first of `place` to the second with those from there to the third."""
     first, cut, stop = place
-    before, after = slice(first, cut), slice(cut, stop)
-    contrast = np.concatenate([-_weights(noise.total[before]), _weights(noise.total[after])])
-    values = np.concatenate(
-        [bounded(levels[part], noise.total[part] * inflation) for part in (before, after)]
-    )
-    by_point = float(contrast**2 @ noise.variance[first:stop])
-    by_day = noise.day_variance * float(np.sum(np.bincount(noise.day[first:stop], contrast) ** 2))
+    sides, both = (slice(first, cut), slice(cut, stop)), slice(first, stop)
+    weights = [1 / noise.total[side] for side in sides]
+    contrast = np.concatenate([-weights[0] / weights[0].sum(), weights[1] / weights[1].sum()])
+    values = np.concatenate([bounded(levels[side], noise.total[side]) for side in sides])
+    by_point = float(contrast**2 @ noise.variance[both])
+    by_day = noise.day_variance * float(np.sum(np.bincount(noise.day[both], contrast) ** 2))
     error = math.sqrt((by_point + by_day) * inflation)
     shift = float(contrast @ values)
-    days = max(int(noise.day[-1]) - 1, 1)
     # Satterthwaite (1946): two estimated variances of different certainty.
+    days = max(int(noise.day[-1]) - 1, 1)
     freedom = (by_point + by_day) ** 2 / (by_point**2 / freedom + by_day**2 / days)
+    # Ranks take the points as independent, which those of one day are not.
+    dependence = (by_point + by_day) / float(contrast**2 @ noise.total[both]) * inflation
+    by_rank = rank_probability(levels[sides[0]], levels[sides[1]])
     m, n = cut - first, stop - cut
-    return Evidence(
-        shift,
-        error,
-        freedom,
-        two_sided(shift / error, freedom),
-        rank_probability(levels[before], levels[after]),
-        least_rank_probability(m, n),
-    )
+    least = least_rank_probability(m, n)
+    chance, rank_chance = two_sided(shift / error, freedom), weakened(by_rank, dependence)
+    over_line = -math.inf
+    if min(chance, rank_chance) <= SIGNIFICANCE:
+        scores = normal_scores(levels[both])
+        over_line = max(_over_line(shown, 1 / noise.total[both], m) for shown in (values, scores))
+    lucky = min(m, n) <= MOST_SHORTER and by_rank > max(RANK_SIGNIFICANCE, least)
+    return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line)
 
 
 def inflation_of(levels: Floats, noise: Noise, cuts: list[int]) -> float:
-    """Return the variance about the levels in the variances expected, where it is the larger."""
+    """Return by how much the variance of a mean exceeds that of independent points; 1 where it hardly does.
+
+    Where neighbours are alike (lag-one autocorrelation ρ), successive differences show 1 − ρ of the variance
+    about the level, and the variance of a mean is (1 + ρ) ÷ (1 − ρ) times that of independent points.
+    """
     parts = [slice(first, stop) for first, stop in zip([0, *cuts], [*cuts, len(levels)], strict=True)]
-    squares = sum(
-        float(np.sum(np.minimum((levels[part] - np.median(levels[part])) ** 2 / noise.total[part], BOUND**2)))
-        for part in parts
-    )
-    return max(1.0, squares / max(len(levels) - len(parts), 1))
+    squares = 0.0
+    for part in parts:
+        values = bounded(levels[part], noise.total[part])
+        weights = 1 / noise.total[part]
+        squares += float(weights @ (values - weights @ values / weights.sum()) ** 2)
+    ratio = squares / max(len(levels) - len(parts), 1)
+    return 2 * ratio - 1 if ratio > 1 + 2 / math.sqrt(len(levels)) else max(ratio, 1.0)
 
 
 def bounded(values: Floats, variance: Floats) -> Floats:
@@ -83,6 +100,15 @@ def bounded(values: Floats, variance: Floats) -> Floats:
     return np.asarray(np.clip(values, middle - reach, middle + reach))
 
 
-def _weights(variance: Floats) -> Floats:
-    weights = 1 / variance
-    return np.asarray(weights / weights.sum())
+def _over_line(values: Floats, weights: Floats, cut: int) -> float:
+    """Return how much more a step explains than a straight line, in variances about the better one."""
+    at = np.arange(len(values), dtype=np.float64)
+    by_step, by_line = (_explained(values, weights, shape) for shape in ((at >= cut).astype(np.float64), at))
+    total = float(weights @ (values - weights @ values / weights.sum()) ** 2)
+    return (by_step - by_line) / max(total - max(by_step, by_line), 1e-9 * total) * (len(values) - 2)
+
+
+def _explained(values: Floats, weights: Floats, shape: Floats) -> float:
+    """Return by how much the shape lowers the weighted sum of squares."""
+    centred = shape - weights @ shape / weights.sum()
+    return float(weights @ (centred * values)) ** 2 / float(weights @ centred**2)

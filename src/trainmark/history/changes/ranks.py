@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from trainmark.measure.statistics.arrays import Floats
+from trainmark.measure.statistics.changes import midranks
 
 # Beyond so many points on the shorter side the mean of the points is as good as normal.
 MOST_SHORTER = 12
@@ -15,17 +16,20 @@ MOST_LONGER = 60
 
 
 def rank_probability(before: Floats, after: Floats) -> float:
-    """Return the two-sided probability of so uneven an order of exchangeable points; 0 where both are many.
+    """Return the two-sided probability of so uneven an order of exchangeable points.
 
-    The points nearest to the change are compared, at most `MOST_LONGER` on a side.
+    Counted out where one side is short, with at most the `MOST_LONGER` nearest points of the other; by the
+    normal approximation where both are long.
     """
-    if min(len(before), len(after)) > MOST_SHORTER:
-        return 0.0
-    before, after = before[-MOST_LONGER:], after[:MOST_LONGER]
-    comparisons = np.sign(np.subtract.outer(after, before))
-    wins = float(np.sum(comparisons > 0) + np.sum(comparisons == 0) / 2)
-    fewer = min(wins, comparisons.size - wins)
-    return min(1.0, 2 * float(_cumulative(*sorted((len(before), len(after))))[int(fewer)]))
+    if min(len(before), len(after)) <= MOST_SHORTER:
+        before, after = before[-MOST_LONGER:], after[:MOST_LONGER]
+    m, n = len(before), len(after)
+    wins = float(np.sum(midranks(np.concatenate([before, after]))[m:])) - n * (n + 1) / 2
+    fewer = min(wins, m * n - wins)
+    if min(m, n) <= MOST_SHORTER:
+        return min(1.0, 2 * float(_cumulative(min(m, n), max(m, n))[int(fewer)]))
+    deviation = math.sqrt(m * n * (m + n + 1) / 12)
+    return math.erfc(max(m * n / 2 - fewer - 0.5, 0.0) / deviation / math.sqrt(2))
 
 
 def least_rank_probability(m: int, n: int) -> float:

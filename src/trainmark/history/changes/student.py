@@ -16,3 +16,11 @@ def quantile(confidence: float, freedom: float) -> float:
     """Return the t that |T| exceeds with probability 1 − confidence, by that transformation."""
     z = NormalDist().inv_cdf((1 + confidence) / 2) * (8 * freedom + 3) / (8 * freedom + 1)
     return math.sqrt(freedom * math.expm1(z * z / freedom))
+
+
+def weakened(probability: float, factor: float) -> float:
+    """Return the probability of a normal deviate whose variance was `factor` times what was thought."""
+    if factor <= 1 or probability <= 0:
+        return probability
+    z = -NormalDist().inv_cdf(max(probability, 1e-300) / 2)
+    return math.erfc(z / math.sqrt(2 * factor))

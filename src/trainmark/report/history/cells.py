@@ -20,22 +20,23 @@ UP, DOWN = "↑", "↓"
 MOST_BLOCKS = 24
 COMMIT_DIGITS = 10
 SMALL_CHANGE = 0.0095
+CLOSE_BOUNDS = 0.003
 # Blocks span at least this share of the median, so that noise does not look like a change.
 LEAST_REACH = 0.04
 
 
 def percent_change(ratio: float) -> str:
     """`−4.2 %`; two decimals below one per cent."""
-    return f"{_signed(ratio)} %"
+    return f"{_signed(ratio, 2 if abs(ratio - 1) < SMALL_CHANGE else 1)} %"
 
 
 def change_bounds(change: Change) -> str:
-    """`[−4.8, −3.6]`, in per cent."""
-    return f"[{_signed(change.low)}, {_signed(change.high)}]"
+    """`[−4.8, −3.6]`, in per cent; two decimals where one would not tell the bounds apart."""
+    decimals = 2 if change.high - change.low < CLOSE_BOUNDS or abs(change.ratio - 1) < SMALL_CHANGE else 1
+    return f"[{_signed(change.low, decimals)}, {_signed(change.high, decimals)}]"
 
 
-def _signed(ratio: float) -> str:
-    decimals = 2 if abs(ratio - 1) < SMALL_CHANGE else 1
+def _signed(ratio: float, decimals: int) -> str:
     return f"{100 * (ratio - 1):+.{decimals}f}".replace("-", "−")
 
 

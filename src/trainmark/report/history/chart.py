@@ -12,11 +12,11 @@ from trainmark.history.series import DATE, ORDER_FACTS
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
 from trainmark.report.format import number
-from trainmark.report.format.history_words import history_words
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import date, date_time, fact_text, percent_change
 from trainmark.report.history.model import History
 from trainmark.report.history.time_axis import time_axis
+from trainmark.report.history.words import history_words
 
 HEIGHT = 280
 AIR = 0.08
@@ -27,6 +27,8 @@ LABEL_ROOM = 0.1
 LABEL_LINES = (-13, -28, -43)
 LABEL_SHIFT = 6
 RIGHT_SIDE = 0.75
+# From here on dots are smaller, and the lines of levels lie above them.
+MANY_POINTS = 120
 SPARK_WIDTH, SPARK_HEIGHT = 140, 30
 
 PointLink = Callable[[History, int], str]
@@ -60,8 +62,9 @@ def ordered_chart(case: History, by: str = DATE, lang: Lang = "en", link: PointL
 
 def _chart(case: History, across: Axis, places: Sequence[float], lang: Lang, link: PointLink) -> Chart:
     bounds = value_bounds(case)
-    marks = [*_intervals(case, places), *_levels(case, places), *_changes(case, across, places, bounds[1])]
-    marks += _dots(case, places, lang, link)
+    dots, levels = _dots(case, places, lang, link), _levels(case, places)
+    marks = [*_intervals(case, places), *_changes(case, across, places, bounds[1])]
+    marks += [*dots, *levels] if len(places) > MANY_POINTS else [*levels, *dots]
     return Chart(across, [Panel(linear([], case.rate_unit, bounds=bounds), marks, HEIGHT)])
 
 
@@ -146,10 +149,14 @@ def _dots(case: History, places: Sequence[float], lang: Lang, link: PointLink) -
                     texts=[point_text(case, index, lang) for index in own],
                     links=[link(case, index) for index in own] if link(case, own[0]) else (),
                     shape="ring" if doubtful else "dot",
-                    radius=4,
+                    radius=_radius(len(places)),
                 )
             )
     return marks
+
+
+def _radius(count: int) -> float:
+    return 4 if count <= MANY_POINTS else 3 if count <= 2 * MANY_POINTS else 2.2
 
 
 def point_text(case: History, index: int, lang: Lang = "en") -> str:

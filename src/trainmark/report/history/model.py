@@ -106,14 +106,10 @@ def histories(
     drawn = [line for line in series if line.points]
     fields = label.distinguishing(line.key for line in drawn)
     machines = len({line.machine for line in drawn}) > 1
-    cases = [history(line, detect, case_name(line, fields, machines)) for line in drawn if not pattern]
-    if pattern:
-        named = ((line, case_name(line, fields, machines)) for line in drawn)
-        cases = [
-            history(line, detect, name)
-            for line, name in named
-            if matches(pattern, name) or line.id == pattern
-        ]
+    named = ((line, case_name(line, fields, machines)) for line in drawn)
+    cases = [
+        history(line, detect, name) for line, name in named if matches(pattern, name) or line.id == pattern
+    ]
     return Histories(tuple(sorted(cases, key=lambda case: natural_key(case.name))), by, left_out)
 
 
@@ -142,5 +138,6 @@ def case_name(series: Series, fields: Sequence[str], with_machine: bool) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
+    """Return whether a name has the pattern in it, or with wildcards is like it; an empty one is in all."""
     pattern, name = pattern.lower(), name.lower()
     return fnmatchcase(name, pattern) if "*" in pattern or "?" in pattern else pattern in name

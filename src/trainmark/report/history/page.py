@@ -15,7 +15,6 @@ from trainmark.history.facts import differences
 from trainmark.history.series import DATE, Point
 from trainmark.report.chart.model import Plot
 from trainmark.report.format import number, templating
-from trainmark.report.format.history_words import history_words
 from trainmark.report.format.page import frame
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
@@ -32,6 +31,7 @@ from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
 from trainmark.report.history.tables import best_fact, facts_table, points_table
 from trainmark.report.history.text import chance_words, summary_lines
+from trainmark.report.history.words import history_words
 from trainmark.visible import one_line
 
 STYLE = "history.css"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trainmark.history.facts import differences
 from trainmark.report.format import number
-from trainmark.report.format.history_words import history_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import (
@@ -20,6 +19,7 @@ from trainmark.report.history.cells import (
     sparkline,
 )
 from trainmark.report.history.model import Histories, History, MarkedChange
+from trainmark.report.history.words import history_words
 
 # Differences from the result before that stand in its row; the page and JSON have all.
 MOST_DIFFERENCES = 3

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trainmark.report.format.history_words import history_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import change_bounds, date, percent_change, probability
 from trainmark.report.history.model import Histories, History, MarkedChange
 from trainmark.report.history.tables import facts_table, overview_table, points_table
+from trainmark.report.history.words import history_words
 from trainmark.visible import one_line
 
 # Facts shown of a change; JSON has all.

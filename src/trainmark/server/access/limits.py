@@ -8,6 +8,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 MOST_CLIENTS = 10_000
+FEWEST_AT_ONCE = 5.0
 
 
 @dataclass
@@ -24,7 +25,7 @@ class RateLimit:
 
     def __init__(self, per_minute: int) -> None:
         self._rate = per_minute / 60
-        self._burst = max(1.0, per_minute / 4)
+        self._burst = max(FEWEST_AT_ONCE, per_minute / 4)
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
         self._lock = threading.Lock()
 

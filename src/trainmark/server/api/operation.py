@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from trainmark.server.access.cache import cached
 from trainmark.server.access.guard import error, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.database.engine import reading
@@ -66,7 +65,7 @@ class Operation:
     def route(self) -> Route:
         # Starlette runs a plain function in a thread, so that a slow query stops nobody else.
         def endpoint(request: Request) -> Response:
-            return refusal(request, self.role) or cached(request, lambda: self._respond(request))
+            return refusal(request, self.role) or self._respond(request)
 
         return Route(PREFIX + self.path, endpoint, methods=["GET"])
 

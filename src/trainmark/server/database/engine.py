@@ -46,6 +46,17 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
+def opened(settings: Settings) -> Iterator[Engine]:
+    """The database for as long as one command needs it."""
+    engine = open_engine(settings)
+    try:
+        require_reachable(engine)
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextlib.contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A consistent view of the database."""
     with engine.connect() as connection:

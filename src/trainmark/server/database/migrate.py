@@ -44,6 +44,18 @@ def downgrade(engine: Engine, revision: str) -> None:
     command.downgrade(configuration(engine), revision)
 
 
+def move(engine: Engine, revision: str = HEAD) -> tuple[str | None, str | None]:
+    """Go up or down to a revision; return where the database was and where it is."""
+    before, known = current(engine), revisions(engine)
+    target = known[-1] if revision == HEAD else revision
+    places = {name: place for place, name in enumerate((EMPTY, *known))}
+    if places.get(target, 0) < places.get(before or EMPTY, 0):
+        downgrade(engine, target)
+    else:
+        upgrade(engine, target)
+    return before, current(engine)
+
+
 def require_current(engine: Engine) -> None:
     """UserError where the tables are another version's."""
     newest, here = revisions(engine)[-1], current(engine)

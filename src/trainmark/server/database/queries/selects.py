@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     Query = Select[Unpack[tuple[Any, ...]]]
 
 
+@functools.cache
 def machine_select() -> Query:
     return select(
         Machine.id,
@@ -33,6 +35,7 @@ def machine_row(row: Iterable[Any]) -> MachineRow:
     return MachineRow(*row)
 
 
+@functools.cache
 def run_select() -> Query:
     return (
         select(
@@ -65,6 +68,7 @@ def run_row(row: Iterable[Any]) -> RunRow:
     return RunRow(*row)
 
 
+@functools.cache
 def case_select() -> Query:
     return select(
         Case.id,
@@ -104,6 +108,7 @@ def case_row(row: Iterable[Any]) -> CaseRow:
     return CaseRow(*values)
 
 
+@functools.cache
 def change_select() -> Query:
     return (
         select(
@@ -136,6 +141,7 @@ def change_row(row: Iterable[Any]) -> ChangeRow:
     return ChangeRow(*values)
 
 
+@functools.cache
 def result_select() -> Query:
     return (
         select(

@@ -1,0 +1,1 @@
+"""Change points counted against known truth, beside Apache Otava's."""

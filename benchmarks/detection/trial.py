@@ -1,0 +1,66 @@
+"""The simulated histories that every detector is given, the same to each by their seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from zlib import crc32
+
+import numpy as np
+
+from benchmarks.detection.detectors import Detector
+from benchmarks.detection.score import Score, online, total, whole
+from trainmark.history.simulated import MACHINES, History, Machine, Step, random_steps, simulate
+
+POINTS = 100
+SIZES = (0.005, 0.01, 0.02, 0.05, 0.1)
+SEED = 22
+# Looks after a step, where its delay is asked for.
+LATEST = 20
+
+
+def clean(detector: Detector, machine: Machine, histories: int, points: int = POINTS) -> Score:
+    """Look after every result at histories without a change."""
+    return total(
+        [
+            online(history, detector(history.points, range(1, points + 1)))
+            for history in _histories(machine, histories, points, 0.0)
+        ]
+    )
+
+
+def stepped(detector: Detector, machine: Machine, size: float, histories: int) -> Score:
+    """Look once at whole histories with one step somewhere in the middle half."""
+    return total(
+        [
+            whole(history, detector(history.points, [POINTS])[0])
+            for history in _histories(machine, histories, POINTS, size)
+        ]
+    )
+
+
+def several(detector: Detector, machine: Machine, histories: int) -> Score:
+    """Look once at whole histories of 200 points with a step of 1, 2, 5 and 3 %."""
+    scores = []
+    for index in range(histories):
+        rng = np.random.default_rng([SEED, index, 4])
+        history = simulate(machine, 2 * POINTS, random_steps(2 * POINTS, (0.01, 0.02, 0.05, 0.03), rng), rng)
+        scores.append(whole(history, detector(history.points, [2 * POINTS])[0]))
+    return total(scores)
+
+
+def followed(detector: Detector, before: int, size: float, histories: int) -> Score:
+    """Look after every result behind a step that comes after `before` results on the normal machine."""
+    scores = []
+    for index in range(histories):
+        rng = np.random.default_rng([SEED, index, before])
+        sign = 1 if index % 2 else -1
+        history = simulate(MACHINES[0], before + LATEST, [Step(before, sign * size)], rng)
+        looks = detector(history.points, range(before + 1, before + LATEST + 1))
+        scores.append(online(history, [[]] * before + looks))
+    return total(scores)
+
+
+def _histories(machine: Machine, count: int, points: int, size: float) -> Iterator[History]:
+    for index in range(count):
+        rng = np.random.default_rng([SEED, index, round(size * 1e4), crc32(machine.name.encode())])
+        yield simulate(machine, points, random_steps(points, (size,), rng) if size else (), rng)
