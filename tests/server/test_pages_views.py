@@ -9,7 +9,7 @@ from pages_sample import A100, HOSTILE, MACHINES, MadeCase, MadeMachine, key, sa
 from sqlalchemy import event
 
 from trainmark.server.api.openapi import document
-from trainmark.server.pages.words import WORDS
+from trainmark.server.pages.frame.words import WORDS
 
 LARGEST_PAGE_BYTES = 80_000
 MOST_QUERIES = 9

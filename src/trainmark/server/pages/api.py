@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from trainmark.server.api.openapi import document
 from trainmark.server.api.operation import PREFIX
-from trainmark.server.pages.respond import page
+from trainmark.server.pages.frame.respond import page
 
 
 def api(request: Request) -> Response:

@@ -22,8 +22,8 @@ from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.pages.frame.respond import id_in, language_of, number_in, page, shown, text_in
 from trainmark.server.pages.queries import matching_cases, siblings
-from trainmark.server.pages.respond import id_in, language_of, number_in, page, shown, text_in
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000

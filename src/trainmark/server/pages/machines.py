@@ -11,10 +11,10 @@ from starlette.responses import Response
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
+from trainmark.server.pages.frame.respond import id_in, language_of, page, shown
+from trainmark.server.pages.frame.words import words
 from trainmark.server.pages.plots import health_chart
 from trainmark.server.pages.queries import facts_over_time, machine_states
-from trainmark.server.pages.respond import id_in, language_of, page, shown
-from trainmark.server.pages.words import words
 
 MOST_RUNS = 60
 MOST_CASES = 20

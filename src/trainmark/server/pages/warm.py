@@ -6,9 +6,9 @@ import gc
 from importlib.resources import files
 
 from trainmark.report.format.words import LANGUAGES
-from trainmark.server.pages.assets import by_hashed_name
+from trainmark.server.pages.frame.assets import by_hashed_name
+from trainmark.server.pages.frame.templating import environment
 from trainmark.server.pages.published import entries_by_workload
-from trainmark.server.pages.templating import environment
 
 
 def warm_up() -> None:

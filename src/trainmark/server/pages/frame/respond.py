@@ -17,9 +17,9 @@ from trainmark.server.access.cache import cached
 from trainmark.server.access.guard import API, identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import csrf_token
-from trainmark.server.pages import language
-from trainmark.server.pages.templating import environment
-from trainmark.server.pages.words import words
+from trainmark.server.pages.frame import language
+from trainmark.server.pages.frame.templating import environment
+from trainmark.server.pages.frame.words import words
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000
