@@ -189,6 +189,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             "commit": facts["commit"],
             "ok": len(trials) - failed,
             "failed": int(failed),
+            "doubts": sorted({code for line in lines for code in line.result["doubts"]}),
             "environment": {},
         },
         machine={

@@ -6,7 +6,7 @@ import pages_client
 import pytest
 from pages_sample import MACHINES, sample_app
 
-from trainmark.server.pages.language import accepted_language, language
+from trainmark.server.pages.frame.language import accepted_language, language
 
 
 @pytest.fixture(scope="module")

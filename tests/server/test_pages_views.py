@@ -8,7 +8,8 @@ import pytest
 from pages_sample import A100, HOSTILE, MACHINES, MadeCase, MadeMachine, key, sample_app
 from sqlalchemy import event
 
-from trainmark.server.pages.words import WORDS
+from trainmark.server.api.openapi import document
+from trainmark.server.pages.frame.words import WORDS
 
 LARGEST_PAGE_BYTES = 80_000
 MOST_QUERIES = 9
@@ -36,6 +37,7 @@ class Site:
             "/", "/?days=30", "/cases", "/cases?q=jax", "/cases/1", "/cases/1?by=version", "/cases/1?all=1",
             "/runs", f"/runs/{run}", "/compare", f"/compare?run={before}&run={run}&run={self.runs[9]}",
             "/machines", "/machines/1", "/leaderboard", "/published", "/search?q=pytorch", "/login", "/admin",
+            "/api",
         ]  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def test_no_page_asks_the_database_once_a_row(site):
     event.listen(engine, "before_cursor_execute", lambda *arguments: counted.append(arguments[2]))
     for path in site.paths:
         counted.clear()
-        site.get(path)
+        site.get(f"{path}{'&' if '?' in path else '?'}unseen=1")
         questions = [statement for statement in counted if statement.startswith("SELECT")]
         assert len(questions) <= MOST_QUERIES, (path, questions)
 
@@ -157,6 +159,11 @@ def test_no_page_asks_the_database_once_a_row(site):
 def test_strange_parameters_find_nothing_and_break_nothing(site, path):
     assert site.get(path).status_code in (200, 404)
     assert site.get("/cases/1").status_code == 200
+
+
+def test_the_page_of_the_api_names_every_operation(site):
+    text = site.get("/api").text
+    assert all(path in text for path in document()["paths"])
 
 
 def test_static_files_are_named_by_their_content_and_stay_in_caches(site):

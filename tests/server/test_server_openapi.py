@@ -7,7 +7,7 @@ import re
 import pytest
 
 from trainmark.server.access.roles import Role
-from trainmark.server.api.openapi import document, page
+from trainmark.server.api.openapi import document
 from trainmark.server.api.routes import routes
 
 
@@ -28,8 +28,3 @@ def test_what_is_answered_has_the_fields_that_the_document_promises(sqlite_serve
     sqlite_server.push(make_pack(name="promised", host="promised"), sqlite_server.tokens[Role.PUSH])
     answer = sqlite_server.request(f"/api/v1{path}", sqlite_server.tokens[Role.READ]).json
     assert answer[0].keys() == document()["components"]["schemas"][schema]["properties"].keys()
-
-
-def test_the_page_names_every_operation_and_has_no_script():
-    assert all(path in page() for path in document()["paths"])
-    assert "<script" not in page() and "style=" not in page()

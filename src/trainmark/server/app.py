@@ -25,7 +25,7 @@ from trainmark.server.database.engine import open_engine, require_reachable
 from trainmark.server.database.migrate import require_current
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
-from trainmark.server.pages.respond import handle_http_error
+from trainmark.server.pages.frame.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment

@@ -41,13 +41,23 @@ def no_link(case: History, index: int) -> str:
 def plot(case: History, by: str = DATE, lang: Lang = "en", link: PointLink = no_link) -> Plot:
     """Return the plot of one case: by date over time and one after another, by a fact in its order alone."""
     w = history_words(lang)
-    order = [float(index) for index in range(len(case.points))]
-    ordered = _chart(case, _order_axis(case, by, lang), order, lang, link)
+    ordered = ordered_chart(case, by, lang, link)
     if by != DATE:
         return Plot(f"history-{case.id}", [Figure("", {w["in_order"]: ordered})])
-    times = [point.time for point in case.points]
-    timed = _chart(case, time_axis(times), times, lang, link)
+    timed = timed_chart(case, lang, link)
     return Plot(f"history-{case.id}", [Figure("", {w["over_time"]: timed, w["in_order"]: ordered})])
+
+
+def timed_chart(case: History, lang: Lang = "en", link: PointLink = no_link) -> Chart:
+    """Return the results where they lie in time."""
+    times = [point.time for point in case.points]
+    return _chart(case, time_axis(times), times, lang, link)
+
+
+def ordered_chart(case: History, by: str = DATE, lang: Lang = "en", link: PointLink = no_link) -> Chart:
+    """Return the results one after another, in the order that the case has them."""
+    order = [float(index) for index in range(len(case.points))]
+    return _chart(case, _order_axis(case, by, lang), order, lang, link)
 
 
 def _chart(case: History, across: Axis, places: Sequence[float], lang: Lang, link: PointLink) -> Chart:

@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made from its declarations, and a page that shows it."""
+"""The OpenAPI document of the API, made from its declarations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import dataclasses
 import functools
 import types
 from collections.abc import Mapping
-from html import escape
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from trainmark import __version__
@@ -174,48 +173,3 @@ def document_route() -> Route:
         return JSONResponse(document())
 
     return Route(f"{PREFIX}/openapi.json", endpoint)
-
-
-def page_route() -> Route:
-    async def endpoint(_request: Request) -> Response:
-        return HTMLResponse(page())
-
-    return Route("/api", endpoint)
-
-
-@functools.cache
-def page() -> str:
-    """Return the document as a plain page: no script, no style of its own."""
-    sections = [
-        _section(method, path, operation)
-        for path, methods in sorted(document()["paths"].items())
-        for method, operation in methods.items()
-    ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Trainmark API</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body><main>'
-        f"<h1>Trainmark API {escape(__version__)}</h1>"
-        "<p>Send <code>Authorization: Bearer TOKEN</code>. The whole as OpenAPI 3.1: "
-        f'<a href="{PREFIX}/openapi.json">{PREFIX}/openapi.json</a>. <a href="/">Overview</a></p>'
-        f"{''.join(sections)}</main></body></html>"
-    )
-
-
-def _section(method: str, path: str, operation: Mapping[str, Any]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{escape(parameter['name'])}</code></td><td>{parameter['in']}</td>"
-        f"<td>{parameter['schema']['type']}</td><td>{escape(parameter['description'])}</td></tr>"
-        for parameter in operation.get("parameters", ())
-    )
-    table = (
-        f"<table><thead><tr><th>parameter</th><th>in</th><th>type</th><th></th></tr></thead>{rows}</table>"
-    )
-    codes = "".join(
-        f"<li><code>{code}</code> {escape(response['description'])}</li>"
-        for code, response in operation["responses"].items()
-    )
-    return (
-        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
-        f"<p>{escape(operation['summary'])}. {escape(operation['description'])}</p>"
-        f"{table if rows else ''}<ul>{codes}</ul></section>"
-    )

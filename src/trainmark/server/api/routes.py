@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from trainmark.server.api.openapi import document_route, page_route
+from trainmark.server.api.openapi import document_route
 from trainmark.server.api.operation import PREFIX
 from trainmark.server.api.operations import OPERATIONS
 from trainmark.server.api.push import download, push
@@ -13,7 +13,6 @@ from trainmark.server.api.push import download, push
 def routes() -> list[BaseRoute]:
     return [
         document_route(),
-        page_route(),
         Route(f"{PREFIX}/packs", push, methods=["POST"]),
         Route(f"{PREFIX}/packs/{{sha256}}", download, methods=["GET"]),
         *(operation.route() for operation in OPERATIONS),

@@ -14,23 +14,21 @@ from trainmark.history.changes.model import Change
 from trainmark.history.facts import FactChange
 from trainmark.history.series import DATE, ORDER_FACTS, Point, Series, ordered_by
 from trainmark.measure.key import Key
-from trainmark.report.chart.model import Figure, Plot
+from trainmark.report.chart.model import Chart
 from trainmark.report.format.words import Lang
-from trainmark.report.history.chart import plot
+from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.pages.frame.respond import id_in, language_of, number_in, page, shown, text_in
 from trainmark.server.pages.queries import matching_cases, siblings
-from trainmark.server.pages.respond import id_in, language_of, number_in, page, shown, text_in
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
 MOST_ROWS = 20
 MOST_WORDS = 8
-# The name under which a point has the UUID of its run; no recorded fact has it.
-RUN = "\0run"
 
 
 @shown(Role.READ)
@@ -71,7 +69,7 @@ def case(request: Request) -> Response:
         others = siblings(connection, series.case)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
-    drawn, lines = history_of(series, order), result_lines(series)
+    lines = result_lines(series)
     return page(
         request,
         "case.html.j2",
@@ -80,7 +78,7 @@ def case(request: Request) -> Response:
         points=series.points,
         changes=series.changes,
         last_change=series.changes[-1][1] if series.changes else None,
-        plot=drawn_history(drawn, order, language_of(request)),
+        chart=drawn_history(series, order, language_of(request)),
         orders=orders,
         order=order,
         rows=lines if everything else lines[:MOST_ROWS],
@@ -91,24 +89,22 @@ def case(request: Request) -> Response:
     )
 
 
-def drawn_history(drawn: History, order: str, lang: Lang) -> Plot | None:
-    """Return the chart, the first of its views alone; a dot leads to its run."""
-    if not drawn.points:
+def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
+    """Return the results over time, or one after another in the order of a fact; a dot leads to its run."""
+    if not series.points:
         return None
-    whole = plot(drawn, order, lang, lambda own, index: f"/runs/{own.points[index].facts[RUN]}")
-    name, chart = next(iter(whole.figures[0].views.items()))
-    return Plot(whole.name, [Figure("", {name: chart})])
+    points = tuple(replace(member.point, run=member.run) for member in series.points)
+    uuids = {id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)}
+
+    def link(own: History, index: int) -> str:
+        return f"/runs/{uuids[id(own.points[index])]}"
+
+    drawn = history_of(series, points, order)
+    return timed_chart(drawn, lang, link) if order == DATE else ordered_chart(drawn, order, lang, link)
 
 
-def history_of(series: CaseSeries, order: str) -> History:
-    """Return what the chart is drawn from: the stored changes by date, in another order analysed anew.
-
-    A point carries the name of its run, which a reader knows, and the UUID, for its address, as a fact.
-    """
-    points = tuple(
-        replace(member.point, run=member.run, facts={**member.point.facts, RUN: member.run_uuid})
-        for member in series.points
-    )
+def history_of(series: CaseSeries, points: tuple[Point, ...], order: str) -> History:
+    """Return what the chart is drawn from: the stored changes by date, in another order analysed anew."""
     line = Series(Key(series.case.workload), series.case.machine, series.case.unit, points)
     if order != DATE:
         return history(ordered_by(line, order)[0], detect, series.case.label)

@@ -17,9 +17,9 @@ from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import ResultRow, RunRow
+from trainmark.server.pages.frame.respond import language_of, page, shown
+from trainmark.server.pages.frame.words import words
 from trainmark.server.pages.queries import case_keys, results_of, runs_by_uuid
-from trainmark.server.pages.respond import language_of, page, shown
-from trainmark.server.pages.words import words
 
 MOST_RUNS = 8
 RECENT_RUNS = 40

@@ -12,8 +12,8 @@ from trainmark.report.format.label import axes
 from trainmark.server.access.roles import Role
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseRow
+from trainmark.server.pages.frame.respond import page, shown, text_in
 from trainmark.server.pages.queries import cases_of, workloads
-from trainmark.server.pages.respond import page, shown, text_in
 
 MOST_CASES = 2000
 ROWS_A_BOARD = 20

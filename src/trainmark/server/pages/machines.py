@@ -11,12 +11,13 @@ from starlette.responses import Response
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
+from trainmark.server.pages.frame.respond import id_in, language_of, page, shown
+from trainmark.server.pages.frame.words import words
 from trainmark.server.pages.plots import health_chart
-from trainmark.server.pages.queries import facts_over_time, latest_facts, machine_states
-from trainmark.server.pages.respond import id_in, language_of, page, shown
-from trainmark.server.pages.words import words
+from trainmark.server.pages.queries import facts_over_time, machine_states
 
-MOST_RUNS = 100
+MOST_RUNS = 60
+MOST_CASES = 20
 MOST_FACT_CHANGES = 40
 
 
@@ -34,9 +35,7 @@ def machine(request: Request) -> Response:
         detail = queries.machine(connection, id_in(request), MOST_RUNS)
         if detail is None:
             raise HTTPException(404)
-        uuids = [run.run_uuid for run in detail.health]
-        changed = facts_over_time(connection, uuids)
-        facts = latest_facts(connection, uuids[-1]) if uuids else {}
+        facts, changed = facts_over_time(connection, [run.run_uuid for run in detail.health])
     known = [run for run in detail.health if run.of_best is not None]
     doubts = Counter(code for run in detail.health for code in run.doubts)
     t = words(language_of(request))
@@ -51,6 +50,7 @@ def machine(request: Request) -> Response:
         chart=health_chart(detail.health, t),
         fact_changes=changed[:MOST_FACT_CHANGES],
         doubts=doubts.most_common(),
-        cases=detail.cases,
+        cases=detail.cases[:MOST_CASES],
+        more_cases=len(detail.cases) > MOST_CASES,
         facts=facts,
     )

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
+from trainmark.server.pages.frame.respond import number_in, page, shown
 from trainmark.server.pages.queries import runs_since, trends
-from trainmark.server.pages.respond import number_in, page, shown
 
 DAY = 86_400.0
 PERIODS = (7, 30, 90)

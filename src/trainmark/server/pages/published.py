@@ -22,8 +22,8 @@ from trainmark.report.format.words import Lang
 from trainmark.server.access.roles import Role
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseRow
+from trainmark.server.pages.frame.respond import language_of, page, shown, text_in
 from trainmark.server.pages.queries import cases_of, workloads
-from trainmark.server.pages.respond import language_of, page, shown, text_in
 
 MOST_CASES, MOST_OURS = 500, 20
 MOST_ROWS = 100

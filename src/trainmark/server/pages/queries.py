@@ -164,8 +164,10 @@ class FactOverTime:
     after: str | None
 
 
-def facts_over_time(connection: Connection, run_uuids: Sequence[str]) -> tuple[FactOverTime, ...]:
-    """Return which facts of a machine changed from run to run, the newest first."""
+def facts_over_time(
+    connection: Connection, run_uuids: Sequence[str]
+) -> tuple[dict[str, str], tuple[FactOverTime, ...]]:
+    """Return the latest facts of a machine, and which of them changed from run to run, the newest first."""
     first = (
         select(func.min(Result.id))
         .join(Run, Run.id == Result.run_id)
@@ -178,28 +180,21 @@ def facts_over_time(connection: Connection, run_uuids: Sequence[str]) -> tuple[F
         .where(Result.id.in_(first))
         .order_by(Run.created, Run.id)
     ).all()
-    sets = facts_by_id(connection, {row.facts_id for row in rows})
-    changed: list[FactOverTime] = []
-    for before, after in pairwise(rows):
-        if before.facts_id == after.facts_id:
-            continue
-        old, new = sets[before.facts_id], sets[after.facts_id]
-        for name in sorted(old.keys() | new.keys()):
-            if old.get(name) != new.get(name) and name not in OF_THE_CASE:
-                changed.append(
-                    FactOverTime(after.created, after.uuid, after.name, name, old.get(name), new.get(name))
-                )
-    return tuple(reversed(changed))
-
-
-def latest_facts(connection: Connection, run_uuid: str) -> dict[str, str]:
-    """Return the facts of a machine that a run recorded."""
-    chosen = select(Result.facts_id).join(Run, Run.id == Result.run_id).where(Run.uuid == run_uuid).limit(1)
-    facts_id = connection.execute(chosen).scalar_one_or_none()
-    if facts_id is None:
-        return {}
-    facts = facts_by_id(connection, {facts_id})[facts_id]
-    return {name: value for name, value in sorted(facts.items()) if name not in OF_THE_CASE}
+    if not rows:
+        return {}, ()
+    sets = {
+        number: {name: value for name, value in sorted(facts.items()) if name not in OF_THE_CASE}
+        for number, facts in facts_by_id(connection, {row.facts_id for row in rows}).items()
+    }
+    changed = [
+        FactOverTime(after.created, after.uuid, after.name, name, old.get(name), new.get(name))
+        for before, after in pairwise(rows)
+        if before.facts_id != after.facts_id
+        for old, new in [(sets[before.facts_id], sets[after.facts_id])]
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+    return sets[rows[-1].facts_id], tuple(reversed(changed))
 
 
 def case_keys(connection: Connection, case_ids: Collection[int]) -> dict[int, dict[str, Any]]:

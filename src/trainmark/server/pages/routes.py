@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Route
 
-from trainmark.server.pages.admin import admin, create_token, revoke_token
+from trainmark.server.pages.account.admin import admin, create_token, revoke_token
+from trainmark.server.pages.account.login import login, login_page, logout
+from trainmark.server.pages.api import api
 from trainmark.server.pages.cases import case, cases
 from trainmark.server.pages.compare import compare
+from trainmark.server.pages.frame.static import static
 from trainmark.server.pages.leaderboard import leaderboard
-from trainmark.server.pages.login import login, login_page, logout
 from trainmark.server.pages.machines import machine, machines
 from trainmark.server.pages.overview import overview
 from trainmark.server.pages.published import published
 from trainmark.server.pages.runs import report, run, runs
 from trainmark.server.pages.search import search
-from trainmark.server.pages.static import static
 
 
 def routes() -> list[BaseRoute]:
@@ -37,5 +38,6 @@ def routes() -> list[BaseRoute]:
         Route("/admin", admin),
         Route("/admin/tokens", create_token, methods=["POST"]),
         Route("/admin/tokens/revoke", revoke_token, methods=["POST"]),
+        Route("/api", api),
         Route("/static/{name}", static),
     ]

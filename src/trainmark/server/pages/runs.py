@@ -11,8 +11,8 @@ from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import RunRow
 from trainmark.server.pages import reports
+from trainmark.server.pages.frame.respond import error, language_of, number_in, page, shown
 from trainmark.server.pages.queries import run_before, runs_by_uuid
-from trainmark.server.pages.respond import error, language_of, number_in, page, shown
 
 ROWS_A_PAGE = 50
 MOST_FAILED = 50

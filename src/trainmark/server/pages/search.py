@@ -8,7 +8,7 @@ from starlette.responses import Response
 from trainmark.server.access.roles import Role
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading
-from trainmark.server.pages.respond import page, shown, text_in
+from trainmark.server.pages.frame.respond import page, shown, text_in
 
 
 @shown(Role.READ)

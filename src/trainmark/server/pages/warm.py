@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from importlib.resources import files
 
 from trainmark.report.format.words import LANGUAGES
-from trainmark.server.pages.assets import by_hashed_name
+from trainmark.server.pages.frame.assets import by_hashed_name
+from trainmark.server.pages.frame.templating import environment
 from trainmark.server.pages.published import entries_by_workload
-from trainmark.server.pages.templating import environment
 
 
 def warm_up() -> None:
@@ -17,3 +18,6 @@ def warm_up() -> None:
         for file in (files("trainmark.server.pages") / "templates").iterdir():
             env.get_template(file.name)
     entries_by_workload()
+    # What was made so far stays: the collector need not walk through the ledger again during requests.
+    gc.collect()
+    gc.freeze()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
+
 from sqlalchemy import Connection, func, select
 
 from trainmark.history.series import Point
@@ -74,7 +76,7 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
                 row.uuid,
                 row.time,
                 tuple(row.trial_values),
-                {**shared[row.facts_id], **row.own_facts},
+                ChainMap(row.own_facts, shared[row.facts_id]),
                 tuple(row.doubts),
             ),
             row.low,

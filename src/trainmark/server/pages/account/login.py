@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from trainmark.server.access.guard import address_of, too_many
 from trainmark.server.access.sessions import form_allowed, log_in, log_out, safe_next, same_origin, set_cookie
-from trainmark.server.pages.respond import error, error_page, page
+from trainmark.server.pages.frame.respond import error, error_page, page
 
 MOST_FIELDS = 10
 

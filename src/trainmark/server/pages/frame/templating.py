@@ -18,9 +18,9 @@ from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
 from trainmark.report.history.cells import fact_text, named
-from trainmark.server.pages import chart
-from trainmark.server.pages.assets import assets
-from trainmark.server.pages.words import words
+from trainmark.server.pages.frame import chart
+from trainmark.server.pages.frame.assets import assets
+from trainmark.server.pages.frame.words import words
 from trainmark.visible import one_line, visible
 
 PLACE = "/static/"

@@ -15,7 +15,7 @@ from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import form_allowed
 from trainmark.server.database import queries
 from trainmark.server.database.engine import reading, writing
-from trainmark.server.pages.respond import error, error_page, page, shown
+from trainmark.server.pages.frame.respond import error, error_page, page, shown
 
 DAY = 86_400.0
 MOST_FIELDS, MOST_AUDIT_ROWS = 10, 100

@@ -17,9 +17,9 @@ from trainmark.server.access.cache import cached
 from trainmark.server.access.guard import API, identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import csrf_token
-from trainmark.server.pages import language
-from trainmark.server.pages.templating import environment
-from trainmark.server.pages.words import words
+from trainmark.server.pages.frame import language
+from trainmark.server.pages.frame.templating import environment
+from trainmark.server.pages.frame.words import words
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000
@@ -84,7 +84,10 @@ def _language_link(request: Request, lang: Lang) -> str:
 
 
 def shown(role: Role) -> Callable[[Endpoint], Endpoint]:
-    """Let only those with a role see a page; a refusal is a page as well."""
+    """Let only those with a role see a page; a refusal is a page as well.
+
+    What all readers may see changes only with a push, and is made once until then.
+    """
 
     def decorate(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)

@@ -6,7 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trainmark.server.pages.assets import by_hashed_name
+from trainmark.server.pages.frame.assets import by_hashed_name
 
 FOR_GOOD = "public, max-age=31536000, immutable"
 

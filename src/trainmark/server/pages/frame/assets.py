@@ -8,7 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 
 from trainmark.report.format import page
-from trainmark.server.pages.chart import MARGIN_STEP, MOST_MARGIN
+from trainmark.server.pages.frame.chart import MARGIN_STEP, MOST_MARGIN
 
 STYLES = ("report.css", "history.css")
 SCRIPTS = ("trap.js", "report.js")

@@ -1,0 +1,1 @@
+"""What every page has: its frame, language, words, charts and static files."""
