@@ -56,7 +56,7 @@ def empty_settings(request, tmp_path):
 def server(request, tmp_path_factory):
     """A running server; `server.tokens` has one of each role."""
     url = request.getfixturevalue("empty_database")() if request.param == "postgresql" else None
-    process = ServerProcess(tmp_path_factory.mktemp("server"), url)
+    process = ServerProcess(tmp_path_factory.mktemp("server"), url, "--pushes", "10000")
     process.tokens = {role: process.token(role.value, role) for role in Role}
     process.start()
     yield process
@@ -65,7 +65,7 @@ def server(request, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def sqlite_server(tmp_path_factory):
-    process = ServerProcess(tmp_path_factory.mktemp("sqlite"))
+    process = ServerProcess(tmp_path_factory.mktemp("sqlite"), None, "--pushes", "10000")
     process.tokens = {role: process.token(role.value, role) for role in Role}
     process.start()
     yield process

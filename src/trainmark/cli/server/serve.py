@@ -46,6 +46,13 @@ MEBIBYTE = 1 << 20
     show_default=True,
     help="Requests a minute from one client, at most.",
 )
+@click.option(
+    "--pushes",
+    type=click.IntRange(1),
+    default=120,
+    show_default=True,
+    help="Pushes a minute with one token, at most.",
+)
 @click.option("--title", default="Trainmark", show_default=True, help="The name on the pages.")
 def serve_command(
     database: str | None,
@@ -60,6 +67,7 @@ def serve_command(
     largest: int,
     workers: int,
     requests: int,
+    pushes: int,
     title: str,
 ) -> None:
     """Serve the results of a team: pages, a JSON API, and the place that `trainmark push` sends runs to.
@@ -82,6 +90,7 @@ def serve_command(
         allowed_signers=allowed_signers.absolute() if allowed_signers else None,
         largest_pack_bytes=largest * MEBIBYTE,
         requests_per_minute=requests,
+        pushes_per_minute=pushes,
         title=title,
     )
     from trainmark.server.serve import Listening, serve
