@@ -135,13 +135,13 @@ def sentences(bisection: Bisection) -> list[str]:
 
 def lines(bisection: Bisection, width: int | None = None) -> list[str]:
     """Return the report for a terminal."""
-    said = [one_line(sentence) for sentence in sentences(bisection)]
-    return [one_line(headline(bisection)), "", *steps_table(bisection).lines(width), "", *said]
+    below = [one_line(sentence) for sentence in sentences(bisection)]
+    return [one_line(headline(bisection)), "", *steps_table(bisection).lines(width), "", *below]
 
 
 def markdown(bisection: Bisection) -> str:
-    said = "\n".join(f"- {plain(one_line(sentence))}" for sentence in sentences(bisection))
+    items = "\n".join(f"- {plain(one_line(sentence))}" for sentence in sentences(bisection))
     title = f"# Bisection of {plain(bisection.subject)}: {plain(bisection.case)}"
     table = steps_table(bisection).markdown()
     command = f"\n```text\n{one_line(bisection.command)}\n```\n" if bisection.command else ""
-    return f"{title}\n\n{plain(one_line(headline(bisection)))}\n{command}\n{table}\n\n{said}\n"
+    return f"{title}\n\n{plain(one_line(headline(bisection)))}\n{command}\n{table}\n\n{items}\n"
