@@ -41,6 +41,13 @@ def test_the_history_of_a_case_has_every_pushed_result_in_order(history, case):
     assert points[0]["throughput"] == pytest.approx(80.0, rel=0.01)
 
 
+def test_a_point_has_the_facts_that_differ_from_the_point_before(history, case):
+    points = get(history, f"/cases/{case['id']}/history")["points"]
+    assert points[0]["facts"]["commit"] == "a" * 40
+    assert [point["name"] for point in points[1:] if "commit" in point["facts"]] == [f"night-{CHANGED}"]
+    assert points[CHANGED]["facts"]["commit"] == "b" * 40
+
+
 def test_a_lasting_slowdown_is_marked_at_its_first_result_with_the_fact_that_changed(history, case):
     (marked,) = get(history, f"/cases/{case['id']}/history")["changes"]
     assert marked["index"] == CHANGED

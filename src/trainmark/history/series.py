@@ -8,7 +8,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from trainmark.history.recorded import MEASURED_FACTS
 from trainmark.measure.figure import Interval
@@ -35,11 +35,11 @@ class Point:
     facts: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def median(self) -> float:
         return statistics.median(self.values)
 
-    @property
+    @cached_property
     def interval(self) -> Interval | None:
         """The interval of the median from order statistics; None for a single trial."""
         return median_interval(self.values)

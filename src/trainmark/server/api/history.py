@@ -10,7 +10,11 @@ from trainmark.server.database.queries.rows import CaseRow, CaseSeries, ChangeRo
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One result; `run` is the UUID of its run, `values` are the throughputs of its trials."""
+    """One result; `run` is the UUID of its run, `values` are the throughputs of its trials.
+
+    The first point has all recorded `facts`, a later one those that differ from the point before: None where
+    a fact is not recorded any more. Most facts are the same for years.
+    """
 
     result: int
     run: str
@@ -20,7 +24,7 @@ class HistoryPoint:
     low: float | None
     high: float | None
     values: tuple[float, ...]
-    facts: Mapping[str, str]
+    facts: Mapping[str, str | None]
     doubts: tuple[str, ...]
     conformance: str
 
@@ -40,7 +44,14 @@ class History:
     changes: tuple[HistoryChange, ...]
 
 
+def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the facts that differ, None for those that are gone."""
+    names = sorted(before.keys() | after.keys())
+    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
+
+
 def history_of(series: CaseSeries) -> History:
+    recorded = [dict(point.point.facts) for point in series.points]
     points = tuple(
         HistoryPoint(
             result=point.result_id,
@@ -51,10 +62,10 @@ def history_of(series: CaseSeries) -> History:
             low=point.low,
             high=point.high,
             values=point.point.values,
-            facts=point.point.facts,
+            facts=changed_facts(before, facts),
             doubts=point.point.doubts,
             conformance=point.conformance,
         )
-        for point in series.points
+        for point, before, facts in zip(series.points, [{}, *recorded], recorded, strict=False)
     )
     return History(series.case, points, tuple(HistoryChange(*marked) for marked in series.changes))
