@@ -33,6 +33,9 @@ def products(*kernels):
     [
         ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", "bf16"),
         ("nvjet_tst_128x256_64x4_1x2_h_bz_coopA_TNT", "bf16"),
+        ("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN", "bf16"),
+        ("nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_TNT", "amp"),
+        ("nvjet_sm90_hss_64x64_64x13_1x2_h_bz_splitK_NTT", "amp"),
         ("void cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_16x16_128x2>", "bf16"),
         ("void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, cutlass::half_t>>", "amp"),
         ("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_nn", "amp"),

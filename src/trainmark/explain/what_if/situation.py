@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -216,16 +217,14 @@ def is_layout_copy(kernel: str) -> bool:
     return any(word in name for word in ("nchwtonhwc", "nhwctonchw", "nchw_to_nhwc", "nhwc_to_nchw"))
 
 
-# Parts of kernel names by the operands that they multiply, the narrower first: cuBLAS, cuDNN, CUTLASS.
-PRECISION_WORDS = (
-    ("bf16", ("bf16", "bfloat16", "nvjet_tst")),
-    (
-        "amp",
-        ("fp16", "f16f16", "16816", "h884", "hgemm", "_half", "half_t", "h1688", "nvjet_hsh", "nvjet_hss"),
-    ),
-    ("tf32", ("tf32", "s1688", "nvjet_sst")),
-    ("fp32", ("sgemm", "ffma", "simt", "f32f32_f32f32_f32", "scudnn", "nvjet_sss")),
-)
+# Kernel names by the operands that they multiply, the narrower first: cuBLAS, cuDNN, CUTLASS. In cuBLAS's
+# `nvjet_sm90_tst_256x128…` the letters are operands, arithmetic and result: t bfloat16, h float16, s float32.
+PRECISION_NAMES = {
+    "bf16": re.compile(r"bf16|bfloat16|nvjet_(?:\w+?_)?t[st][st]_"),
+    "amp": re.compile(r"fp16|f16f16|16816|h884|hgemm|_half|half_t|h1688|nvjet_(?:\w+?_)?h[sh][sh]_"),
+    "tf32": re.compile(r"tf32|s1688|nvjet_(?:\w+?_)?sst_"),
+    "fp32": re.compile(r"sgemm|ffma|simt|f32f32_f32f32_f32|scudnn|nvjet_(?:\w+?_)?sss_"),
+}
 
 
 def precision_of(classes: tuple[ClassTime, ...]) -> str | None:
@@ -234,7 +233,7 @@ def precision_of(classes: tuple[ClassTime, ...]) -> str | None:
     for time in classes:
         for kernel in time.kernels if time.name in PRODUCT_CLASSES else ():
             name = kernel.name.lower()
-            words = (precision for precision, parts in PRECISION_WORDS if any(part in name for part in parts))
-            if precision := next(words, None):
+            named = (precision for precision, names in PRECISION_NAMES.items() if names.search(name))
+            if precision := next(named, None):
                 seconds[precision] = seconds.get(precision, 0) + kernel.nanoseconds
     return max(seconds, key=seconds.__getitem__) if seconds else None
