@@ -81,7 +81,8 @@ def _profile(events: EventReader, metadata: Metadata) -> Profile:
     if not events.devices and not has_operators:
         raise _IncompleteError(
             "has no kernels and no operators: "
-            "profile with ProfilerActivity.CUDA, or .CPU on a machine without a GPU"
+            "with PyTorch, profile with ProfilerActivity.CUDA, or .CPU on a machine without a GPU; "
+            "JAX before 0.4.33 records none on a CPU"
         )
     notes = list(metadata.notes)
     if events.devices:
