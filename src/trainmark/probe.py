@@ -22,6 +22,7 @@ import time
 from collections import deque
 from importlib import import_module
 from typing import IO, Any, Callable, Deque
+from weakref import WeakSet
 
 EVENTS_FOLDER = "TRAINMARK_EVENTS"
 NODE = "TRAINMARK_NODE"
@@ -133,12 +134,21 @@ def named_clock(name: str) -> HostClock:
     return HostClock() if name == "host" else SynchronousClock()
 
 
+_runs: WeakSet[Run] = WeakSet()
+
+
+def stop_recording() -> None:
+    """Record no more steps of this process: those that follow are taken for a profile, and not measured."""
+    for run in _runs:
+        run._recording = False
+
+
 class Run:
     """What `start` gives; one per process."""
 
-    recording = True  # until steps are taken for a profile, which are not measured
-
     def __init__(self, file: IO[bytes] | None, rank: int, clock: HostClock) -> None:
+        self._recording = True
+        _runs.add(self)
         self._file, self._rank, self._clock = file, rank, clock
         self._pending: Deque[Any] = deque()
         self._lines: list[str] = []
@@ -163,7 +173,7 @@ class Run:
 
     def step_at(self, mark: Any, samples: float | None, **numbers: Any) -> None:
         """The step that ended at an earlier mark of the clock."""
-        if self._file is None or not Run.recording:
+        if self._file is None or not self._recording:
             return
         self._pending.append((self._next_step, mark, samples, numbers))
         self._next_step += 1

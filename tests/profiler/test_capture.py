@@ -8,17 +8,10 @@ import json
 
 import pytest
 
-from trainmark import probe
 from trainmark.profiler import capture
 
 UNPROFILED = 2 + 5
 PASS = 2 + 1 + 2
-
-
-@pytest.fixture(autouse=True)
-def still_recording(monkeypatch):
-    """Later tests of this process record steps again."""
-    monkeypatch.setattr(probe.Run, "recording", True)
 
 
 class LoggingBackend:

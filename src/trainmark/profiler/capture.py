@@ -135,7 +135,7 @@ class Capture:
 
     def begin(self):
         """Make the folder ready; the next step is the first of the first phase."""
-        probe.Run.recording = False
+        probe.stop_recording()
         if self._backend is not None:
             self._phases = plan(self._backend, self._steps, self._settling)
         if self._world_size > 1 and (self._backend is not None or self._failed_here):
