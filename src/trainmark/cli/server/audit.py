@@ -21,7 +21,13 @@ from trainmark.visible import one_line
 @place_options
 @json_option
 def audit_command(most: int, database: str | None, data: Path | None, as_json: bool) -> None:
-    """Print the newest entries of the audit log: pushes, refusals, logins, tokens."""
+    """Print the newest entries of the audit log: pushes, refusals, logins, tokens.
+
+    \b
+    Examples:
+      trainmark server audit
+      trainmark server audit --json
+    """
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened, reading

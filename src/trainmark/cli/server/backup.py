@@ -16,7 +16,12 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("file", type=NEW_FILE)
 @place_options
 def backup_command(file: Path, database: str | None, data: Path | None) -> None:
-    """Write everything that a server has to FILE, consistent while it goes on serving."""
+    """Write everything that a server has to FILE, consistent while it goes on serving.
+
+    \b
+    Examples:
+      trainmark server backup monday.tar
+    """
     settings = settings_of(data, database)
     from trainmark.server.backup import backup
 
@@ -28,7 +33,12 @@ def backup_command(file: Path, database: str | None, data: Path | None) -> None:
 @click.argument("file", type=FILE)
 @place_options
 def restore_command(file: Path, database: str | None, data: Path | None) -> None:
-    """Fill an empty database and folder from a backup, of SQLite or PostgreSQL, to either."""
+    """Fill an empty database and folder from a backup, of SQLite or PostgreSQL, to either.
+
+    \b
+    Examples:
+      trainmark server restore monday.tar --data new-folder
+    """
     settings = settings_of(data, database)
     from trainmark.server.backup import restore
 

@@ -15,7 +15,13 @@ from trainmark.cli.server.options import place_options, settings_of
 )
 @place_options
 def migrate_command(revision: str, database: str | None, data: Path | None) -> None:
-    """Bring the database to the tables of this version, or --to an earlier revision. Make a backup first."""
+    """Bring the database to the tables of this version, or --to an earlier revision. Make a backup first.
+
+    \b
+    Examples:
+      trainmark server migrate
+      trainmark server migrate --to 0001
+    """
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
