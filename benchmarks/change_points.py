@@ -41,7 +41,7 @@ def measure(histories: int = 10, cases: int = 1_000, points: int = POINTS) -> li
 
 
 def _figures(detector: Detector, histories: int, points: int) -> tuple[float, float, float]:
-    """Return the share of steps missed, false alarms and the share found late, over all machines."""
+    """Return the share of steps missed, false alarms and the share detected late, over all machines."""
     steps = total(
         [stepped(detector, machine, size, histories) for machine in MACHINES for size in (0.01, 0.02)]
     )

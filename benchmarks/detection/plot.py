@@ -1,4 +1,4 @@
-"""The plot of change-points.md: steps found by size, results until found, false alarms by machine."""
+"""The plot of change-points.md: steps detected by size, results until then, false alarms by machine."""
 
 from __future__ import annotations
 

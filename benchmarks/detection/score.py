@@ -1,4 +1,4 @@
-"""What a detector found of the truth, by the end of a history and after every result."""
+"""Scores of a detector against the truth, by the end of a history and after every result."""
 
 from __future__ import annotations
 

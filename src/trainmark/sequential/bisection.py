@@ -1,4 +1,4 @@
-"""What a bisection found: its steps, its culprit, the size of the change and what it cost."""
+"""The outcome of a bisection: its steps, its culprit, the size of the change and what it cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Finding(str, Enum):
     FOUND = "found"
     NARROWED = "narrowed"  # several neighbours are left, because what lies between them was skipped
     NO_CHANGE = "no change"  # good and bad do not differ by as much as matters
-    UNDECIDED = "undecided"  # good and bad were still not told apart at the limit of pairs
+    UNDECIDED = "undecided"  # good and bad were not distinguished at the limit of pairs
     UNCONFIRMED = "unconfirmed"  # the culprit beside its predecessor does not show the change
 
 

@@ -9,7 +9,7 @@ from math import ceil, log2
 
 
 class Side(str, Enum):
-    """On which side of the change an item lies; SKIPPED where that cannot be told."""
+    """On which side of the change an item lies; SKIPPED where that is not known."""
 
     GOOD = "good"
     BAD = "bad"

@@ -20,7 +20,7 @@ Noise = Callable[[random.Random], float]
 
 @dataclass(frozen=True)
 class Outcome:
-    """`suspects` are what is left at the end; None where good and bad were not told apart."""
+    """`suspects` are what is left at the end; None where good and bad were not distinguished."""
 
     suspects: range | None
     culprit: int

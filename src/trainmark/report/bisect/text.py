@@ -15,7 +15,7 @@ LONGEST_NAME = 60
 
 
 def headline(bisection: Bisection) -> str:
-    """Return what was found in one sentence."""
+    """Return the outcome in one sentence."""
     reference = bisection.reference
     whole = f"{reference.second} is {ratio(reference)} of {reference.first}"
     if bisection.finding is Finding.NO_CHANGE:
@@ -128,7 +128,7 @@ def untried(bisection: Bisection) -> str | None:
 
 
 def sentences(bisection: Bisection) -> list[str]:
-    """Return all that is said below the headline."""
+    """Return the sentences below the headline."""
     parts = [share_sentence(bisection), *bisection.notes, untried(bisection), cost_sentence(bisection)]
     return [part for part in (*parts, method_sentence(bisection)) if part]
 

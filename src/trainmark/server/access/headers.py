@@ -61,7 +61,7 @@ class SecurityHeaders:
 
         try:
             await self.app(scope, receive, send_with_headers)
-        except Exception:
+        except Exception:  # a fault of ours: logged with its traceback, answered with the same headers
             LOG.exception("%s failed", scope["path"])
             if started:
                 raise

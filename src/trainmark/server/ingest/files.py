@@ -62,7 +62,7 @@ def pack_path(settings: Settings, sha256: str) -> Path:
 
 
 def clear_incoming(settings: Settings) -> None:
-    """Remove what a server that was killed left half received; nobody was told that it was stored."""
+    """Remove what a server that was killed left half received; none of it was acknowledged."""
     shutil.rmtree(settings.incoming, ignore_errors=True)
     settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
     settings.packs.mkdir(parents=True, exist_ok=True, mode=0o700)
