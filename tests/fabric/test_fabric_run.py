@@ -62,6 +62,18 @@ def test_a_rank_that_fails_ends_it_in_one_sentence(tmp_path):
         measured(2, str(python))
 
 
+def test_a_port_that_is_taken_once_is_no_failure(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\n[ "$RANK" = 1 ] && mkdir {tmp_path}/first 2>/dev/null'
+        f' && echo "bind: Address already in use" >&2 && exit 1\nexec {sys.executable} "$@"\n',
+        encoding="utf-8",
+    )
+    python.chmod(0o755)
+    assert len(measured(2, str(python)).links) == 1
+    assert (tmp_path / "first").is_dir()
+
+
 def test_more_gpus_than_there_are_is_refused_by_the_ranks():
     import torch
 

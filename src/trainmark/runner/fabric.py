@@ -13,12 +13,12 @@ from typing import Any
 
 from trainmark.events import Event, Mark, RunStart, stream
 from trainmark.launch.job.job import Job, Launcher
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Outcome, judge
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job.outcome import Outcome
+from trainmark.launch.job.watch import Limits
 from trainmark.launch.nodes.node import NodeError
 from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, point
 from trainmark.published.readers import nccl_tests
+from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
 from trainmark.suite.topology import Topology
 from trainmark.workloads.fabric.repetition import PATIENCE
@@ -60,18 +60,20 @@ def measure_fabric(
 ) -> Fabric:
     """FabricError where a rank failed."""
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
-        folder = Path(made)
-        code = folder / "code"
+        code = Path(made, "code")
         keep_code(code)
-        job = _job(wanted, python, folder, code)
         quiet = QUIET_SECONDS + PATIENCE * wanted.seconds * len(wanted.sizes)
         try:
             with launcher.shipped(code):
-                session = launcher.start(job)
+                job, _, judgement = carry_out(
+                    lambda folder: _job(wanted, python, folder, code),
+                    Path(made),
+                    launcher,
+                    Limits(DAY, quiet),
+                    stop_asked,
+                )
         except NodeError as error:
             raise FabricError(str(error)) from error
-        ending = watch(session, job, Limits(DAY, quiet), stop_asked, lambda: None)
-        judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
         if judgement.outcome is not Outcome.OK:
             raise FabricError(judgement.detail)
         taken = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")

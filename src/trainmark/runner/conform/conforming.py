@@ -11,13 +11,13 @@ from pathlib import Path
 
 from trainmark.errors import UserError
 from trainmark.launch.job.job import Job
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Cause, Outcome, judge
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job.outcome import Cause, Outcome
+from trainmark.launch.job.watch import Limits
 from trainmark.launch.local import LocalLauncher
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.conform.verdict import Check, Verdict, words
 from trainmark.runner.program.ask import Question, ask
+from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.workloads.declaration import Conformance, Variant
@@ -106,24 +106,26 @@ def checked(
         if code is None:
             code = folder / "code"
             keep_code(code, [family])
-        shown = [folder / f"shown{rank}.json" for rank in range(ranks)]
-        job = Job(
-            command=(*command, "--conform", str(folder / "shown{rank}.json")),
-            environment=_environment(code),
-            working_folder=folder,
-            folder=folder,
-            nodes=1,
-            ranks_per_node=ranks,
-        )
-        ending = watch(LocalLauncher().start(job), job, LIMITS, stop_asked, lambda: None)
+
+        def job_in(attempt: Path) -> Job:
+            return Job(
+                command=(*command, "--conform", str(attempt / "shown{rank}.json")),
+                environment=_environment(code),
+                working_folder=attempt,
+                folder=attempt,
+                nodes=1,
+                ranks_per_node=ranks,
+            )
+
+        job, ending, judgement = carry_out(job_in, folder, LocalLauncher(), LIMITS, stop_asked)
         if ending.cause is Cause.STOPPED:
             raise UserError("stopped; what was checked before is kept.")
-        judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(ranks)})
         if judgement.outcome is not Outcome.OK:
             return Check(ranks, variant.label, failed=judgement.detail)
         try:
             compare = variant.compare or conformance_of(family).compare
-            compared = compare([json.loads(file.read_bytes()) for file in shown])
+            shown = [(job.folder / f"shown{rank}.json").read_bytes() for rank in range(ranks)]
+            compared = compare([json.loads(text) for text in shown])
         except (OSError, ValueError, KeyError) as error:
             return Check(ranks, variant.label, failed=f"a rank left nothing that can be compared: {error}")
         return Check(
