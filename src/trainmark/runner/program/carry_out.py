@@ -21,7 +21,7 @@ def carry_out(
     limits: Limits,
     stop_asked: Callable[[], bool],
 ) -> tuple[Job, Ending, Judgement]:
-    """Return the last attempt; each has a folder of its own within `folder`, which `job_in` is called with."""
+    """Return the last attempt; `job_in` makes the job of each in a new folder within `folder`."""
     for attempt in range(1 + RETRIES):
         own = folder / f"attempt{attempt}"
         own.mkdir()
