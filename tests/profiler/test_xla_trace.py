@@ -10,9 +10,11 @@ import pytest
 from xplane_builder import Plane, field, instruction, message, program, space, varint
 
 from trainmark.profiler.xla import hlo, trace, xplane
+from trainmark.profiler.xla.asynchronous import Thunk, asynchronous
 
 WALL = 1_790_000_000_123_456_789
 M, K, N = 64, 32, 16
+TENS = 10_000  # nanoseconds
 
 
 def contracting(axis: int) -> bytes:
@@ -230,14 +232,42 @@ def test_a_convolution_of_cudnn_costs_the_same_forward_and_backward(target, resu
     assert ran.operator == "jit(step)/conv_general_dilated"
 
 
-def test_an_asynchronous_thunk_goes_on_in_the_thread_that_finishes_it():
-    thunks = {11: (0, "convolution.1", 100, {"operator": "conv"}), 12: (0, "dot.2", 130, {"flop": 8})}
-    marks = {1: [(150, 11), (220, 12)], 0: [(100, 11)]}
-    busy = {1: [(90, 120)]}
-    assert list(trace.continued(thunks, marks, busy)) == [
-        (1, "convolution.1", 120, 150, {"operator": "conv"}),
-        (1, "dot.2", 150, 220, {}),
+def thunk(name, start, end, flow=None, flop=0):
+    """Times are in tens of microseconds here and below."""
+    return Thunk(0, name, start * TENS, end * TENS, {"operator": name, "flop": flop}, flow)
+
+
+def later(thunks, marks, executions):
+    spans = asynchronous(
+        thunks,
+        {flow: end * TENS for flow, end in marks.items()},
+        [(start * TENS, end * TENS) for start, end in executions],
+        thread=7,
+    )
+    return [(span.name, span.start // TENS, span.end // TENS, span.args) for span in spans]
+
+
+def test_a_gap_of_a_program_is_the_time_of_the_convolution_that_goes_on():
+    thunks = [thunk("conv", 0, 10, 11, flop=8), thunk("copy", 10, 30, 12), thunk("add", 90, 95, 13)]
+    assert later(thunks, {12: 30, 11: 120, 13: 95}, [(0, 30), (30, 100)]) == [
+        ("conv", 30, 90, {"operator": "conv"}),
+        ("conv", 95, 100, {"operator": "conv"}),
     ]
+
+
+def test_a_convolution_that_has_ended_is_not_blamed_for_a_later_gap():
+    thunks = [thunk("conv", 0, 10, 11, flop=8), thunk("copy", 10, 30, 12), thunk("add", 90, 95, 13)]
+    assert later(thunks, {11: 20, 12: 85, 13: 95}, [(0, 95)])[0] == ("copy", 30, 90, {"operator": "copy"})
+
+
+def test_without_marks_the_last_thunk_with_flop_has_the_gap():
+    thunks = [thunk("conv", 0, 10, flop=8), thunk("copy", 10, 30), thunk("add", 90, 95)]
+    assert later(thunks, {}, [(0, 95)]) == [("conv", 30, 90, {"operator": "conv"})]
+
+
+def test_between_two_programs_nothing_goes_on():
+    thunks = [thunk("conv", 0, 10, flop=8), thunk("conv", 50, 60, flop=8)]
+    assert later(thunks, {}, [(0, 10), (50, 60)]) == []
 
 
 def test_an_instruction_without_a_name_has_the_scope_of_those_around_it():

@@ -4,6 +4,7 @@ import re
 
 from trainmark.profiler import chrome
 from trainmark.profiler.xla import xplane
+from trainmark.profiler.xla.asynchronous import END_MARK, EXECUTION, Thunk, asynchronous
 from trainmark.profiler.xla.hlo import Programs
 
 DEVICE_PLANE = re.compile(r"/device:GPU:(\d+)")
@@ -24,7 +25,6 @@ CALL_STAGES = (
     "Wait for usage",
 )
 SINCE_1970_NS = 10**17
-END_MARK = "end: "  # of a thunk that went on in another thread
 
 
 def convert(data, path, process):
@@ -141,9 +141,9 @@ def _source(stats, instruction, with_work=True):
 
 def _write_host(writer, plane, process, programs, has_gpu):
     """Write the threads; on a CPU the thunks in which XLA runs the instructions are the operators."""
-    thunks = {}  # by the number of the flow that their end mark consumes
-    marks = {}  # by thread
-    busy = {}
+    thunks = []
+    marks = {}  # by the flow of a thunk
+    executions = []
     for thread, line in enumerate(plane.lines):
         writer.thread_name(process, thread, line.name)
         events = list(xplane.events(plane, line))
@@ -151,7 +151,9 @@ def _write_host(writer, plane, process, programs, has_gpu):
         for event in events:
             start, end = _times(event)
             if event.name.startswith(END_MARK):
-                marks.setdefault(thread, []).append((end, event.stats.get("_c")))
+                marks[event.stats.get("_c")] = end
+            elif event.name.startswith(EXECUTION):
+                executions.append((start, end))
             elif "correlation_id" in event.stats:
                 name = GRAPH_NAME.sub("", event.name)
                 args = {"correlation": event.stats["correlation_id"]}
@@ -159,9 +161,7 @@ def _write_host(writer, plane, process, programs, has_gpu):
             elif "hlo_op" in event.stats and not has_gpu:
                 args = _source(event.stats, programs.instruction(event.stats, event.name))
                 writer.span(chrome.OPERATOR, event.name, start, end, process, thread, args)
-                busy.setdefault(thread, []).append((start, end))
-                if "_p" in event.stats:
-                    thunks[event.stats["_p"]] = (thread, event.name, end, args)
+                thunks.append(Thunk(thread, event.name, start, end, args, event.stats.get("_p")))
             elif TENSORFLOW_OPERATOR.fullmatch(event.name):
                 operator, kind = TENSORFLOW_OPERATOR.fullmatch(event.name).groups()
                 writer.span(chrome.OPERATOR, kind, start, end, process, thread, {"operator": operator})
@@ -169,37 +169,9 @@ def _write_host(writer, plane, process, programs, has_gpu):
                 writer.span(chrome.PYTHON, _frame(event.name), start, end, process, thread)
             elif annotated and "::" not in event.name and not event.name.startswith(CALL_STAGES):
                 writer.span(chrome.ANNOTATION, event.name, start, end, process, thread)
-    for thread, name, start, end, args in continued(thunks, marks, busy):
-        writer.span(chrome.OPERATOR, name, start, end, process, thread, args)
-
-
-def continued(thunks, marks, busy):
-    """Yield the time of asynchronous thunks that their own event does not cover.
-
-    A convolution or matrix product on a CPU is handed to a pool of threads; its event ends when that is
-    done, and a mark tells in the thread that finishes it when the result was there. The rest is the time of
-    that thread, where spans follow or enclose each other, but never overlap in part.
-    """
-    for thread, ends in sorted(marks.items()):
-        before = 0
-        spans = sorted(busy.get(thread, ()))
-        for end, flow in sorted(ends, key=lambda mark: mark[0]):
-            if flow in thunks and thunks[flow][0] != thread:
-                _, name, start, args = thunks[flow]
-                start = max(start, before)
-                for span_start, span_end in spans:
-                    if span_start < start < span_end:
-                        start = span_end
-                if end > start:
-                    # The work is counted once, with the thunk's own event.
-                    yield (
-                        thread,
-                        name,
-                        start,
-                        end,
-                        {key: args[key] for key in args if key not in ("flop", "traffic")},
-                    )
-            before = max(before, end)
+    pool = len(plane.lines)
+    for thunk in asynchronous(thunks, marks, executions, pool):
+        writer.span(chrome.OPERATOR, thunk.name, thunk.start, thunk.end, process, pool, thunk.args)
 
 
 def _frame(name):
