@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import ipaddress
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from trainmark.server.app import create_app
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, reading, require_reachable
 from trainmark.server.ingest.files import clear_incoming
+from trainmark.server.ingest.unreferenced import remove_unfinished
+from trainmark.server.lock import locked
 from trainmark.server.settings import Settings, to_environment
 
 MOST_CONNECTIONS = 400
@@ -43,10 +43,12 @@ def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool],
     require_safe(settings, listening)
     engine = open_engine(settings)
     require_reachable(engine)
-    with _locked(settings):
+    with locked(settings):
         if migrate.current(engine) is None:
             migrate.upgrade(engine)
         migrate.require_current(engine)
+        # Before the marks of what was being stored go with the rest.
+        remove_unfinished(engine, settings)
         clear_incoming(settings)
         with reading(engine) as connection:
             has_token = bool(tokens.tokens(connection))
@@ -119,17 +121,3 @@ def _config(settings: Settings, listening: Listening) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_SECONDS,
         ws="none",
     )
-
-
-@contextlib.contextmanager
-def _locked(settings: Settings) -> Iterator[None]:
-    """One server a folder: it removes what it takes for left behind."""
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (settings.data / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(
-                f"{settings.data} is being served by another trainmark; stop it first."
-            ) from error
-        yield
