@@ -114,6 +114,17 @@ def test_doubts_stand_beside_the_figures_they_are_about(site):
     assert '<span class="doubt is-caution">throttled</span>' in doubtful
 
 
+def test_a_run_lists_what_was_masked_before_packing_in_a_fold_of_its_page(site):
+    address = f"/runs/{site.runs[0]}"
+    text = site.get(address).text
+    assert "<dt>Masked before packing</dt><dd>8 values</dd>" in text
+    fold = text.partition('<details class="fold"><summary>What was masked, and where')[2]
+    row = 'trials/x/01/logs/rank0.log</td><td>home path</td><td class="num">4</td><td class="reason">line 7<'
+    assert row in fold.partition("</details>")[0]
+    chinese = site.get(address, **{"accept-language": "zh-CN"}).text
+    assert "<dt>打包前已遮盖</dt><dd>8 处</dd>" in chinese and "<td>主目录路径</td>" in chinese
+
+
 def test_ours_stand_beside_the_best_comparable_published_row(site):
     text = site.get("/published?workload=resnet50").text
     ours = text[text.index("Our latest results") : text.index("Published rows")]

@@ -14,7 +14,7 @@ from trainmark.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.app import create_app
 from trainmark.server.database import migrate
-from trainmark.server.database.engine import open_engine, reading, require_reachable
+from trainmark.server.database.engine import opened, reading
 from trainmark.server.ingest.files import clear_incoming
 from trainmark.server.ingest.unreferenced import remove_unfinished
 from trainmark.server.lock import locked
@@ -41,18 +41,16 @@ class Listening:
 def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool], None]) -> None:
     """Serve until stopped. `ready` gets the address, and whether there is a token, once it listens."""
     require_safe(settings, listening)
-    engine = open_engine(settings)
-    require_reachable(engine)
     with locked(settings):
-        if migrate.current(engine) is None:
-            migrate.upgrade(engine)
-        migrate.require_current(engine)
-        # Before the marks of what was being stored go with the rest.
-        remove_unfinished(engine, settings)
+        with opened(settings) as engine:
+            if migrate.current(engine) is None:
+                migrate.upgrade(engine)
+            migrate.require_current(engine)
+            # Before the marks of what was being stored go with the rest.
+            remove_unfinished(engine, settings)
+            with reading(engine) as connection:
+                has_token = bool(tokens.tokens(connection))
         clear_incoming(settings)
-        with reading(engine) as connection:
-            has_token = bool(tokens.tokens(connection))
-        engine.dispose()
         config = _config(settings, listening)
         socket = config.bind_socket()
         # Whoever connects from now on is answered once the application is up.
