@@ -154,7 +154,7 @@ def test_the_backup_of_an_older_database_is_restored_to_this_version(filled, tmp
 
 
 def test_a_migration_that_fails_changes_nothing(filled, monkeypatch):
-    from trainmark.server.ingest import scrubbed
+    from trainmark.server.database import scrubbed
 
     migrate.move(filled.engine, "0001", filled.settings)
     before = filled.rows()

@@ -20,8 +20,8 @@ from trainmark.report.conformance import conformance_in
 from trainmark.report.format import label
 from trainmark.report.history.assemble import series_of_runs
 from trainmark.server.database.models import LONG, SHORT
+from trainmark.server.database.scrubbed import LARGEST_COUNT, scrubbed_of
 from trainmark.server.ingest.checked import Checked, IngestError, Line
-from trainmark.server.ingest.scrubbed import LARGEST_COUNT, scrubbed_of
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord

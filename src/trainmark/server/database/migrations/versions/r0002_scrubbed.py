@@ -12,7 +12,7 @@ from alembic import context, op
 
 from trainmark.errors import UserError
 from trainmark.pack.unpack import read_manifest
-from trainmark.server.ingest.scrubbed import scrubbed_of
+from trainmark.server.database.scrubbed import scrubbed_of
 
 revision, down_revision = "0002", "0001"
 branch_labels = depends_on = None
