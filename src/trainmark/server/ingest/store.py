@@ -66,6 +66,9 @@ def store(connection: Connection, checked: Checked, received: Received) -> Store
     lock_stores(connection)
     if before := known(connection, received.sha256):
         return before
+    if connection.execute(select(Pack.id).where(Pack.sha256 == received.sha256)).first():
+        # A newer file of the run has replaced this one.
+        return Stored(checked.run["uuid"], received.sha256, False)
     _require_scope(received.identity, checked)
     now = time.time()
     touched = _replaced(connection, checked, received.identity)
