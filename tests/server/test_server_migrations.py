@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 
 import pytest
@@ -162,6 +163,15 @@ def test_a_migration_that_fails_changes_nothing(filled, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         migrate.move(filled.engine, "head", filled.settings)
     assert migrate.current(filled.engine) == "0001" and filled.rows() == before
+
+
+def test_a_sqlite_that_drops_no_columns_is_named_and_nothing_changes(filled, monkeypatch):
+    if filled.engine.dialect.name != "sqlite":
+        pytest.skip("of SQLite")
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    with pytest.raises(UserError, match="needs SQLite 3.35 or newer"):
+        migrate.move(filled.engine, "0001", filled.settings)
+    assert migrate.current(filled.engine) == "0002" and filled.notes(filled.scrubbed).count > 0
 
 
 def test_a_server_refuses_an_older_database_with_what_to_do_and_starts_once_it_is_migrated(
