@@ -169,7 +169,7 @@ def test_a_sqlite_that_drops_no_columns_is_named_and_nothing_changes(filled, mon
     if filled.engine.dialect.name != "sqlite":
         pytest.skip("of SQLite")
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
-    with pytest.raises(UserError, match="needs SQLite 3.35 or newer"):
+    with pytest.raises(UserError, match=r"needs SQLite 3\.35 or newer"):
         migrate.move(filled.engine, "0001", filled.settings)
     assert migrate.current(filled.engine) == "0002" and filled.notes(filled.scrubbed).count > 0
 
