@@ -191,6 +191,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             "failed": int(failed),
             "doubts": sorted({code for line in lines for code in line.result["doubts"]}),
             "environment": {},
+            "scrubbed": scrubbed(machine.text),
         },
         machine={
             "digest": hashlib.sha256(f"{machine.host}\n{machine.device}".encode()).hexdigest(),
@@ -202,6 +203,16 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
         trials=tuple(trials),
         signer=None,
     )
+
+
+def scrubbed(text: str) -> dict:
+    note = {
+        "member": f"trials/x/01/logs/rank0.log{text}",
+        "kind": text or "home path",
+        "count": 4,
+        "places": [f"line 7{text}"],
+    }
+    return {"count": 8, "notes": [{**note, "kind": "secret"}, note]}
 
 
 def stored(engine, checked: Checked, identity: tokens.Identity) -> None:

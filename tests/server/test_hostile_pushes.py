@@ -6,11 +6,13 @@ import gzip
 import io
 import tarfile
 import time
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
 from forged_packs import forged, members, repacked, with_link
 
+from trainmark.pack.manifest import MANIFEST, Scrubbed, from_bytes, to_bytes
 from trainmark.server.access.roles import Role
 from trainmark.server.api.operations import OPERATIONS
 
@@ -173,6 +175,36 @@ def test_no_page_has_the_script_of_a_pushed_text(server, scripted):
         answer = server.request(path, server.tokens[Role.READ])
         assert b"<script>alert" not in answer.body and b"onerror=alert" not in _unescaped(answer.body), path
         assert answer.status in (200, 404), path
+
+
+@pytest.fixture(scope="module")
+def scripted_notes(server, make_pack, tmp_path_factory):
+    """A run whose manifest says of what was masked whatever its sender wrote."""
+    contents = members(make_pack(name="notes", host="notes"))
+    note = Scrubbed(SCRIPT, SCRIPT, 3, (SCRIPT,) * 40)
+    manifest = replace(from_bytes(contents[MANIFEST]), scrubbed=(note,) * 3000)
+    file = tmp_path_factory.mktemp("notes") / "file.trainmark"
+    answer = server.push(repacked(file, {**contents, MANIFEST: to_bytes(manifest)}), server.tokens[Role.PUSH])
+    assert answer.status == 201, answer.body
+    return answer.json["run"]
+
+
+def test_scripts_in_the_list_of_what_was_masked_are_text_and_the_list_is_bounded(server, scripted_notes):
+    page = server.request(f"/runs/{scripted_notes}", server.tokens[Role.READ])
+    assert b"<dd>9,000 values</dd>" in page.body and b"&lt;script&gt;alert(1)" in page.body
+    assert b"<script>alert" not in page.body and b"onerror=alert" not in _unescaped(page.body)
+    assert len(page.body) < 250_000
+    scrubbed = server.request(f"/api/v1/runs/{scripted_notes}", server.tokens[Role.READ]).json["scrubbed"]
+    assert scrubbed["count"] == 9000 and len(scrubbed["notes"]) == 1000
+    assert len(scrubbed["notes"][0]["places"]) == 20 and "\u202e" not in scrubbed["notes"][0]["kind"]
+
+
+@pytest.mark.parametrize("count", [0, -5, 2**40])
+def test_a_number_of_masked_values_that_cannot_be_is_refused(sqlite_server, genuine, tmp_path, count):
+    contents = members(genuine)
+    manifest = replace(from_bytes(contents[MANIFEST]), scrubbed=(Scrubbed("log", "secret", count, ()),))
+    file = repacked(tmp_path / "file", {**contents, MANIFEST: to_bytes(manifest)})
+    assert "cannot be" in refused(sqlite_server, file.read_bytes())
 
 
 def _unescaped(body: bytes) -> bytes:

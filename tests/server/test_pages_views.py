@@ -69,6 +69,13 @@ def test_every_page_is_there_in_chinese(site):
         assert WORDS["leaderboard"][1] in answer.text
 
 
+def test_compiled_templates_that_both_languages_share_have_no_word_of_either(site):
+    """Jinja folds a filter of a constant into what it compiles."""
+    address = f"/runs/{site.runs[0]}"
+    assert "<dt>commit</dt><dd><code>" in site.get(address).text
+    assert "<dt>提交</dt><dd><code>" in site.get(address, **{"accept-language": "zh-CN"}).text
+
+
 def test_every_word_is_there_in_both_languages():
     assert all(len(pair) == 2 and all(pair) for pair in WORDS.values())
     blanks = re.compile(r"{\w+}")
@@ -112,6 +119,17 @@ def test_what_is_not_conformant_stands_on_the_leaderboard_without_a_rank(site):
 def test_doubts_stand_beside_the_figures_they_are_about(site):
     doubtful = site.get("/cases/4").text
     assert '<span class="doubt is-caution">throttled</span>' in doubtful
+
+
+def test_a_run_lists_what_was_masked_before_packing_in_a_fold_of_its_page(site):
+    address = f"/runs/{site.runs[0]}"
+    text = site.get(address).text
+    assert "<dt>Masked before packing</dt><dd>8 values</dd>" in text
+    fold = text.partition('<details class="fold"><summary>What was masked, and where')[2]
+    row = 'trials/x/01/logs/rank0.log</td><td>home path</td><td class="num">4</td><td class="reason">line 7<'
+    assert row in fold.partition("</details>")[0]
+    chinese = site.get(address, **{"accept-language": "zh-CN"}).text
+    assert "<dt>打包前已遮盖</dt><dd>8 处</dd>" in chinese and "<td>主目录路径</td>" in chinese
 
 
 def test_ours_stand_beside_the_best_comparable_published_row(site):

@@ -120,7 +120,8 @@ def test_a_wrong_span_is_refused(trainmark, tmp_path):
 
 def test_migrate_says_from_where_to_where(trainmark, tmp_path):
     place = ("--data", str(tmp_path / "data"))
-    assert trainmark("server", "migrate", *place).out == "revision none → 0001\n"
+    assert trainmark("server", "migrate", *place).out == "revision none → 0002\n"
+    assert trainmark("server", "migrate", "--to", "0001", *place).out == "revision 0002 → 0001\n"
     assert trainmark("server", "migrate", "--to", "base", *place).out == "revision 0001 → none\n"
 
 

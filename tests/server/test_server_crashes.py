@@ -7,6 +7,8 @@ from benchmarks.serving.crashes import damage, push_through_crashes
 from benchmarks.serving.process import ServerProcess
 
 from trainmark.server.access.roles import Role
+from trainmark.server.database.engine import opened, reading
+from trainmark.server.ingest.unreferenced import without_row
 
 KILLS, RUNS = 3, 24
 
@@ -42,3 +44,12 @@ def test_a_start_removes_what_a_kill_left_half_received(crashed):
     (process.settings.incoming / "upload-left").write_bytes(b"half")
     process.start()
     assert not (process.settings.incoming / "upload-left").exists()
+
+
+def test_after_a_start_every_packed_file_has_a_row(crashed):
+    process, _, _ = crashed
+    process.kill()
+    process.start()
+    digests = [path.stem for path in process.settings.packs.glob("??/*")]
+    with opened(process.settings) as engine, reading(engine) as connection:
+        assert len(digests) == RUNS and without_row(connection, digests) == []

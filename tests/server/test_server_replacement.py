@@ -48,6 +48,12 @@ def test_a_resumed_run_is_stored_with_all_its_trials_as_one_run(replaced):
     assert [result["n"] for result in detail(replaced)["results"]] == [3]
 
 
+def test_a_file_that_a_newer_one_replaced_was_stored_before_and_replaces_nothing(replaced, files):
+    answer = replaced.push(files["first"], replaced.tokens[Role.PUSH])
+    assert (answer.status, answer.json["run"], answer.json["new"]) == (200, MADE.uuid, False)
+    assert len(detail(replaced)["trials"]) == 3
+
+
 def test_a_stored_trial_cannot_be_left_out_afterwards(replaced, files):
     answer = replaced.push(files["without first"], replaced.tokens[Role.PUSH])
     assert answer.status == 409 and "stored with other contents" in answer.json["error"]

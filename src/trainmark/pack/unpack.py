@@ -59,14 +59,19 @@ def unpack_unchecked(file: Path, folder: Path, limits: Limits = LIMITS) -> Unpac
         raise PackError(f"{file} cannot be unpacked: {error.strerror}.") from error
 
 
+def read_manifest(file: Path, limits: Limits = LIMITS) -> Manifest:
+    """Return the manifest and read no further; PackError where there is none. Nothing is verified."""
+    for member in read(file, limits):
+        return _manifest(_manifest_bytes(member, file), file)
+    raise PackError(f"{file} is no packed run: it is empty.")
+
+
 def _unpacked(file: Path, folder: Path, limits: Limits) -> Unpacked:
     manifest_bytes, signature = b"", None
     digests: dict[str, MemberDigest] = {}
     for number, member in enumerate(read(file, limits)):
         if number == 0:
-            if member.name != MANIFEST:
-                raise PackError(f"{file} is no packed run: its first member is not {MANIFEST}.")
-            manifest_bytes = _small(member, LARGEST_MANIFEST_BYTES)
+            manifest_bytes = _manifest_bytes(member, file)
         elif number == 1 and member.name == SIGNATURE:
             signature = _small(member, LARGEST_SIGNATURE_BYTES)
         elif not is_member(member.name):
@@ -77,11 +82,21 @@ def _unpacked(file: Path, folder: Path, limits: Limits) -> Unpacked:
             digests[member.name] = _write(member, folder / member.name)
     if not manifest_bytes:
         raise PackError(f"{file} is no packed run: it is empty.")
+    manifest = _manifest(manifest_bytes, file)
+    return Unpacked(RunFolder(folder), manifest, manifest_bytes, signature, digests)
+
+
+def _manifest_bytes(member: Member, file: Path) -> bytes:
+    if member.name != MANIFEST:
+        raise PackError(f"{file} is no packed run: its first member is not {MANIFEST}.")
+    return _small(member, LARGEST_MANIFEST_BYTES)
+
+
+def _manifest(data: bytes, file: Path) -> Manifest:
     try:
-        manifest = from_bytes(manifest_bytes)
+        return from_bytes(data)
     except PackError as error:
         raise PackError(f"{file}: {error}") from error
-    return Unpacked(RunFolder(folder), manifest, manifest_bytes, signature, digests)
 
 
 def changed_members(unpacked: Unpacked) -> list[tuple[str, str]]:

@@ -18,18 +18,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, Table, insert, select, text
+from sqlalchemy import JSON, BigInteger, Connection, Engine, Integer, MetaData, Table, insert, select, text
 
 from trainmark import __version__
 from trainmark.errors import UserError
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, opened, reading, writing
-from trainmark.server.database.models import Base
+from trainmark.server.database.models import Pack
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.settings import Settings
 
 ABOUT, TABLES, PACKS = "backup.json", "tables", "packs"
 SCHEMA = 1
+VERSION_TABLE = "alembic_version"
 ROWS_AT_ONCE = 500
 
 
@@ -38,7 +39,8 @@ def backup(settings: Settings, out: Path) -> dict[str, int]:
     if out.exists():
         raise UserError(f"{out} exists; name a new file.")
     with opened(settings) as engine:
-        migrate.require_current(engine)
+        if migrate.require_not_newer(engine) is None:
+            raise UserError("the database is empty; there is nothing to back up (--database, --data).")
         return _backup(engine, settings, out)
 
 
@@ -66,11 +68,11 @@ def _write(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict
     _add(archive, ABOUT, io.BytesIO(json.dumps(about).encode()))
     counts, digests = {}, []
     with reading(engine) as connection:
-        for table in Base.metadata.sorted_tables:
+        for table in _tables(connection):
             with tempfile.TemporaryFile() as rows:
                 counts[table.name] = _write_rows(connection, table, rows)
                 _add(archive, f"{TABLES}/{table.name}.jsonl", rows)
-        digests = list(connection.execute(select(Base.metadata.tables["packs"].c.sha256)).scalars())
+        digests = list(connection.execute(select(Pack.sha256)).scalars())
     for sha256 in digests:
         path = pack_path(settings, sha256)
         try:
@@ -79,6 +81,17 @@ def _write(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict
         except FileNotFoundError as error:
             raise UserError(f"{path} is missing; the backup would not be whole.") from error
     return counts
+
+
+def _tables(connection: Connection) -> list[Table]:
+    """Return the tables as they are: those of an older version are backed up before they are migrated."""
+    tables = MetaData()
+    tables.reflect(connection, only=lambda name, _: name != VERSION_TABLE)
+    for column in (column for table in tables.sorted_tables for column in table.columns):
+        if isinstance(column.type, JSON):
+            # What was NULL is restored as NULL, not as the JSON text `null`.
+            column.type.none_as_null = True
+    return tables.sorted_tables
 
 
 def _write_rows(connection: Connection, table: Table, out: BinaryIO) -> int:
@@ -126,15 +139,13 @@ def _read(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict[
     counts = {}
     try:
         with writing(engine) as connection:
-            tables = MetaData()
-            tables.reflect(connection)
-            for table in tables.sorted_tables:
+            for table in _tables(connection):
                 if (name := f"{TABLES}/{table.name}.jsonl") in members:
                     counts[table.name] = _read_rows(connection, table, _content(archive, members, name))
     except BaseException:
         migrate.downgrade(engine, migrate.EMPTY)
         raise
-    migrate.upgrade(engine)
+    migrate.upgrade(engine, settings=settings)
     return counts
 
 

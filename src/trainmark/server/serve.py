@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import ipaddress
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +14,10 @@ from trainmark.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.app import create_app
 from trainmark.server.database import migrate
-from trainmark.server.database.engine import open_engine, reading, require_reachable
+from trainmark.server.database.engine import opened, reading
 from trainmark.server.ingest.files import clear_incoming
+from trainmark.server.ingest.unreferenced import remove_unfinished
+from trainmark.server.lock import locked
 from trainmark.server.settings import Settings, to_environment
 
 MOST_CONNECTIONS = 400
@@ -41,16 +41,16 @@ class Listening:
 def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool], None]) -> None:
     """Serve until stopped. `ready` gets the address, and whether there is a token, once it listens."""
     require_safe(settings, listening)
-    engine = open_engine(settings)
-    require_reachable(engine)
-    with _locked(settings):
-        if migrate.current(engine) is None:
-            migrate.upgrade(engine)
-        migrate.require_current(engine)
+    with locked(settings):
+        with opened(settings) as engine:
+            if migrate.current(engine) is None:
+                migrate.upgrade(engine)
+            migrate.require_current(engine)
+            # Before the marks of what was being stored go with the rest.
+            remove_unfinished(engine, settings)
+            with reading(engine) as connection:
+                has_token = bool(tokens.tokens(connection))
         clear_incoming(settings)
-        with reading(engine) as connection:
-            has_token = bool(tokens.tokens(connection))
-        engine.dispose()
         config = _config(settings, listening)
         socket = config.bind_socket()
         # Whoever connects from now on is answered once the application is up.
@@ -119,17 +119,3 @@ def _config(settings: Settings, listening: Listening) -> uvicorn.Config:
         timeout_graceful_shutdown=GRACE_SECONDS,
         ws="none",
     )
-
-
-@contextlib.contextmanager
-def _locked(settings: Settings) -> Iterator[None]:
-    """One server a folder: it removes what it takes for left behind."""
-    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (settings.data / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise UserError(
-                f"{settings.data} is being served by another trainmark; stop it first."
-            ) from error
-        yield

@@ -25,7 +25,8 @@ def migrate_command(revision: str, database: str | None, data: Path | None) -> N
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
+    from trainmark.server.lock import locked
 
-    with opened(settings) as engine:
-        before, after = migrate.move(engine, revision)
+    with opened(settings) as engine, locked(settings):
+        before, after = migrate.move(engine, revision, settings)
     click.echo(f"revision {before or 'none'} → {after or 'none'}")

@@ -1,4 +1,4 @@
-"""`trainmark server`: what is done to a server beside serving: tokens, backups, migrations."""
+"""`trainmark server`: what is done to a server beside serving: tokens, backups, migrations, pruning."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ COMMANDS = {
     "backup": "trainmark.cli.server.backup:backup_command",
     "restore": "trainmark.cli.server.backup:restore_command",
     "migrate": "trainmark.cli.server.migrate:migrate_command",
+    "prune": "trainmark.cli.server.prune:prune_command",
     "audit": "trainmark.cli.server.audit:audit_command",
 }
 
@@ -27,4 +28,6 @@ def server_command() -> None:
       trainmark server backup monday.tar
       trainmark server restore monday.tar --data new-folder
       trainmark server migrate
+      trainmark server migrate --to 0001
+      trainmark server prune --dry-run
     """

@@ -29,6 +29,7 @@ SCHEMAS: dict[str, Any] = {
 } | {
     "Overview": rows.Overview,
     "RunDetail": rows.RunDetail,
+    "Scrubbed": rows.Scrubbed,
     "Health": rows.Health,
     "MachineDetail": rows.MachineDetail,
     "Board": rows.Board,

@@ -60,7 +60,7 @@ OPERATIONS = (
     ),
     Operation(
         "/runs/{uuid}",
-        "A run with its results and trials",
+        "A run with its results, its trials and what was scrubbed from it",
         lambda connection, given: queries.run(connection, given["uuid"]),
         "RunDetail",
         (UUID,),

@@ -97,7 +97,10 @@ class Machine(Base):
 
 
 class Run(Base):
-    """`pack_id` is the newest packed file of the run; `environment` as recorded and scrubbed."""
+    """`pack_id` is the newest packed file of the run; `environment` as recorded and scrubbed.
+
+    `scrubbed` has the number of masked values and where they were; None where that is not known.
+    """
 
     __tablename__ = "runs"
     id: Mapped[int] = mapped_column(Id, primary_key=True)
@@ -119,6 +122,7 @@ class Run(Base):
     words: Mapped[str] = mapped_column(String(LONG))
     """What a search looks at, in small letters."""
     environment: Mapped[dict[str, Any]]
+    scrubbed: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 class Case(Base):

@@ -20,6 +20,7 @@ from trainmark.report.conformance import conformance_in
 from trainmark.report.format import label
 from trainmark.report.history.assemble import series_of_runs
 from trainmark.server.database.models import LONG, SHORT
+from trainmark.server.database.scrubbed import LARGEST_COUNT, scrubbed_of
 from trainmark.server.ingest.checked import Checked, IngestError, Line
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder
@@ -34,7 +35,6 @@ OWN_FACTS = (*MEASURED_FACTS, "commit", "command")
 LABEL_FIELDS = tuple(
     name for name in label.DISTINGUISHING_FIELDS if name not in ("workload", "framework_version", "device")
 )
-LARGEST_COUNT = 2**31 - 1
 
 
 def check(file: Path, folder: Path, allowed_signers: Path | None) -> Checked:
@@ -87,6 +87,7 @@ def _checked(
             "failed": sum(outcomes.values()) - outcomes["ok"],
             "doubts": sorted({code for line in lines for code in line.result["doubts"]}),
             "environment": plain_value(run.environment),
+            "scrubbed": scrubbed_of(verification.manifest),
         },
         machine={
             "digest": hashlib.sha256(f"{host}\n{device}".encode("utf-8", "replace")).hexdigest(),

@@ -12,6 +12,7 @@ from trainmark.server.ingest.checked import TOO_LARGE, IngestError
 from trainmark.server.settings import Settings
 
 SUFFIX = ".trainmark"
+PUBLISHING = "publishing-"
 
 
 class Upload:
@@ -41,16 +42,24 @@ class Upload:
     def flush(self) -> None:
         self._file.flush()
 
-    def publish(self) -> Path:
-        """Make the file durable under its own name; afterwards a power cut cannot take it."""
+    def sync(self) -> None:
+        """Make the content durable."""
         self._file.flush()
         os.fsync(self._file.fileno())
+
+    def publish(self) -> Path:
+        """Give the synced file its own name, durably; until `settle` a mark says that it may have no row."""
         path = pack_path(self._settings, self.sha256)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        publishing_mark(self._settings, self.sha256).touch(mode=0o600)
         self.path.replace(path)
         _sync_folder(path.parent)
         _sync_folder(self._settings.packs)
         return path
+
+    def settle(self) -> None:
+        """Take the mark off, once the file's row is committed."""
+        publishing_mark(self._settings, self.sha256).unlink(missing_ok=True)
 
     def close(self) -> None:
         self._file.close()
@@ -59,6 +68,17 @@ class Upload:
 
 def pack_path(settings: Settings, sha256: str) -> Path:
     return settings.packs / sha256[:2] / f"{sha256}{SUFFIX}"
+
+
+def publishing_mark(settings: Settings, sha256: str) -> Path:
+    """A file that is there from before a packed file gets its name until its row is committed."""
+    return settings.incoming / f"{PUBLISHING}{sha256}"
+
+
+def publishing(settings: Settings) -> list[str]:
+    """Return the digests of packed files whose push was cut off between the two."""
+    names = (path.name for path in settings.incoming.glob(f"{PUBLISHING}*"))
+    return sorted(name.removeprefix(PUBLISHING) for name in names)
 
 
 def clear_incoming(settings: Settings) -> None:

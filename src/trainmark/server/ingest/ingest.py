@@ -35,10 +35,15 @@ class Ingest:
             upload.flush()
             with self._turns:
                 checked = check_isolated(upload.path, self._settings)
-            # The file comes first: a row must never name a file that is not there.
-            upload.publish()
+            upload.sync()
             with writing(self._engine) as connection:
-                return store(connection, checked, received)
+                stored = store(connection, checked, received)
+                if stored.new:
+                    # Before the commit: a row must never name a file that is not there. Within the
+                    # transaction: what is refused leaves no file, and nobody removes files meanwhile.
+                    upload.publish()
+            upload.settle()
+            return stored
         except DataError as error:
             refused = IngestError("the run has a value that the database cannot hold.")
             self._note(received, refused)

@@ -52,13 +52,23 @@ def known(connection: Connection, sha256: str) -> Stored | None:
     return Stored(uuid, sha256, False) if uuid else None
 
 
+def lock_stores(connection: Connection) -> None:
+    """Let one transaction at a time store runs or remove files, as SQLite does by itself.
+
+    Two runs of one case must both see the other in its history.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+
+
 def store(connection: Connection, checked: Checked, received: Received) -> Stored:
     """Store a run; IngestError where it clashes with what is there. The caller commits."""
-    if connection.dialect.name == "postgresql":
-        # One at a time, as in SQLite: two runs of one case must both see the other in its history.
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+    lock_stores(connection)
     if before := known(connection, received.sha256):
         return before
+    if connection.execute(select(Pack.id).where(Pack.sha256 == received.sha256)).first():
+        # A newer file of the run has replaced this one.
+        return Stored(checked.run["uuid"], received.sha256, False)
     _require_scope(received.identity, checked)
     now = time.time()
     touched = _replaced(connection, checked, received.identity)

@@ -16,6 +16,7 @@ from trainmark.server.pages.queries import run_before, runs_by_uuid
 
 ROWS_A_PAGE = 50
 MOST_FAILED = 50
+MOST_SCRUBBED = 100
 
 
 @shown(Role.READ)
@@ -50,6 +51,8 @@ def run(request: Request) -> Response:
         facts=dict(sorted(detail.results[0].facts.items())) if detail.results else {},
         failed=failed[:MOST_FAILED],
         previous=previous,
+        scrubbed=detail.scrubbed,
+        most_scrubbed=MOST_SCRUBBED,
     )
 
 

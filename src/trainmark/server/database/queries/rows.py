@@ -180,9 +180,30 @@ class TrialRow:
 
 
 @dataclass(frozen=True)
+class ScrubbedRow:
+    """What was masked in one member of a packed run; `places` are the first few of `count`."""
+
+    member: str
+    kind: str
+    count: int
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scrubbed:
+    """`count` values were masked before packing; `notes` are the first thousand."""
+
+    count: int
+    notes: tuple[ScrubbedRow, ...]
+
+
+@dataclass(frozen=True)
 class RunDetail:
+    """`scrubbed` is None where it is not known: the packed file of an older server cannot be read."""
+
     run: RunRow
     environment: Mapping[str, Any]
+    scrubbed: Scrubbed | None
     results: tuple[ResultRow, ...]
     trials: tuple[TrialRow, ...]
 

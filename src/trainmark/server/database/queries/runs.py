@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
 from trainmark.server.database.models import Machine, Result, Run, Trial
 from trainmark.server.database.queries.facts import facts_by_id
-from trainmark.server.database.queries.rows import ResultRow, RunDetail, RunRow, TrialRow
+from trainmark.server.database.queries.rows import (
+    ResultRow,
+    RunDetail,
+    RunRow,
+    Scrubbed,
+    ScrubbedRow,
+    TrialRow,
+)
 from trainmark.server.database.queries.selects import result_row, result_select, run_row, run_select
 
 
@@ -34,8 +41,21 @@ def run(connection: Connection, uuid: str) -> RunDetail | None:
     if row is None:
         return None
     line = run_row(row)
-    environment = connection.execute(select(Run.environment).where(Run.id == line.id)).scalar_one()
-    return RunDetail(line, environment, results(connection, line.id), trials(connection, line.id))
+    recorded = connection.execute(select(Run.environment, Run.scrubbed).where(Run.id == line.id)).one()
+    return RunDetail(
+        line,
+        recorded.environment,
+        _scrubbed(recorded.scrubbed),
+        results(connection, line.id),
+        trials(connection, line.id),
+    )
+
+
+def _scrubbed(stored: Mapping[str, Any] | None) -> Scrubbed | None:
+    if stored is None:
+        return None
+    notes = (ScrubbedRow(**{**note, "places": tuple(note["places"])}) for note in stored["notes"])
+    return Scrubbed(stored["count"], tuple(notes))
 
 
 def results(connection: Connection, run_id: int) -> tuple[ResultRow, ...]:

@@ -64,6 +64,7 @@ def environment(lang: Lang) -> Environment:
         series_look=lambda index: f"{tone(index)} {shape(index)}",
         doubt_title=lambda code: doubt_title(code, lang),
         doubt_severity=doubt_severity,
+        scrubbed_kind=lambda kind: t.get(f"scrubbed_kind_{kind}", kind),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact_title=lambda name: named(name, lang),
         fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),

@@ -1,0 +1,59 @@
+"""`runs.scrubbed`: what was masked before packing, filled from the packed files that are stored."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import context, op
+
+from trainmark.errors import UserError
+from trainmark.pack.unpack import read_manifest
+from trainmark.server.database.scrubbed import scrubbed_of
+
+revision, down_revision = "0002", "0001"
+branch_labels = depends_on = None
+RUNS = sa.table(
+    "runs", sa.column("id"), sa.column("pack_id"), sa.column("scrubbed", sa.JSON(none_as_null=True))
+)
+PACKS = sa.table("packs", sa.column("id"), sa.column("sha256"))
+DROPS_COLUMNS = (3, 35)
+
+
+def upgrade() -> None:
+    op.add_column("runs", sa.Column("scrubbed", sa.JSON(none_as_null=True), nullable=True))
+    connection, packs = op.get_bind(), context.config.attributes.get("packs")
+    query = sa.select(RUNS.c.id, PACKS.c.sha256).join(PACKS, PACKS.c.id == RUNS.c.pack_id)
+    unknown = 0
+    for run_id, sha256 in connection.execute(query.order_by(RUNS.c.id)).all():
+        if (scrubbed := _scrubbed(packs, sha256)) is None:
+            unknown += 1
+            continue
+        connection.execute(sa.update(RUNS).where(RUNS.c.id == run_id).values(scrubbed=scrubbed))
+    if unknown:
+        logging.getLogger("trainmark.server").warning(
+            "%d packed files cannot be read; what was scrubbed from them stays unknown: is --data right?",
+            unknown,
+        )
+
+
+def _scrubbed(packs: Path | None, sha256: str) -> dict[str, Any] | None:
+    """None, which is unknown, where the packed file is not there or damaged."""
+    if packs is None:
+        return None
+    try:
+        return scrubbed_of(read_manifest(packs / sha256[:2] / f"{sha256}.trainmark"))
+    except UserError:
+        return None
+
+
+def downgrade() -> None:
+    if op.get_bind().dialect.name == "sqlite" and sqlite3.sqlite_version_info < DROPS_COLUMNS:
+        # A copy of the table in place of this would, with foreign keys on, need all tables that refer to it.
+        raise UserError(
+            f"going back needs SQLite 3.35 or newer, and Python has {sqlite3.sqlite_version} here."
+        )
+    op.drop_column("runs", "scrubbed")
