@@ -19,8 +19,11 @@ from trainmark.history.changes.student import two_sided, weakened
 from trainmark.measure.statistics.arrays import Floats
 
 CONFIDENCE = 0.95
-# The most that either test may leave to chance at one place; calibrated for looks after every point.
+# The most that either test may leave to chance at one place of a long history; calibrated for looks after
+# every point. A shorter one has fewer places and fewer looks at which chance may strike, so it is asked less.
 SIGNIFICANCE = 5e-5
+LONG_HISTORY = 100
+MOST_ALLOWANCE = 2.0
 RANK_SIGNIFICANCE = 1e-4
 # Where even two samples that do not overlap leave more than this to chance, there are too few points.
 MOST_LEAST = 0.01
@@ -35,6 +38,7 @@ class Evidence:
     own are not rare enough on the other, as where a bimodal machine stays in one mode for some results.
     `over_line` is what a step explains beyond what a straight line through both sides does, in variances,
     less log n: the price of its place, a parameter more than the line has, by the BIC (Schwarz 1978).
+    `allowed` is the most that a test may leave to chance in a history of this length.
     """
 
     shift: float
@@ -45,12 +49,18 @@ class Evidence:
     least_rank_chance: float
     run_of_luck: bool
     over_line: float
+    allowed: float
 
     @property
     def certain(self) -> bool:
         if self.least_rank_chance > MOST_LEAST or self.over_line < 0:
             return False
-        return self.rank_chance <= SIGNIFICANCE or (self.chance <= SIGNIFICANCE and not self.run_of_luck)
+        return self.rank_chance <= self.allowed or (self.chance <= self.allowed and not self.run_of_luck)
+
+
+def significance(n: int) -> float:
+    """Return the most that either test may leave to chance at one place of a history of n points."""
+    return SIGNIFICANCE * min(max(LONG_HISTORY / n, 1.0), MOST_ALLOWANCE)
 
 
 def evidence(
@@ -81,13 +91,14 @@ def evidence(
     least = least_rank_probability(m, n)
     chance, rank_chance = two_sided(shift / error, freedom), weakened(by_rank, dependence)
     over_line = -math.inf
-    if min(chance, rank_chance) <= SIGNIFICANCE:
+    allowed = significance(len(levels))
+    if min(chance, rank_chance) <= allowed:
         scores = normal_scores(levels[both])
         over_line = max(_over_line(shown, 1 / noise.total[both], m) for shown in (values, scores))
     lucky = min(m, n) <= MOST_SHORTER and (
         by_rank > max(RANK_SIGNIFICANCE, least) or _run_of_luck(levels, residuals, place)
     )
-    return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line)
+    return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line, allowed)
 
 
 def residuals_of(levels: Floats, cuts: list[int]) -> Floats:
