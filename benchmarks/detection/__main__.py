@@ -57,8 +57,8 @@ def main() -> None:
 def _part(setting: Mapping[str, float] | None, machine: Machine | None, histories: int) -> Scores:
     """Measure Otava, or Trainmark where `setting` is None, on one machine, or where that is None the rest."""
     if setting is None:
-        detector = trainmark_steps if machine is DRIFTING else trainmark
-        return _scores(detector, machine, histories) if machine else _further(detector, histories)
+        ours = trainmark_steps if machine is DRIFTING else trainmark
+        return _scores(ours, machine, histories) if machine else _further(ours, histories)
     python = otava_python()
     assert python is not None
     with otava(python, **setting) as detector:
