@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainmark.history.changes import changes
+from trainmark.history.changes import changes, drifts
 from trainmark.history.series import Point
 
 Detector = Callable[[Sequence[Point], Sequence[int]], list[list[int]]]
@@ -17,6 +17,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def trainmark(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
+    """Return the places of changes, and of drifts their first point: where there is none, both are alarms."""
+    looks = []
+    for stop in stops:
+        steps = changes(points[:stop])
+        sloped = drifts(points[:stop], steps)
+        looks.append([change.index for change in steps] + [drift.first for drift in sloped])
+    return looks
+
+
+def trainmark_steps(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
+    """Return the places of changes alone, for histories that do drift."""
     return [[change.index for change in changes(points[:stop])] for stop in stops]
 
 

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
-from benchmarks.detection.detectors import Detector, otava, otava_python, trainmark
+from benchmarks.detection.detectors import Detector, otava, otava_python, trainmark_steps
 from benchmarks.detection.score import MARGIN
 from trainmark.history.series import Point
 
@@ -79,7 +79,7 @@ def main(folder: Path) -> None:
     annotations = json.loads((folder / "annotations.json").read_text(encoding="utf-8"))
     detectors: dict[str, Detector] = {
         "none": lambda points, stops: [[] for _ in stops],
-        "Trainmark": trainmark,
+        "Trainmark": trainmark_steps,
     }
     with ExitStack() as stack:
         if python := otava_python():

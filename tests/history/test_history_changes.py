@@ -28,6 +28,12 @@ def test_a_regression_and_an_improvement_of_2_percent_are_found_within_5_results
     assert change.regression == (size < 0)
 
 
+def test_a_step_of_2_percent_after_12_results_is_mostly_reported_5_results_later():
+    """A step must not count as noise against itself, which in so short a history hides one in four."""
+    reported = [places(history(n=17, steps=[Step(12, -0.02)], seed=seed)) for seed in range(60)]
+    assert sum(bool(near) and abs(near[0] - 12) <= 1 for near in reported) >= 49
+
+
 def test_the_interval_holds_the_true_ratio():
     (change,) = changes(history(steps=[Step(30, -0.03)]))
     assert change.low < 0.97 < change.high

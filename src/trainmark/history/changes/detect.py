@@ -7,15 +7,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trainmark.history.changes.evidence import Evidence, bounded, evidence, inflation_of, residuals_of
+from trainmark.history.changes.evidence import (
+    CONFIDENCE,
+    Evidence,
+    bounded,
+    evidence,
+    inflation_of,
+    residuals_of,
+)
 from trainmark.history.changes.model import Change
-from trainmark.history.changes.noise import Noise, noise_of
+from trainmark.history.changes.noise import Design, design_of, noise_of
 from trainmark.history.changes.segments import FEWEST_POINTS, best_place, candidates
 from trainmark.history.changes.student import quantile
 from trainmark.history.series import Point
 from trainmark.measure.statistics.arrays import Floats
 
-CONFIDENCE = 0.95
 # Points on each side among which the best place of a change is sought.
 FARTHEST = 200
 
@@ -29,20 +35,20 @@ def changes(points: Sequence[Point], smallest: float = 0.0) -> tuple[Change, ...
     if len(points) < 2 * FEWEST_POINTS:
         return ()
     levels = np.array([math.log(point.median) for point in points])
-    noise = noise_of(points, levels)
-    cuts = _certain(levels, noise, candidates(levels, noise.total), smallest)
-    cuts = _certain(levels, noise, _placed(levels, noise, cuts), smallest)
+    design = design_of(points)
+    cuts = _certain(levels, design, candidates(levels, noise_of(design, levels).total), smallest)
+    cuts = _certain(levels, design, _placed(levels, design, cuts), smallest)
     ends = [*cuts[1:], len(levels)] if cuts else []
-    evidences = _evidences(levels, noise, cuts)
+    evidences = _evidences(levels, design, cuts)
     return tuple(
         _change(cut, stop, proof, len(levels)) for cut, stop, proof in zip(cuts, ends, evidences, strict=True)
     )
 
 
-def _certain(levels: Floats, noise: Noise, cuts: list[int], smallest: float) -> list[int]:
+def _certain(levels: Floats, design: Design, cuts: list[int], smallest: float) -> list[int]:
     """Return the cuts without those that are not certain, the least certain left out first."""
     while cuts:
-        evidences = _evidences(levels, noise, cuts)
+        evidences = _evidences(levels, design, cuts)
         doubtful = [
             (min(proof.chance, proof.rank_chance), index)
             for index, proof in enumerate(evidences)
@@ -54,9 +60,9 @@ def _certain(levels: Floats, noise: Noise, cuts: list[int], smallest: float) -> 
     return cuts
 
 
-def _placed(levels: Floats, noise: Noise, cuts: list[int]) -> list[int]:
+def _placed(levels: Floats, design: Design, cuts: list[int]) -> list[int]:
     """Return each cut at its best place between its neighbours: those left out had moved it."""
-    places = list(cuts)
+    places, noise = list(cuts), noise_of(design, levels, cuts)
     for index in range(len(places)):
         first = places[index - 1] if index else 0
         stop = places[index + 1] if index + 1 < len(places) else len(levels)
@@ -67,14 +73,15 @@ def _placed(levels: Floats, noise: Noise, cuts: list[int]) -> list[int]:
     return places
 
 
-def _evidences(levels: Floats, noise: Noise, cuts: list[int]) -> list[Evidence]:
+def _evidences(levels: Floats, design: Design, cuts: list[int]) -> list[Evidence]:
     if not cuts:
         return []
-    inflation = inflation_of(levels, noise, cuts)
+    noise = noise_of(design, levels, cuts)
+    inflated = inflation_of(levels, noise, cuts)
     freedom = max(len(levels) - len(cuts) - 1, 1)
     ends = zip([0, *cuts[:-1]], cuts, [*cuts[1:], len(levels)], strict=True)
     residuals = residuals_of(levels, cuts)
-    return [evidence(levels, noise, inflation, freedom, residuals, place) for place in ends]
+    return [evidence(levels, noise, inflated, freedom, residuals, place) for place in ends]
 
 
 def _change(cut: int, stop: int, proof: Evidence, n: int) -> Change:

@@ -18,13 +18,15 @@ from trainmark.history.changes.segments import normal_scores
 from trainmark.history.changes.student import two_sided, weakened
 from trainmark.measure.statistics.arrays import Floats
 
-# The most that either test may leave to chance at one place; calibrated for looks after every point.
+CONFIDENCE = 0.95
+# The most that either test may leave to chance at one place of a long history; calibrated for looks after
+# every point. A shorter one has fewer places and fewer looks at which chance may strike, so it is asked less.
 SIGNIFICANCE = 5e-5
+LONG_HISTORY = 100
+MOST_ALLOWANCE = 2.0
 RANK_SIGNIFICANCE = 1e-4
 # Where even two samples that do not overlap leave more than this to chance, there are too few points.
 MOST_LEAST = 0.01
-# By so much must a step explain more than a drift does, or it is taken for one.
-OVER_LINE = 3.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,9 @@ class Evidence:
     `chance` is what Student's t leaves to chance, `rank_chance` what ranks do, `least_rank_chance` what
     they would if no value before reached one after. `run_of_luck`: one side is short, and values like its
     own are not rare enough on the other, as where a bimodal machine stays in one mode for some results.
-    `over_line` is what a step explains beyond what a straight line through both sides does, in variances.
+    `over_line` is what a step explains beyond what a straight line through both sides does, in variances,
+    less log n: the price of its place, a parameter more than the line has, by the BIC (Schwarz 1978).
+    `allowed` is the most that a test may leave to chance in a history of this length.
     """
 
     shift: float
@@ -45,18 +49,24 @@ class Evidence:
     least_rank_chance: float
     run_of_luck: bool
     over_line: float
+    allowed: float
 
     @property
     def certain(self) -> bool:
-        if self.least_rank_chance > MOST_LEAST or self.over_line < OVER_LINE:
+        if self.least_rank_chance > MOST_LEAST or self.over_line < 0:
             return False
-        return self.rank_chance <= SIGNIFICANCE or (self.chance <= SIGNIFICANCE and not self.run_of_luck)
+        return self.rank_chance <= self.allowed or (self.chance <= self.allowed and not self.run_of_luck)
+
+
+def significance(n: int) -> float:
+    """Return the most that either test may leave to chance at one place of a history of n points."""
+    return SIGNIFICANCE * min(max(LONG_HISTORY / n, 1.0), MOST_ALLOWANCE)
 
 
 def evidence(
     levels: Floats,
     noise: Noise,
-    inflation: float,
+    inflated: float,
     freedom: float,
     residuals: Floats,
     place: tuple[int, int, int],
@@ -69,25 +79,26 @@ def evidence(
     values = np.concatenate([bounded(levels[side], noise.total[side]) for side in sides])
     by_point = float(contrast**2 @ noise.variance[both])
     by_day = noise.day_variance * float(np.sum(np.bincount(noise.day[both], contrast) ** 2))
-    error = math.sqrt((by_point + by_day) * inflation)
+    error = math.sqrt((by_point + by_day) * inflated)
     shift = float(contrast @ values)
     # Satterthwaite (1946): two estimated variances of different certainty.
     days = max(int(noise.day[-1]) - 1, 1)
     freedom = (by_point + by_day) ** 2 / (by_point**2 / freedom + by_day**2 / days)
     # Ranks take the points as independent, which those of one day are not.
-    dependence = (by_point + by_day) / float(contrast**2 @ noise.total[both]) * inflation
+    dependence = (by_point + by_day) / float(contrast**2 @ noise.total[both]) * inflated
     by_rank = rank_probability(levels[sides[0]], levels[sides[1]])
     m, n = cut - first, stop - cut
     least = least_rank_probability(m, n)
     chance, rank_chance = two_sided(shift / error, freedom), weakened(by_rank, dependence)
     over_line = -math.inf
-    if min(chance, rank_chance) <= SIGNIFICANCE:
+    allowed = significance(len(levels))
+    if min(chance, rank_chance) <= allowed:
         scores = normal_scores(levels[both])
         over_line = max(_over_line(shown, 1 / noise.total[both], m) for shown in (values, scores))
     lucky = min(m, n) <= MOST_SHORTER and (
         by_rank > max(RANK_SIGNIFICANCE, least) or _run_of_luck(levels, residuals, place)
     )
-    return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line)
+    return Evidence(shift, error, freedom, chance, rank_chance, least, lucky, over_line, allowed)
 
 
 def residuals_of(levels: Floats, cuts: list[int]) -> Floats:
@@ -131,8 +142,12 @@ def inflation_of(levels: Floats, noise: Noise, cuts: list[int]) -> float:
         values = bounded(levels[part], noise.total[part])
         weights = 1 / noise.total[part]
         squares += float(weights @ (values - weights @ values / weights.sum()) ** 2)
-    ratio = squares / max(len(levels) - len(parts), 1)
-    return 2 * ratio - 1 if ratio > 1 + 2 / math.sqrt(len(levels)) else max(ratio, 1.0)
+    return inflation(squares / max(len(levels) - len(parts), 1), len(levels))
+
+
+def inflation(ratio: float, n: int) -> float:
+    """Return that of n points whose mean square about the level is so many times the expected one."""
+    return 2 * ratio - 1 if ratio > 1 + 2 / math.sqrt(n) else max(ratio, 1.0)
 
 
 def bounded(values: Floats, variance: Floats) -> Floats:
@@ -142,14 +157,15 @@ def bounded(values: Floats, variance: Floats) -> Floats:
 
 
 def _over_line(values: Floats, weights: Floats, cut: int) -> float:
-    """Return how much more a step explains than a straight line, in variances about the better one."""
+    """Return by how much a step beats a straight line, in variances about the better one, less log n."""
     at = np.arange(len(values), dtype=np.float64)
-    by_step, by_line = (_explained(values, weights, shape) for shape in ((at >= cut).astype(np.float64), at))
+    by_step, by_line = (explained(values, weights, shape) for shape in ((at >= cut).astype(np.float64), at))
     total = float(weights @ (values - weights @ values / weights.sum()) ** 2)
-    return (by_step - by_line) / max(total - max(by_step, by_line), 1e-9 * total) * (len(values) - 2)
+    variance = max(total - max(by_step, by_line), 1e-9 * total) / (len(values) - 2)
+    return (by_step - by_line) / variance - math.log(len(values))
 
 
-def _explained(values: Floats, weights: Floats, shape: Floats) -> float:
+def explained(values: Floats, weights: Floats, shape: Floats) -> float:
     """Return by how much the shape lowers the weighted sum of squares."""
     centred = shape - weights @ shape / weights.sum()
     return float(weights @ (centred * values)) ** 2 / float(weights @ centred**2)

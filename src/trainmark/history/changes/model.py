@@ -1,4 +1,4 @@
-"""A change of level in a history."""
+"""A change of level in a history, and a drift of it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,27 @@ class Change:
     @property
     def regression(self) -> bool:
         return self.ratio < 1
+
+
+@dataclass(frozen=True)
+class Drift:
+    """The level moves steadily from the point `first` to the point `last`.
+
+    `ratio` is the level at the last ÷ at the first, with its 95 % interval; `probability` is that of so steep
+    a line through these points, had nothing changed.
+    """
+
+    first: int
+    last: int
+    ratio: float
+    low: float
+    high: float
+    probability: float
+
+    @property
+    def regression(self) -> bool:
+        return self.ratio < 1
+
+    @property
+    def results(self) -> int:
+        return self.last - self.first + 1

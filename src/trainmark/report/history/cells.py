@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from trainmark.history.changes.model import Change
+from trainmark.history.changes.model import Change, Drift
 from trainmark.history.facts import FactChange
 from trainmark.measure.doubt import DoubtCode
 from trainmark.report.format.doubt_words import doubt_name
@@ -17,6 +17,7 @@ from trainmark.report.history.model import History
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 UP, DOWN = "↑", "↓"
+RISING, FALLING = "↗", "↘"
 MOST_BLOCKS = 24
 COMMIT_DIGITS = 10
 SMALL_CHANGE = 0.0095
@@ -30,7 +31,7 @@ def percent_change(ratio: float) -> str:
     return f"{_signed(ratio, 2 if abs(ratio - 1) < SMALL_CHANGE else 1)} %"
 
 
-def change_bounds(change: Change) -> str:
+def change_bounds(change: Change | Drift) -> str:
     """`[−4.8, −3.6]`, in per cent; two decimals where one would not tell the bounds apart."""
     decimals = 2 if change.high - change.low < CLOSE_BOUNDS or abs(change.ratio - 1) < SMALL_CHANGE else 1
     return f"[{_signed(change.low, decimals)}, {_signed(change.high, decimals)}]"
@@ -56,7 +57,9 @@ def _utc(time: float) -> datetime:
     return datetime.fromtimestamp(time, timezone.utc)
 
 
-def arrow(change: Change) -> str:
+def arrow(change: Change | Drift) -> str:
+    if isinstance(change, Drift):
+        return FALLING if change.regression else RISING
     return DOWN if change.regression else UP
 
 

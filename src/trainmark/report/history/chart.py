@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
+from trainmark.history.changes.model import Drift
 from trainmark.history.series import DATE, ORDER_FACTS
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
@@ -99,10 +100,19 @@ def _intervals(case: History, places: Sequence[float]) -> list[Mark]:
 
 def _levels(case: History, places: Sequence[float]) -> list[Mark]:
     edges = _edges(case, places)
-    return [
-        Line("ink", opacity=0.7, x=[left, right], y=[level, level], width=1.5)
-        for (_, _, level), (left, right) in zip(case.levels, pairwise(edges), strict=True)
-    ]
+    marks: list[Mark] = []
+    for (first, _, level), (left, right) in zip(case.levels, pairwise(edges), strict=True):
+        x, y = [left, right], [level, level]
+        if drift := case.drift_from(first):
+            x, y = list(places[first : drift.last + 1]), drifting_levels(drift, level)
+        marks.append(Line("ink", opacity=0.7, x=x, y=y, width=1.5))
+    return marks
+
+
+def drifting_levels(drift: Drift, level: float) -> list[float]:
+    """Return the level at each result of a drift, that in its middle being `level`."""
+    shares = (index / (drift.results - 1) - 0.5 for index in range(drift.results))
+    return [level * drift.ratio**share for share in shares]
 
 
 def _edges(case: History, places: Sequence[float]) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from trainmark.history.changes.model import Drift
 from trainmark.history.series import Point
 from trainmark.report.history.model import Histories, History, MarkedChange
 
@@ -33,6 +34,7 @@ def case_tree(case: History) -> dict[str, Any]:
         },
         "points": [_point(point) for point in case.points],
         "changes": [_change(marked) for marked in case.changes],
+        "drifts": [_drift(case, drift) for drift in case.drifts],
     }
 
 
@@ -48,6 +50,20 @@ def _point(point: Point) -> dict[str, Any]:
         "trials": list(point.values),
         "doubts": list(point.doubts),
         "facts": dict(point.facts),
+    }
+
+
+def _drift(case: History, drift: Drift) -> dict[str, Any]:
+    return {
+        "first": drift.first,
+        "last": drift.last,
+        "first_run": case.points[drift.first].run,
+        "last_run": case.points[drift.last].run,
+        "ratio": drift.ratio,
+        "low": drift.low,
+        "high": drift.high,
+        "probability": drift.probability,
+        "regression": drift.regression,
     }
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
-from trainmark.history.changes.model import Change
+from trainmark.history.changes import drifts
+from trainmark.history.changes.model import Change, Drift
 from trainmark.history.facts import FactChange, changed_facts
 from trainmark.history.series import DATE, Point, Series
 from trainmark.natural import natural_key
@@ -42,6 +43,7 @@ class History:
     name: str
     series: Series
     changes: tuple[MarkedChange, ...] = ()
+    drifts: tuple[Drift, ...] = ()
 
     @property
     def id(self) -> str:
@@ -69,6 +71,15 @@ class History:
             if stop > first
         ]
 
+    @property
+    def latest_drift(self) -> Drift | None:
+        """The drift that still goes on at the latest result."""
+        going = self.drifts and self.drifts[-1].last == len(self.points) - 1
+        return self.drifts[-1] if going else None
+
+    def drift_from(self, index: int) -> Drift | None:
+        return next((drift for drift in self.drifts if drift.first == index), None)
+
     def change_at(self, index: int) -> MarkedChange | None:
         return next((marked for marked in self.changes if marked.index == index), None)
 
@@ -95,11 +106,15 @@ class Histories:
         pairs = [(case, marked) for case in self.cases for marked in case.changes]
         return sorted(pairs, key=lambda pair: -pair[1].point.time)
 
+    @property
+    def drifts(self) -> list[tuple[History, Drift]]:
+        return [(case, drift) for case in self.cases for drift in case.drifts]
+
 
 def histories(
     series: Iterable[Series], detect: Detector, by: str = DATE, left_out: int = 0, pattern: str = ""
 ) -> Histories:
-    """Name the series, keep those that match `pattern`, and mark their changes.
+    """Name the series, keep those that match `pattern`, and mark their changes and drifts.
 
     A pattern matches a part of the name in any case of letters, or all of it with `*` and `?`, or the id.
     """
@@ -114,7 +129,7 @@ def histories(
 
 
 def history(series: Series, detect: Detector, name: str) -> History:
-    """Return one case with its changes, each with the facts that changed there."""
+    """Return one case with its changes, each with the facts that changed there, and the drifts between."""
     marked = detect(series.points)
     ends = [0, *(change.index for change in marked), len(series.points)]
     return History(
@@ -128,6 +143,7 @@ def history(series: Series, detect: Detector, name: str) -> History:
             )
             for place, change in enumerate(marked)
         ),
+        drifts(series.points, marked),
     )
 
 

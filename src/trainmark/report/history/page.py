@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from trainmark.history.changes.model import Drift
 from trainmark.history.facts import differences
 from trainmark.history.series import DATE, Point
 from trainmark.report.chart.model import Plot
@@ -29,8 +30,8 @@ from trainmark.report.history.cells import (
 )
 from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
-from trainmark.report.history.tables import best_fact, facts_table, points_table
-from trainmark.report.history.text import chance_words, summary_lines
+from trainmark.report.history.tables import best_fact, drift_words, facts_table, points_table
+from trainmark.report.history.text import chance_words, drift_sentence, summary_lines
 from trainmark.report.history.words import history_words
 from trainmark.visible import one_line
 
@@ -58,6 +59,15 @@ class ChangeView:
     more: Table | None
     name: str = ""
     """Of the case, in a list over all cases."""
+
+
+@dataclass(frozen=True)
+class DriftView:
+    """A drift as the page shows it: in a few words of the overview, and in a sentence."""
+
+    look: str
+    words: str
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,7 @@ class CaseView:
     date: str
     plot: Plot
     changes: tuple[ChangeView, ...]
+    drifts: tuple[DriftView, ...]
     cards: tuple[PointCard, ...]
     points: Table
 
@@ -109,6 +120,7 @@ class OverviewRow:
     date: str
     spark: Markup
     change: ChangeView | None
+    drift: DriftView | None
 
 
 def render(histories: Histories, lang: Lang = "en", report_link: ReportLink = lambda _: "") -> str:
@@ -150,6 +162,7 @@ def overview(
             date=date(case.latest.time),
             spark=spark(case),
             change=change_view(case, case.changes[-1], lang) if case.changes else None,
+            drift=drift_view(case, case.latest_drift, lang) if case.latest_drift else None,
         )
         for case in histories.cases
     )
@@ -169,8 +182,15 @@ def case_view(
         date=date(latest.time),
         plot=plot(case, by, lang, lambda own, index: f"#{anchor(own, index)}"),
         changes=tuple(change_view(case, marked, lang) for marked in reversed(case.changes)),
+        drifts=tuple(drift_view(case, drift, lang) for drift in reversed(case.drifts)),
         cards=tuple(point_card(case, index, lang, report_link) for index in range(len(case.points))),
         points=points_table(case, lang),
+    )
+
+
+def drift_view(case: History, drift: Drift, lang: Lang = "en") -> DriftView:
+    return DriftView(
+        "bad" if drift.regression else "good", drift_words(drift, lang), drift_sentence(case, drift, lang)
     )
 
 

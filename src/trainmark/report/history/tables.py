@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.history.changes.model import Drift
 from trainmark.history.facts import differences
 from trainmark.report.format import number
 from trainmark.report.format.table import Table
@@ -39,12 +40,20 @@ def overview_table(histories: Histories, lang: Lang = "en") -> Table:
             latest_figure(case),
             number.interval(case.latest.interval),
             sparkline(case),
-            change_words(case.changes[-1]) if case.changes else "",
-            best_fact(case.changes[-1], lang) if case.changes else "",
+            *_last_change(case, lang),
         ]
         for case in histories.cases
     ]
     return Table(header, rows, right=frozenset({1, 2}))
+
+
+def _last_change(case: History, lang: Lang) -> tuple[str, str]:
+    """Return the drift that goes on, or else the last change and the fact that fits it best."""
+    if drift := case.latest_drift:
+        return drift_words(drift, lang), ""
+    if not case.changes:
+        return "", ""
+    return change_words(case.changes[-1]), best_fact(case.changes[-1], lang)
 
 
 def latest_figure(case: History) -> str:
@@ -56,6 +65,12 @@ def change_words(marked: MarkedChange) -> str:
     change = marked.change
     figure = f"{arrow(change)} {percent_change(change.ratio)} {change_bounds(change)}"
     return f"{figure} {date(marked.point.time)}"
+
+
+def drift_words(drift: Drift, lang: Lang = "en") -> str:
+    """`↘ −1.9 % [−2.3, −1.5] over 100 results`."""
+    figure = f"{arrow(drift)} {percent_change(drift.ratio)} {change_bounds(drift)}"
+    return f"{figure} {history_words(lang)['over_results'].format(count=drift.results)}"
 
 
 def best_fact(marked: MarkedChange, lang: Lang = "en") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.history.changes.model import Drift
 from trainmark.report.format.markup import plain
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import change_bounds, date, percent_change, probability
@@ -24,8 +25,10 @@ def as_text(histories: Histories, detailed: bool, width: int | None = None, lang
 
 
 def case_lines(case: History, width: int | None = None, lang: Lang = "en") -> list[str]:
-    """Return one case: its results, then each change with the facts that fit it."""
+    """Return one case: its results, its drifts, then each change with the facts that fit it."""
     lines = [f"{one_line(case.name)} ({case.rate_unit})", *points_table(case, lang).lines(width)]
+    for drift in reversed(case.drifts):
+        lines += ["", drift_sentence(case, drift, lang)]
     for marked in reversed(case.changes):
         lines += ["", change_sentence(marked, lang), *_facts(marked, width, lang)]
     return lines
@@ -50,6 +53,21 @@ def change_sentence(marked: MarkedChange, lang: Lang = "en") -> str:
     return f"{sentence} {chance_words(marked, lang)}"
 
 
+def drift_sentence(case: History, drift: Drift, lang: Lang = "en") -> str:
+    """`Drift of −1.9 % [−2.3, −1.5] over 100 results, from 2026-01-01 (nightly-0) to …`."""
+    first, last = case.points[drift.first], case.points[drift.last]
+    return history_words(lang)["drift_sentence"].format(
+        ratio=percent_change(drift.ratio),
+        bounds=change_bounds(drift),
+        count=drift.results,
+        first=date(first.time),
+        first_run=one_line(first.run),
+        last=date(last.time),
+        last_run=one_line(last.run),
+        probability=probability(drift.probability),
+    )
+
+
 def chance_words(marked: MarkedChange, lang: Lang = "en") -> str:
     return history_words(lang)["probability"].format(
         probability=probability(marked.change.probability), count=marked.change.confirmed_by
@@ -69,9 +87,13 @@ def summary_lines(histories: Histories, lang: Lang = "en") -> list[str]:
 
 def changes_line(histories: Histories, lang: Lang = "en") -> str:
     w, slower = history_words(lang), sum(marked.change.regression for _, marked in histories.changes)
-    if not histories.changes:
-        return w["no_changes"]
-    return w["changes_count"].format(slower=slower, faster=len(histories.changes) - slower)
+    faster = len(histories.changes) - slower
+    line = w["changes_count"].format(slower=slower, faster=faster) if slower + faster else w["no_changes"]
+    if not histories.drifts:
+        return line
+    falling = sum(drift.regression for _, drift in histories.drifts)
+    counted = w["drifts_count"].format(slower=falling, faster=len(histories.drifts) - falling)
+    return f"{line} {counted}" if lang == "en" else line + counted
 
 
 def as_markdown(histories: Histories, detailed: bool, lang: Lang = "en") -> str:
@@ -79,8 +101,9 @@ def as_markdown(histories: Histories, detailed: bool, lang: Lang = "en") -> str:
     parts = [f"# {w['title']}", plain(" ".join(summary_lines(histories, lang)))]
     parts.append(overview_table(histories, lang).markdown())
     for case in histories.cases:
-        if case.changes or detailed:
+        if case.changes or case.drifts or detailed:
             parts.append(f"## {plain(case.name)}")
+        parts += [plain(drift_sentence(case, drift, lang)) for drift in reversed(case.drifts)]
         for marked in reversed(case.changes):
             parts.append(plain(change_sentence(marked, lang)))
             parts.append(

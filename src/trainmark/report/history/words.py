@@ -15,6 +15,10 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "Changes: {slower} slower, {faster} faster.",
         "变化：变慢 {slower} 处，变快 {faster} 处。",
     ),
+    "drifts_count": (
+        "Drifts: {slower} slower, {faster} faster.",
+        "缓慢漂移：变慢 {slower} 处，变快 {faster} 处。",
+    ),
     "left_out": (
         "Left out: {count} results that have no {fact} recorded.",
         "略去 {count} 个没有记录{fact}的结果。",
@@ -55,6 +59,13 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "{ratio} {bounds} from {date} on ({run}).",
         "自 {date}（{run}）起 {ratio} {bounds}。",
     ),
+    "drift_sentence": (
+        "Drift of {ratio} {bounds} over {count} results, from {first} ({first_run}) to {last} ({last_run})."
+        " Probability without a drift: {probability}.",
+        "自 {first}（{first_run}）至 {last}（{last_run}）的 {count} 个结果缓慢漂移 {ratio} {bounds}。"
+        "若无漂移，出现如此趋势的概率：{probability}。",
+    ),
+    "over_results": ("over {count} results", "（{count} 个结果）"),
     "probability": (
         "Probability without a change: {probability}. Results at the new level: {count}.",
         "若无变化，出现如此差异的概率：{probability}。新水平上已有 {count} 个结果。",
@@ -78,9 +89,10 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "点击一个点，查看其运行、报告与环境差异。",
     ),
     "chart_note": (
-        "Median of each result with its interval; dark lines are levels, a dashed line marks a change."
+        "Median of each result with its interval; dark lines are levels, slanted where they drift;"
+        " a dashed line marks a change."
         " A ring has doubts.",
-        "各结果的中位数及区间；深色线为水平，虚线标出变化；空心点表示存疑。",
+        "各结果的中位数及区间；深色线为水平（倾斜表示漂移），虚线标出变化；空心点表示存疑。",
     ),
     "over_time": ("Over time", "按时间"),
     "in_order": ("In order", "按顺序"),
@@ -95,6 +107,11 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "A change is a lasting change of level, judged by the trials’ own spread and by the spread from run"
         " to run. It does not say why: a fact that fits well changed at the same place.",
         "“变化”指持久的水平变化，同时考虑各次试验的离散与运行之间的离散。它不说明原因：吻合度高的事实只是在同一处改变。",
+    ),
+    "hold_drift": (
+        "A drift is a level that moves slowly and steadily: a straight line explains the results between two"
+        " changes better than any step.",
+        "“漂移”指水平缓慢而持续的移动：两次变化之间的结果，用一条直线解释比用任何阶跃都好。",
     ),
     "hold_fit": (
         "The fit of a fact is the share of results before the change with its usual value there, times that"
