@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.complete import complete_suite
-from trainmark.cli.common.options import json_option
+from trainmark.cli.common.options import is_given, json_option, lang_option
 from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.report.format.words import Lang
     from trainmark.runner.bisect.state import Asked
     from trainmark.sequential.bisection import Bisection
     from trainmark.suite.model import Suite
@@ -27,6 +28,7 @@ OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 OF_SETTINGS = ("good_set", "bad_set", "good_env", "bad_env", "good_env_file", "bad_env_file")
 OF_VERSIONS = ("beside", "python", "pre")
 OF_COMMITS = ("repository", "setup")
+WITH_RESUME = ("resume", "lang", "as_json")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -91,6 +93,7 @@ def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
     help="Keep the bisection here. [default: bisections/SUBJECT-TIME]",
 )  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with the bisection in this folder.")
+@lang_option
 @json_option
 def bisect_command(
     suite: str,
@@ -103,6 +106,7 @@ def bisect_command(
     most_pairs: int,
     folder: Path | None,
     resume: Path | None,
+    lang: Lang,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -120,16 +124,15 @@ def bisect_command(
       trainmark bisect --bad-env OMP_NUM_THREADS=1 --bad-set layout=NHWC --bad-set compile=false quick
       trainmark bisect --good-env-file monday.env --bad-env-file tuesday.env -- python train.py
       trainmark bisect --resume bisections/torch-20260102-030405
+      trainmark bisect --resume bisections/torch-20260102-030405 --lang zh
     """
     from trainmark import __version__
     from trainmark.runner.bisect.start import choose_case
     from trainmark.runner.bisect.state import Asked, BisectionFolder
 
     if resume is not None:
-        given = (good, bad, suite or None, folder, case_name, *overrides)
-        if any(value is not None for value in given) or any(options[name] for name in OF_SETTINGS):
-            raise click.UsageError("a resumed bisection keeps what it was asked; give --resume alone.")
-        return _carry_on(resume, as_json)
+        _refuse_others_than_resume()
+        return _carry_on(resume, lang, as_json)
     mode = _mode(good, bad, options)
     loaded = _suite(suite, overrides, options)
     place = choose_case(loaded, case_name)
@@ -150,7 +153,17 @@ def bisect_command(
     path = folder or Path("bisections") / f"{subject}-{time.strftime('%Y%m%d-%H%M%S')}"
     BisectionFolder.create(path, asked)
     click.echo(f"bisecting {count} in {path}", err=True)
-    return _carry_on(path, as_json)
+    return _carry_on(path, lang, as_json)
+
+
+def _refuse_others_than_resume() -> None:
+    """A resumed bisection goes on as it was asked: UsageError where the command line asks something else."""
+    context = click.get_current_context()
+    given = [name for name in context.params if is_given(name) and name not in WITH_RESUME]
+    if given or context.meta["program"]:
+        raise click.UsageError(
+            "a resumed bisection keeps what it was asked; give --resume alone, or with --lang and --json."
+        )
 
 
 def _mode(good: str | None, bad: str | None, options: dict[str, Any]) -> str:
@@ -233,7 +246,7 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
     return asked, "settings", f"{len(every)} differences"
 
 
-def _carry_on(path: Path, as_json: bool) -> int:
+def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.cli.common.live import live_display
     from trainmark.runner.bisect.pairs import BisectionStoppedError
     from trainmark.runner.bisect.start import carry_on
@@ -248,10 +261,10 @@ def _carry_on(path: Path, as_json: bool) -> int:
     except RunStoppedError as error:
         click.echo(f"trainmark: {error}", err=True)
         return NOT_FOUND
-    return _show(bisection, path, as_json)
+    return _show(bisection, path, lang, as_json)
 
 
-def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
+def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.report.bisect import page, text
     from trainmark.sequential.bisection import Finding
     from trainmark.store.files import write_text
@@ -259,9 +272,11 @@ def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
 
     plain = encode(bisection) | {"trials": bisection.trials, "seconds": bisection.seconds}
     as_text = json.dumps(plain, indent=1, ensure_ascii=False)
+    suffix = "" if lang == "en" else f".{lang}"
+    html = f"report{suffix}.html"
     written = {
-        "report.html": page.render(bisection),
-        "report.md": text.markdown(bisection),
+        html: page.render(bisection, lang),
+        f"report{suffix}.md": text.markdown(bisection, lang),
         "report.json": as_text + "\n",
     }
     for name, content in written.items():
@@ -269,7 +284,6 @@ def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
     if as_json:
         click.echo(as_text)
     else:
-        click.echo(
-            "\n".join(["", *text.lines(bisection, terminal_width()), "", f"report {path / 'report.html'}"])
-        )
+        shown = text.lines(bisection, terminal_width(), lang)
+        click.echo("\n".join(["", *shown, "", f"report {path / html}"]))
     return FOUND if bisection.finding in (Finding.FOUND, Finding.NARROWED) else NOT_FOUND

@@ -39,6 +39,16 @@ price_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+lang_option = click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of the report."
+)
+
+
+def is_given(parameter: str) -> bool:
+    """Whether the command line names the parameter, rather than its default holding."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
 
 def _price(text: str | None) -> Price | None:
     if text is None:

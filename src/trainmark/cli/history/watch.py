@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.options import is_given, json_option, lang_option, runs_option
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.report.format.words import Lang
     from trainmark.runner.watch.folder import WatchFolder
     from trainmark.runner.watch.watch import Limits
     from trainmark.sequential.confirmation import Confirmation, Difference
@@ -20,7 +22,16 @@ if TYPE_CHECKING:
 
 NOTHING, REGRESSION, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 FIXED = ("sides", "case", "matters", "error", "python_a", "python_b")
-NO_CHANGE = "no change of level is suspected in these runs."
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where the result goes, and in which language."""
+
+    junit: Path | None
+    hook_file: Path | None
+    lang: Lang
+    as_json: bool
 
 
 def _share(_context: click.Context, option: click.Parameter, text: str) -> float:
@@ -75,6 +86,7 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write JSON for a chat hook to this file.",
 )
+@lang_option
 @runs_option
 @json_option
 def watch_command(
@@ -90,6 +102,7 @@ def watch_command(
     resume: bool,
     junit: Path | None,
     hook_file: Path | None,
+    lang: Lang,
     runs: Path,
     as_json: bool,
 ) -> int:
@@ -109,32 +122,28 @@ def watch_command(
       trainmark watch monday tuesday               two runs
       trainmark watch monday tuesday --junit watch.xml --hook-file watch.json
       trainmark watch --resume                     go on after an interruption
+      trainmark watch --resume --lang zh           the result in Chinese
     """
     from trainmark.runner.watch.folder import find_watch
     from trainmark.runner.watch.watch import Limits
 
+    output = Output(junit, hook_file, lang, as_json)
     if resume:
-        if fixed := [word for word in FIXED if _is_given(word)]:
+        if fixed := [word for word in FIXED if is_given(word)]:
             option = "BEFORE AFTER" if fixed[0] == "sides" else f"--{fixed[0].replace('_', '-')}"
             raise click.UsageError(f"a resumed watch goes on as it began; leave out {option}.")
         folder = find_watch(name or "latest", runs)
-        folder.extend(most_pairs if _is_given("most_pairs") else None, most_time)
-        return _finish(folder, junit, hook_file, as_json, is_new=False)
+        folder.extend(most_pairs if is_given("most_pairs") else None, most_time)
+        return _finish(folder, output, is_new=False)
     limits = Limits(matters, error, most_pairs, most_time)
     if len(sides) not in (0, 2):
         raise click.UsageError("name two runs, BEFORE and AFTER, or none for the latest suspected change.")
     chosen = _named(sides, case, runs) if sides else _suspected(case, runs)
     if chosen is None:
-        _write(None, junit, hook_file, as_json)
+        _write(None, output)
         return NOTHING
     folder = _begin(chosen, (python_a, python_b), runs, limits, name)
-    return _finish(folder, junit, hook_file, as_json, is_new=True)
-
-
-def _is_given(parameter: str) -> bool:
-    """Whether the command line names the parameter, rather than its default holding."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
+    return _finish(folder, output, is_new=True)
 
 
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
@@ -217,9 +226,7 @@ def _differences(chosen: Targets) -> list[Difference]:
     ]
 
 
-def _finish(
-    folder: WatchFolder, junit: Path | None, hook_file: Path | None, as_json: bool, is_new: bool
-) -> int:
+def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
     from trainmark.cli.common.live import live_display
     from trainmark.runner.watch.watch import carry_out
     from trainmark.sequential.test import Verdict
@@ -229,24 +236,23 @@ def _finish(
     if interrupted:
         click.echo(f"stopped; go on with `trainmark watch --resume --name {folder.path.name}`", err=True)
         return INTERRUPTED
-    _write(confirmation, junit, hook_file, as_json)
+    _write(confirmation, output)
     codes = {Verdict.SLOWER: REGRESSION, Verdict.UNDECIDED: UNDECIDED}
     return codes.get(confirmation.verdict, NOTHING)
 
 
-def _write(
-    confirmation: Confirmation | None, junit: Path | None, hook_file: Path | None, as_json: bool
-) -> None:
-    from trainmark.report.watch import hook
-    from trainmark.report.watch import junit as junit_report
+def _write(confirmation: Confirmation | None, output: Output) -> None:
+    from trainmark.report.watch import hook, junit
     from trainmark.report.watch.text import lines
+    from trainmark.report.watch.words import watch_words
     from trainmark.store.files import write_text
 
-    if junit is not None:
-        write_text(junit, junit_report.render(confirmation))
-    if hook_file is not None:
-        write_text(hook_file, hook.render(confirmation, NO_CHANGE))
-    if as_json:
-        click.echo(hook.render(confirmation, NO_CHANGE), nl=False)
+    lang = output.lang
+    if output.junit is not None:
+        write_text(output.junit, junit.render(confirmation, lang))
+    if output.hook_file is not None:
+        write_text(output.hook_file, hook.render(confirmation, lang))
+    if output.as_json:
+        click.echo(hook.render(confirmation, lang), nl=False)
     else:
-        click.echo("\n".join(lines(confirmation)) if confirmation else NO_CHANGE)
+        click.echo("\n".join(lines(confirmation, lang)) if confirmation else watch_words(lang)["no_change"])

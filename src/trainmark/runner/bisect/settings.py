@@ -26,7 +26,8 @@ class Difference:
 
     @property
     def name(self) -> str:
-        return f"{self.key}={self.bad if self.bad is not None else '(as in the suite)'}"
+        absent = "(as in the suite)" if self.kind == SETTING else "(not set)"
+        return f"{self.key}={self.bad if self.bad is not None else absent}"
 
 
 def differences(
