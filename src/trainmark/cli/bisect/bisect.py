@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.complete import complete_suite
-from trainmark.cli.common.options import is_given, json_option, lang_option
+from trainmark.cli.common.one_machine import OneMachineRunCommand
+from trainmark.cli.common.options import is_given, json_option, lang_option, share
 from trainmark.cli.common.terminal import terminal_width
-from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
+from trainmark.cli.run.program import name_of, program_suite, program_words, step_count
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,19 +34,10 @@ WITH_RESUME = ("resume", "lang", "as_json")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """Parse `1%` or 0.01."""
-    try:
-        parsed = float(value[:-1]) / 100 if value.endswith("%") else float(value)
-    except ValueError:
-        parsed = 0.0
-    if not 0 < parsed < 1:
-        raise click.BadParameter(f"'{value}' is no share such as 1%.", ctx, param)
-    return parsed
-
-
 @click.command(
-    "bisect", cls=RunCommand, short_help="Find the version, commit or setting that changed the speed."
+    "bisect",
+    cls=OneMachineRunCommand,
+    short_help="Find the version, commit or setting that changed the speed.",
 )
 @click.argument(
     "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite
@@ -67,7 +60,11 @@ def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--bad-env", multiple=True, metavar="NAME=VALUE", help="A variable of the bad side.")
 @click.option("--good-env-file", type=FILE, help="Variables of the good side, as `env` prints them.")
 @click.option("--bad-env-file", type=FILE, help="Variables of the bad side.")
-@click.option("--case", "case_name", help="Of a suite with several cases: the one to measure.")
+@click.option(
+    "--case",
+    "case_name",
+    help="The case, by its name or a part of it.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a field on all sides.")
 @click.option(
     "--steps", callback=step_count, metavar="N|auto|all",
@@ -118,10 +115,10 @@ def bisect_command(
 
     \b
     Examples:
-      trainmark bisect --good torch==2.9.1 --bad torch==2.13.0 quick
+      trainmark bisect --good torch==2.9.1 --bad torch==2.13.0 quick --case 1n1g
       trainmark bisect --good jax==0.4.30 --bad jax==0.4.38 -- python train.py
       trainmark bisect --good v1.2 --bad main --repository ~/trainer -- python train.py
-      trainmark bisect --bad-env OMP_NUM_THREADS=1 --bad-set layout=NHWC --bad-set compile=false quick
+      trainmark bisect --bad-env OMP_NUM_THREADS=1 --bad-set layout=NHWC quick --case 1n1g
       trainmark bisect --good-env-file monday.env --bad-env-file tuesday.env -- python train.py
       trainmark bisect --resume bisections/torch-20260102-030405
       trainmark bisect --resume bisections/torch-20260102-030405 --lang zh
@@ -151,9 +148,10 @@ def bisect_command(
     )
     asked, subject, count = _looked_up(asked, options)
     path = folder or Path("bisections") / f"{subject}-{time.strftime('%Y%m%d-%H%M%S')}"
-    BisectionFolder.create(path, asked)
+    created = BisectionFolder.create(path, asked)
     click.echo(f"bisecting {count} in {path}", err=True)
-    return _carry_on(path, lang, as_json)
+    with created.removed_if_unused():
+        return _carry_on(path, lang, as_json)
 
 
 def _refuse_others_than_resume() -> None:
@@ -213,19 +211,29 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
     """Return the question with its versions, commits or differences, its subject and how many there are."""
     from dataclasses import replace
 
-    from trainmark.runner.bisect.commits import commits_between
+    from trainmark.report.format.number import counted
+    from trainmark.runner.bisect.commits import commits_between, uncommitted
     from trainmark.runner.bisect.packages import parse_requirement, versions_between
     from trainmark.runner.bisect.settings import common_pairs, differences, env_lines
+    from trainmark.runner.bisect.start import case_of, check_settings
+    from trainmark.suite.model import Command
 
     if asked.kind == "versions":
         good, bad = parse_requirement(asked.good), parse_requirement(asked.bad)
         assert good is not None and bad is not None
         python = options["python"] or sys.executable
+        if shutil.which(python) is None:
+            raise UserError(f"{python} is no interpreter on this machine.")
         versions = versions_between(good, bad, python, pre=options["pre"])
         asked = replace(asked, names=tuple(versions), python=python, beside=tuple(options["beside"]))
         return asked, good.package, f"{len(versions)} versions of {good.package}"
     if asked.kind == "commits":
-        history = commits_between(options["repository"] or Path.cwd(), asked.good, asked.bad)
+        if not isinstance(case_of(asked).workload, Command):
+            raise UserError("commits are bisected by a program of the repository; give one behind `--`.")
+        repository = options["repository"] or Path.cwd()
+        history = commits_between(repository, asked.good, asked.bad)
+        if changed := uncommitted(repository):
+            click.echo(f"not measured are the uncommitted changes of {counted(changed, 'file')}", err=True)
         asked = replace(
             asked,
             names=history.commits,
@@ -233,7 +241,7 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
             prefix=history.prefix,
             setup=options["setup"],
         )
-        return asked, Path(history.repository).name, f"{len(history.commits) - 1} commits"
+        return asked, Path(history.repository).name, counted(len(history.commits) - 1, "commit")
     for side in ("good", "bad"):
         if file := options[f"{side}_env_file"]:
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -243,7 +251,8 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
         raise UserError("the two sides do not differ; give at least one --bad-set or --bad-env.")
     common = common_pairs(options["good_env"], options["bad_env"], "env")
     asked = replace(asked, differences=every, common=tuple(common.items()))
-    return asked, "settings", f"{len(every)} differences"
+    check_settings(asked)
+    return asked, "settings", counted(len(every), "difference")
 
 
 def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:

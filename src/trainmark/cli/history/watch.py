@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trainmark.cli.common.options import is_given, json_option, lang_option, runs_option
+from trainmark.cli.common.one_machine import OneMachineCommand
+from trainmark.cli.common.options import is_given, json_option, lang_option, runs_option, share
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,18 +35,6 @@ class Output:
     as_json: bool
 
 
-def _share(_context: click.Context, option: click.Parameter, text: str) -> float:
-    from trainmark.suite.values import share
-
-    try:
-        value = share(text if text.endswith("%") else float(text))
-    except ValueError as error:
-        raise click.UsageError(f"--{option.name} takes a share such as 1% or 0.01, not {text}.") from error
-    if value >= 1:
-        raise click.UsageError(f"--{option.name} takes a share below 100 %, not {text}.")
-    return value
-
-
 def _duration(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
     from trainmark.suite.values import duration
 
@@ -55,14 +44,16 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
         raise click.UsageError(f"--most-time {error}.") from error
 
 
-@click.command("watch", short_help="Measure a suspected change again until it is certain.")
+@click.command(
+    "watch", cls=OneMachineCommand, short_help="Measure a suspected change again until it is certain."
+)
 @click.argument("sides", nargs=-1, metavar="[BEFORE AFTER]")
 @click.option("--case", default="", help="The case, by its name or a part of it.")
 @click.option(
-    "--matters", callback=_share, default="1%", show_default=True, help="The smallest change that matters."
+    "--matters", callback=share, default="1%", show_default=True, help="The smallest change that matters."
 )
 @click.option(
-    "--error", callback=_share, default="5%", show_default=True, help="The probability of a wrong verdict."
+    "--error", callback=share, default="5%", show_default=True, help="The probability of a wrong verdict."
 )
 @click.option(
     "--most-pairs", type=click.IntRange(1, 10_000), default=40, show_default=True,
@@ -127,6 +118,9 @@ def watch_command(
     from trainmark.runner.watch.folder import find_watch
     from trainmark.runner.watch.watch import Limits
 
+    for option, file in (("--junit", junit), ("--hook-file", hook_file)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UserError(f"there is no folder {file.parent} for {option}.")
     output = Output(junit, hook_file, lang, as_json)
     if resume:
         if fixed := [word for word in FIXED if is_given(word)]:
@@ -159,12 +153,11 @@ def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
     common = [case for case in case_names(first.run) if case in case_names(second.run)]
     wanted = first.case or second.case
     cases = [case for case in common if case == wanted or (not wanted and matches(pattern, case))]
+    if not common:
+        raise UserError("the two runs have no case in common; write RUN/CASE for each of them.")
     if len(cases) != 1:
-        listed = ", ".join(common) or "none"
-        raise UserError(
-            f"{len(cases) or 'none'} of the cases that both runs have is meant; they have {listed}: "
-            "choose one with --case, or write RUN/CASE."
-        )
+        listed = f"the cases that both runs have are {', '.join(common)}"
+        raise UserError(f"{listed}; choose one with --case, or write RUN/CASE.")
     return (first.run, cases[0]), (second.run, cases[0])
 
 
