@@ -67,7 +67,7 @@ def settings() -> Bisection:
         steps=(tried,),
         culprits=names[1:],
         confirmation=measured("good", "with-2", 0.8, "02"),
-        notes=("The culprits may be fewer: not judged were layout=NHWC.",),
+        notes=("The culprits may be fewer: not judged were layout=(as in the suite).",),
         preparation=0.0,
     )
 

@@ -13,7 +13,7 @@ from trainmark.report.bisect import page
 from trainmark.report.bisect import text as bisect_text
 from trainmark.report.bisect.words import BISECT_WORDS
 from trainmark.report.bisect.words import REASONS as BISECT_REASONS
-from trainmark.report.format.translated import translated
+from trainmark.report.format.words import translated
 from trainmark.report.watch import hook, junit
 from trainmark.report.watch import text as watch_text
 from trainmark.report.watch.words import REASONS as WATCH_REASONS

@@ -87,4 +87,4 @@ def test_ctrl_c_in_the_second_trial_of_a_pair_stops_the_bisection_after_it(tmp_p
         shown = bisect.stderr.read()
     assert bisect.returncode == 130
     assert shown.count("  ok  ") == 2
-    assert "go on with `trainmark bisect --resume bisection`" in rest
+    assert "go on with `trainmark bisect --resume bisection`" in shown

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.complete import complete_suite
-from trainmark.cli.common.one_machine import OneMachineRunCommand
+from trainmark.cli.common.one_machine import OneMachineCommand
 from trainmark.cli.common.options import is_given, json_option, lang_option, share
 from trainmark.cli.common.terminal import terminal_width
-from trainmark.cli.run.program import name_of, program_suite, program_words, step_count
+from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,9 +34,13 @@ WITH_RESUME = ("resume", "lang", "as_json")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+class BisectCommand(OneMachineCommand, RunCommand):
+    """Takes a program behind `--`, and refuses other machines."""
+
+
 @click.command(
     "bisect",
-    cls=OneMachineRunCommand,
+    cls=BisectCommand,
     short_help="Find the version, commit or setting that changed the speed.",
 )
 @click.argument(

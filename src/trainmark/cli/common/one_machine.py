@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-from trainmark.cli.run.program import RunCommand
-
 # Options of `trainmark run` that say where to run.
 NODE_FLAGS = frozenset(
     ("--hosts", "--hostfile", "--inventory", "--label", "--exclude", "--launcher", "--nodes", "--interface")
@@ -22,7 +20,3 @@ class OneMachineCommand(click.Command):
                     f"{self.name} measures on this machine only; leave out {error.option_name}."
                 ) from error
             raise
-
-
-class OneMachineRunCommand(OneMachineCommand, RunCommand):
-    """Takes a program behind `--` as well."""

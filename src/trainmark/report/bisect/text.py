@@ -9,8 +9,7 @@ from trainmark.report.bisect.words import BISECT_WORDS, REASONS, bisect_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.number import MISSING, clock
 from trainmark.report.format.table import Table
-from trainmark.report.format.translated import translated
-from trainmark.report.format.words import Lang
+from trainmark.report.format.words import Lang, translated
 from trainmark.sequential.bisection import Bisection, Finding, Measured
 from trainmark.visible import one_line
 
@@ -51,7 +50,7 @@ class BisectionText:
         return name
 
     def reason(self, text: str) -> str:
-        return translated(text, self.lang, REASONS)
+        return self.name(translated(text, self.lang, REASONS))
 
     @property
     def title(self) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.report.format.translated import Sentences
-from trainmark.report.format.words import LANGUAGES, Lang
+from trainmark.report.format.words import LANGUAGES, Lang, Sentences
 
 BISECT_WORDS: dict[str, tuple[str, str]] = {
     "title": ("Bisection of {subject}: {case}", "二分查找 {subject}：{case}"),

@@ -6,8 +6,7 @@ that fits none stays in English.
 
 from __future__ import annotations
 
-from trainmark.report.format.translated import Sentences, translated
-from trainmark.report.format.words import Lang
+from trainmark.report.format.words import Lang, Sentences, translated
 
 SENTENCES: Sentences = (
     # Titles of changes

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.number import throughput
-from trainmark.report.format.translated import translated
-from trainmark.report.format.words import Lang
+from trainmark.report.format.words import Lang, translated
 from trainmark.report.history.cells import named
 from trainmark.report.watch.words import REASONS, watch_words
 from trainmark.sequential.confirmation import Confirmation, Difference
