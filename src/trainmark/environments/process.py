@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 CHUNK = 1 << 16
@@ -20,6 +21,8 @@ TAIL_BYTES = 1 << 16  # bytes of standard error, and of a line without an end
 TICK = 0.1
 DRAIN_SECONDS = 2.0
 PR_SET_PDEATHSIG = 1
+# Reads until the pipe's other end, which Trainmark alone has, is closed by its death; then ends the group.
+GUARD = 'read -r _; kill -s KILL -- "-$1"'
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
@@ -89,7 +92,8 @@ def run(
 ) -> Ended:
     """Runs it to its end; `tell` gets each line of its output, and with `together` of its errors too.
 
-    Whatever it has started in its session ends with it. `descriptors` stay open in it.
+    Whatever it has started in its process group ends with it, and with Trainmark, also by `kill -9`.
+    `descriptors` stay open in it.
     """
     with tempfile.TemporaryFile() as questions:
         questions.write(given.encode())
@@ -103,21 +107,47 @@ def run(
             cwd=folder,
             pass_fds=tuple(descriptors),
             start_new_session=True,
-            preexec_fn=_die_with_us if LIBC else None,
+            preexec_fn=partial(_die_with_us, os.getpid()) if LIBC else None,
         )
     tail, lines = Tail(), Lines(tell)
-    try:
+    with _ended_with_us(child):
         code = _watch(child, tail, lines, limit)
-    finally:
-        _end(child)
     lines.close()
     return Ended(code, tail.content.decode(errors="replace"))
 
 
-def _die_with_us() -> None:
-    """In the child: when Trainmark is killed, the kernel kills this too."""
+def _die_with_us(parent: int) -> None:
+    """In the child: when Trainmark is killed, the kernel kills this too; not what it has started."""
     if LIBC:
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the request
+            os._exit(1)
+
+
+@contextlib.contextmanager
+def _ended_with_us(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End the child's process group with the block; a guard does it where Trainmark is killed in it."""
+    guard = None
+    try:
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, "sh", str(child.pid)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        if guard:
+            # Before the child is reaped: its number may be another group's afterwards.
+            guard.kill()
+            guard.communicate()
+        child.wait()
+        for pipe in (child.stdout, child.stderr):
+            if pipe:
+                pipe.close()
 
 
 def _watch(child: subprocess.Popen[bytes], tail: Tail, lines: Lines, limit: float | None) -> int | None:
@@ -156,12 +186,3 @@ def _read(selector: selectors.BaseSelector, patience: float) -> bool:
         else:
             selector.unregister(key.fileobj)
     return bool(ready)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    for pipe in (child.stdout, child.stderr):
-        if pipe:
-            pipe.close()

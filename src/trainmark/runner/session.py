@@ -19,8 +19,11 @@ FAILURES_TO_GIVE_UP = 2
 
 @dataclass(frozen=True)
 class RunEnding:
+    """`stop_asked` is also true where a Ctrl-C came in the last trial and so interrupted nothing."""
+
     tally: Tally
     interrupted: bool
+    stop_asked: bool = False
 
 
 @dataclass
@@ -111,4 +114,4 @@ def carry_out(plan: Plan, context: RunContext, interrupts: Interrupts) -> RunEnd
             tally.add(record)
             if record.outcome == Outcome.LOST.value:
                 context.nodes.require_allocation()
-    return RunEnding(tally, interrupted=False)
+    return RunEnding(tally, interrupted=False, stop_asked=interrupts.stop_soon)

@@ -77,8 +77,10 @@ class Bisection:
 
     @property
     def measurements(self) -> tuple[Measured, ...]:
+        """Every comparison once: a step, or the reference, may be the confirmation as well."""
         ended = [step.measured for step in self.steps]
-        return tuple(part for part in (self.reference, *ended, self.confirmation) if part is not None)
+        parts = (part for part in (self.reference, *ended, self.confirmation) if part is not None)
+        return tuple({part.run: part for part in parts}.values())
 
     @property
     def trials(self) -> int:

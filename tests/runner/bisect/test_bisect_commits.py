@@ -141,7 +141,7 @@ def test_commits_are_listed_along_first_parents_and_from_the_folder_within(tmp_p
     ("good", "bad", "sentence"),
     [
         ("HEAD", "HEAD", "--good and --bad are the same commit"),
-        ("HEAD", "HEAD~1", "HEAD is no ancestor of HEAD~1"),
+        ("HEAD", "HEAD~1", "--good is the earlier commit"),
         ("v9", "HEAD", "there is no commit 'v9'"),
         ("--all", "HEAD", "there is no commit '--all'"),
     ],

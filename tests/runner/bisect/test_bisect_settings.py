@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -65,3 +67,24 @@ def test_the_variable_that_slows_the_program_is_found_among_three(tmp_path):
     report = json.loads(done.stdout)
     assert report["culprits"] == ["POLLING=slow"]
     assert report["confirmation"]["ratio"] == pytest.approx(1 / 3, rel=0.2)
+    assert report["trials"] == len(list(tmp_path.glob("bisection/steps/*/trials/*/[0-9][0-9]")))
+
+
+def test_ctrl_c_in_the_second_trial_of_a_pair_stops_the_bisection_after_it(tmp_path):
+    (tmp_path / "train.py").write_text(PROGRAM.replace("0.004", "0.05"), encoding="utf-8")
+    program = ["--pattern", r"step \d+", "--steps", "all", "--warmup", "2", "--", sys.executable, "train.py"]
+    words = ["bisect", "--bad-env", "POLLING=slow", "--folder", "bisection"]
+    bisect = subprocess.Popen(
+        [sys.executable, "-m", "trainmark", *words, *program],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with bisect:
+        while len(list(tmp_path.glob("bisection/steps/*/trials/*"))) < 2 and bisect.poll() is None:
+            time.sleep(0.02)
+        bisect.send_signal(signal.SIGINT)
+        shown = bisect.stderr.read()
+    assert bisect.returncode == 130
+    assert shown.count("  ok  ") == 2
+    assert "go on with `trainmark bisect --resume bisection`" in shown

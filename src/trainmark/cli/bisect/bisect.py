@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.complete import complete_suite
-from trainmark.cli.common.options import json_option
+from trainmark.cli.common.one_machine import OneMachineCommand
+from trainmark.cli.common.options import is_given, json_option, lang_option, share
 from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.report.format.words import Lang
     from trainmark.runner.bisect.state import Asked
     from trainmark.sequential.bisection import Bisection
     from trainmark.suite.model import Suite
@@ -27,22 +30,18 @@ OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 OF_SETTINGS = ("good_set", "bad_set", "good_env", "bad_env", "good_env_file", "bad_env_file")
 OF_VERSIONS = ("beside", "python", "pre")
 OF_COMMITS = ("repository", "setup")
+WITH_RESUME = ("resume", "lang", "as_json")
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """Parse `1%` or 0.01."""
-    try:
-        parsed = float(value[:-1]) / 100 if value.endswith("%") else float(value)
-    except ValueError:
-        parsed = 0.0
-    if not 0 < parsed < 1:
-        raise click.BadParameter(f"'{value}' is no share such as 1%.", ctx, param)
-    return parsed
+class BisectCommand(OneMachineCommand, RunCommand):
+    """Takes a program behind `--`, and refuses other machines."""
 
 
 @click.command(
-    "bisect", cls=RunCommand, short_help="Find the version, commit or setting that changed the speed."
+    "bisect",
+    cls=BisectCommand,
+    short_help="Find the version, commit or setting that changed the speed.",
 )
 @click.argument(
     "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite
@@ -65,7 +64,11 @@ def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
 @click.option("--bad-env", multiple=True, metavar="NAME=VALUE", help="A variable of the bad side.")
 @click.option("--good-env-file", type=FILE, help="Variables of the good side, as `env` prints them.")
 @click.option("--bad-env-file", type=FILE, help="Variables of the bad side.")
-@click.option("--case", "case_name", help="Of a suite with several cases: the one to measure.")
+@click.option(
+    "--case",
+    "case_name",
+    help="The case, by its name or a part of it.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a field on all sides.")
 @click.option(
     "--steps", callback=step_count, metavar="N|auto|all",
@@ -91,6 +94,7 @@ def share(ctx: click.Context, param: click.Parameter, value: str) -> float:
     help="Keep the bisection here. [default: bisections/SUBJECT-TIME]",
 )  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), help="Go on with the bisection in this folder.")
+@lang_option
 @json_option
 def bisect_command(
     suite: str,
@@ -103,6 +107,7 @@ def bisect_command(
     most_pairs: int,
     folder: Path | None,
     resume: Path | None,
+    lang: Lang,
     as_json: bool,
     **options: Any,
 ) -> int:
@@ -114,22 +119,21 @@ def bisect_command(
 
     \b
     Examples:
-      trainmark bisect --good torch==2.9.1 --bad torch==2.13.0 quick
+      trainmark bisect --good torch==2.9.1 --bad torch==2.13.0 quick --case 1n1g
       trainmark bisect --good jax==0.4.30 --bad jax==0.4.38 -- python train.py
       trainmark bisect --good v1.2 --bad main --repository ~/trainer -- python train.py
-      trainmark bisect --bad-env OMP_NUM_THREADS=1 --bad-set layout=NHWC --bad-set compile=false quick
+      trainmark bisect --bad-env OMP_NUM_THREADS=1 --bad-set layout=NHWC quick --case 1n1g
       trainmark bisect --good-env-file monday.env --bad-env-file tuesday.env -- python train.py
       trainmark bisect --resume bisections/torch-20260102-030405
+      trainmark bisect --resume bisections/torch-20260102-030405 --lang zh
     """
     from trainmark import __version__
     from trainmark.runner.bisect.start import choose_case
     from trainmark.runner.bisect.state import Asked, BisectionFolder
 
     if resume is not None:
-        given = (good, bad, suite or None, folder, case_name, *overrides)
-        if any(value is not None for value in given) or any(options[name] for name in OF_SETTINGS):
-            raise click.UsageError("a resumed bisection keeps what it was asked; give --resume alone.")
-        return _carry_on(resume, as_json)
+        _refuse_others_than_resume()
+        return _carry_on(resume, lang, as_json)
     mode = _mode(good, bad, options)
     loaded = _suite(suite, overrides, options)
     place = choose_case(loaded, case_name)
@@ -148,9 +152,20 @@ def bisect_command(
     )
     asked, subject, count = _looked_up(asked, options)
     path = folder or Path("bisections") / f"{subject}-{time.strftime('%Y%m%d-%H%M%S')}"
-    BisectionFolder.create(path, asked)
+    created = BisectionFolder.create(path, asked)
     click.echo(f"bisecting {count} in {path}", err=True)
-    return _carry_on(path, as_json)
+    with created.removed_if_unused():
+        return _carry_on(path, lang, as_json)
+
+
+def _refuse_others_than_resume() -> None:
+    """A resumed bisection goes on as it was asked: UsageError where the command line asks something else."""
+    context = click.get_current_context()
+    given = [name for name in context.params if is_given(name) and name not in WITH_RESUME]
+    if given or context.meta["program"]:
+        raise click.UsageError(
+            "a resumed bisection keeps what it was asked; give --resume alone, or with --lang and --json."
+        )
 
 
 def _mode(good: str | None, bad: str | None, options: dict[str, Any]) -> str:
@@ -200,19 +215,29 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
     """Return the question with its versions, commits or differences, its subject and how many there are."""
     from dataclasses import replace
 
-    from trainmark.runner.bisect.commits import commits_between
+    from trainmark.report.format.number import counted
+    from trainmark.runner.bisect.commits import commits_between, uncommitted
     from trainmark.runner.bisect.packages import parse_requirement, versions_between
     from trainmark.runner.bisect.settings import common_pairs, differences, env_lines
+    from trainmark.runner.bisect.start import case_of, check_settings
+    from trainmark.suite.model import Command
 
     if asked.kind == "versions":
         good, bad = parse_requirement(asked.good), parse_requirement(asked.bad)
         assert good is not None and bad is not None
         python = options["python"] or sys.executable
+        if shutil.which(python) is None:
+            raise UserError(f"{python} is no interpreter on this machine.")
         versions = versions_between(good, bad, python, pre=options["pre"])
         asked = replace(asked, names=tuple(versions), python=python, beside=tuple(options["beside"]))
         return asked, good.package, f"{len(versions)} versions of {good.package}"
     if asked.kind == "commits":
-        history = commits_between(options["repository"] or Path.cwd(), asked.good, asked.bad)
+        if not isinstance(case_of(asked).workload, Command):
+            raise UserError("commits are bisected by a program of the repository; give one behind `--`.")
+        repository = options["repository"] or Path.cwd()
+        history = commits_between(repository, asked.good, asked.bad)
+        if changed := uncommitted(repository):
+            click.echo(f"not measured are the uncommitted changes of {counted(changed, 'file')}", err=True)
         asked = replace(
             asked,
             names=history.commits,
@@ -220,7 +245,7 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
             prefix=history.prefix,
             setup=options["setup"],
         )
-        return asked, Path(history.repository).name, f"{len(history.commits) - 1} commits"
+        return asked, Path(history.repository).name, counted(len(history.commits) - 1, "commit")
     for side in ("good", "bad"):
         if file := options[f"{side}_env_file"]:
             text = file.read_text(encoding="utf-8", errors="replace")
@@ -230,10 +255,11 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
         raise UserError("the two sides do not differ; give at least one --bad-set or --bad-env.")
     common = common_pairs(options["good_env"], options["bad_env"], "env")
     asked = replace(asked, differences=every, common=tuple(common.items()))
-    return asked, "settings", f"{len(every)} differences"
+    check_settings(asked)
+    return asked, "settings", counted(len(every), "difference")
 
 
-def _carry_on(path: Path, as_json: bool) -> int:
+def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.cli.common.live import live_display
     from trainmark.runner.bisect.pairs import BisectionStoppedError
     from trainmark.runner.bisect.start import carry_on
@@ -248,10 +274,10 @@ def _carry_on(path: Path, as_json: bool) -> int:
     except RunStoppedError as error:
         click.echo(f"trainmark: {error}", err=True)
         return NOT_FOUND
-    return _show(bisection, path, as_json)
+    return _show(bisection, path, lang, as_json)
 
 
-def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
+def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.report.bisect import page, text
     from trainmark.sequential.bisection import Finding
     from trainmark.store.files import write_text
@@ -259,9 +285,11 @@ def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
 
     plain = encode(bisection) | {"trials": bisection.trials, "seconds": bisection.seconds}
     as_text = json.dumps(plain, indent=1, ensure_ascii=False)
+    suffix = "" if lang == "en" else f".{lang}"
+    html = f"report{suffix}.html"
     written = {
-        "report.html": page.render(bisection),
-        "report.md": text.markdown(bisection),
+        html: page.render(bisection, lang),
+        f"report{suffix}.md": text.markdown(bisection, lang),
         "report.json": as_text + "\n",
     }
     for name, content in written.items():
@@ -269,7 +297,6 @@ def _show(bisection: Bisection, path: Path, as_json: bool) -> int:
     if as_json:
         click.echo(as_text)
     else:
-        click.echo(
-            "\n".join(["", *text.lines(bisection, terminal_width()), "", f"report {path / 'report.html'}"])
-        )
+        shown = text.lines(bisection, terminal_width(), lang)
+        click.echo("\n".join(["", *shown, "", f"report {path / html}"]))
     return FOUND if bisection.finding in (Finding.FOUND, Finding.NARROWED) else NOT_FOUND

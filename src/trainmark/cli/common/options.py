@@ -39,6 +39,29 @@ price_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
+lang_option = click.option(
+    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of the report."
+)
+
+
+def is_given(parameter: str) -> bool:
+    """Whether the command line names the parameter, rather than its default holding."""
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def share(_context: click.Context, option: click.Parameter, text: str) -> float:
+    """Parse `1%` or 0.01."""
+    from trainmark.suite.values import share as share_of
+
+    try:
+        value = share_of(text if text.endswith("%") else float(text))
+    except ValueError as error:
+        raise click.UsageError(f"--{option.name} takes a share such as 1% or 0.01, not {text}.") from error
+    if value >= 1:
+        raise click.UsageError(f"--{option.name} takes a share below 100 %, not {text}.")
+    return value
+
 
 def _price(text: str | None) -> Price | None:
     if text is None:

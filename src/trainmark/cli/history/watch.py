@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.one_machine import OneMachineCommand
+from trainmark.cli.common.options import is_given, json_option, lang_option, runs_option, share
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.report.format.words import Lang
     from trainmark.runner.watch.folder import WatchFolder
     from trainmark.runner.watch.watch import Limits
     from trainmark.sequential.confirmation import Confirmation, Difference
@@ -20,19 +23,16 @@ if TYPE_CHECKING:
 
 NOTHING, REGRESSION, UNDECIDED, INTERRUPTED = 0, 1, 3, 130
 FIXED = ("sides", "case", "matters", "error", "python_a", "python_b")
-NO_CHANGE = "no change of level is suspected in these runs."
 
 
-def _share(_context: click.Context, option: click.Parameter, text: str) -> float:
-    from trainmark.suite.values import share
+@dataclass(frozen=True)
+class Output:
+    """Where the result goes, and in which language."""
 
-    try:
-        value = share(text if text.endswith("%") else float(text))
-    except ValueError as error:
-        raise click.UsageError(f"--{option.name} takes a share such as 1% or 0.01, not {text}.") from error
-    if value >= 1:
-        raise click.UsageError(f"--{option.name} takes a share below 100 %, not {text}.")
-    return value
+    junit: Path | None
+    hook_file: Path | None
+    lang: Lang
+    as_json: bool
 
 
 def _duration(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
@@ -44,14 +44,16 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
         raise click.UsageError(f"--most-time {error}.") from error
 
 
-@click.command("watch", short_help="Measure a suspected change again until it is certain.")
+@click.command(
+    "watch", cls=OneMachineCommand, short_help="Measure a suspected change again until it is certain."
+)
 @click.argument("sides", nargs=-1, metavar="[BEFORE AFTER]")
 @click.option("--case", default="", help="The case, by its name or a part of it.")
 @click.option(
-    "--matters", callback=_share, default="1%", show_default=True, help="The smallest change that matters."
+    "--matters", callback=share, default="1%", show_default=True, help="The smallest change that matters."
 )
 @click.option(
-    "--error", callback=_share, default="5%", show_default=True, help="The probability of a wrong verdict."
+    "--error", callback=share, default="5%", show_default=True, help="The probability of a wrong verdict."
 )
 @click.option(
     "--most-pairs", type=click.IntRange(1, 10_000), default=40, show_default=True,
@@ -75,6 +77,7 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write JSON for a chat hook to this file.",
 )
+@lang_option
 @runs_option
 @json_option
 def watch_command(
@@ -90,6 +93,7 @@ def watch_command(
     resume: bool,
     junit: Path | None,
     hook_file: Path | None,
+    lang: Lang,
     runs: Path,
     as_json: bool,
 ) -> int:
@@ -109,32 +113,31 @@ def watch_command(
       trainmark watch monday tuesday               two runs
       trainmark watch monday tuesday --junit watch.xml --hook-file watch.json
       trainmark watch --resume                     go on after an interruption
+      trainmark watch --resume --lang zh           the result in Chinese
     """
     from trainmark.runner.watch.folder import find_watch
     from trainmark.runner.watch.watch import Limits
 
+    for option, file in (("--junit", junit), ("--hook-file", hook_file)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UserError(f"there is no folder {file.parent} for {option}.")
+    output = Output(junit, hook_file, lang, as_json)
     if resume:
-        if fixed := [word for word in FIXED if _is_given(word)]:
+        if fixed := [word for word in FIXED if is_given(word)]:
             option = "BEFORE AFTER" if fixed[0] == "sides" else f"--{fixed[0].replace('_', '-')}"
             raise click.UsageError(f"a resumed watch goes on as it began; leave out {option}.")
         folder = find_watch(name or "latest", runs)
-        folder.extend(most_pairs if _is_given("most_pairs") else None, most_time)
-        return _finish(folder, junit, hook_file, as_json, is_new=False)
+        folder.extend(most_pairs if is_given("most_pairs") else None, most_time)
+        return _finish(folder, output, is_new=False)
     limits = Limits(matters, error, most_pairs, most_time)
     if len(sides) not in (0, 2):
         raise click.UsageError("name two runs, BEFORE and AFTER, or none for the latest suspected change.")
     chosen = _named(sides, case, runs) if sides else _suspected(case, runs)
     if chosen is None:
-        _write(None, junit, hook_file, as_json)
+        _write(None, output)
         return NOTHING
     folder = _begin(chosen, (python_a, python_b), runs, limits, name)
-    return _finish(folder, junit, hook_file, as_json, is_new=True)
-
-
-def _is_given(parameter: str) -> bool:
-    """Whether the command line names the parameter, rather than its default holding."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is not None and source.name == "COMMANDLINE"
+    return _finish(folder, output, is_new=True)
 
 
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
@@ -150,12 +153,11 @@ def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
     common = [case for case in case_names(first.run) if case in case_names(second.run)]
     wanted = first.case or second.case
     cases = [case for case in common if case == wanted or (not wanted and matches(pattern, case))]
+    if not common:
+        raise UserError("the two runs have no case in common; write RUN/CASE for each of them.")
     if len(cases) != 1:
-        listed = ", ".join(common) or "none"
-        raise UserError(
-            f"{len(cases) or 'none'} of the cases that both runs have is meant; they have {listed}: "
-            "choose one with --case, or write RUN/CASE."
-        )
+        listed = f"the cases that both runs have are {', '.join(common)}"
+        raise UserError(f"{listed}; choose one with --case, or write RUN/CASE.")
     return (first.run, cases[0]), (second.run, cases[0])
 
 
@@ -217,9 +219,7 @@ def _differences(chosen: Targets) -> list[Difference]:
     ]
 
 
-def _finish(
-    folder: WatchFolder, junit: Path | None, hook_file: Path | None, as_json: bool, is_new: bool
-) -> int:
+def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
     from trainmark.cli.common.live import live_display
     from trainmark.runner.watch.watch import carry_out
     from trainmark.sequential.test import Verdict
@@ -229,24 +229,23 @@ def _finish(
     if interrupted:
         click.echo(f"stopped; go on with `trainmark watch --resume --name {folder.path.name}`", err=True)
         return INTERRUPTED
-    _write(confirmation, junit, hook_file, as_json)
+    _write(confirmation, output)
     codes = {Verdict.SLOWER: REGRESSION, Verdict.UNDECIDED: UNDECIDED}
     return codes.get(confirmation.verdict, NOTHING)
 
 
-def _write(
-    confirmation: Confirmation | None, junit: Path | None, hook_file: Path | None, as_json: bool
-) -> None:
-    from trainmark.report.watch import hook
-    from trainmark.report.watch import junit as junit_report
+def _write(confirmation: Confirmation | None, output: Output) -> None:
+    from trainmark.report.watch import hook, junit
     from trainmark.report.watch.text import lines
+    from trainmark.report.watch.words import watch_words
     from trainmark.store.files import write_text
 
-    if junit is not None:
-        write_text(junit, junit_report.render(confirmation))
-    if hook_file is not None:
-        write_text(hook_file, hook.render(confirmation, NO_CHANGE))
-    if as_json:
-        click.echo(hook.render(confirmation, NO_CHANGE), nl=False)
+    lang = output.lang
+    if output.junit is not None:
+        write_text(output.junit, junit.render(confirmation, lang))
+    if output.hook_file is not None:
+        write_text(output.hook_file, hook.render(confirmation, lang))
+    if output.as_json:
+        click.echo(hook.render(confirmation, lang), nl=False)
     else:
-        click.echo("\n".join(lines(confirmation)) if confirmation else NO_CHANGE)
+        click.echo("\n".join(lines(confirmation, lang)) if confirmation else watch_words(lang)["no_change"])

@@ -2,88 +2,152 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
+from trainmark.report.bisect.words import BISECT_WORDS, REASONS, bisect_words
 from trainmark.report.format.markup import plain
-from trainmark.report.format.number import MISSING, clock, counted
+from trainmark.report.format.number import MISSING, clock
 from trainmark.report.format.table import Table
+from trainmark.report.format.words import Lang, translated
 from trainmark.sequential.bisection import Bisection, Finding, Measured
 from trainmark.visible import one_line
 
-HEADER = ("step", "tried", "is", "ratio", "95 % interval", "pairs", "trials", "time", "why")
+COLUMNS = ("step", "tried", "is", "ratio", "interval", "pairs", "trials", "time", "why")
 NUMBERS = frozenset({0, 3, 4, 5, 6, 7})
-NOUNS = {"versions": "version", "commits": "commit", "settings": "difference"}
+SETTINGS = "settings"
+MARKS = ("as_in_suite", "unset")
 LONGEST_NAME = 60
+NEEDLESS_SPACE = re.compile("(?<=[\u4e00-\u9fff）]) (?=[\u4e00-\u9fff])")
 
 
-def headline(bisection: Bisection) -> str:
-    """Return the outcome in one sentence."""
-    reference = bisection.reference
-    whole = f"{reference.second} is {ratio(reference)} of {reference.first}"
-    if bisection.finding is Finding.NO_CHANGE:
-        return f"There is nothing to bisect: {whole}, a difference below {bisection.matters:.1%}."
-    if bisection.finding is Finding.UNDECIDED:
-        return f"Good and bad were not told apart after {counted(len(reference.pairs), 'pair')}: {whole}."
-    names = ", ".join(bisection.culprits)
-    change = bisection.confirmation
-    assert change is not None
-    if bisection.finding is Finding.UNCONFIRMED:
-        return (
-            f"The search ended at {names}, but beside {change.first} it shows {ratio(change)}: "
-            "not confirmed. There may be several changes, or one that comes and goes."
-        )
-    effect = f"throughput is {ratio(change)} of that {_before(bisection, change)}"
-    if bisection.finding is Finding.NARROWED:
-        return f"The change lies in one of {names}; what lies between them was skipped: {effect}."
-    noun = NOUNS[bisection.kind]
-    if bisection.kind == "settings" and len(bisection.culprits) > 1:
-        return f"{names} make the change together: {effect}."
-    return f"The culprit is the {noun} {names}: {effect}."
+@dataclass(frozen=True)
+class BisectionText:
+    """The sentences and the table of a bisection in one language."""
 
+    bisection: Bisection
+    lang: Lang = "en"
 
-def _before(bisection: Bisection, change: Measured) -> str:
-    return "of the good side" if bisection.kind == "settings" else f"of {change.first}"
+    @property
+    def words(self) -> dict[str, str]:
+        return bisect_words(self.lang)
 
+    def say(self, name: str, **values: object) -> str:
+        return NEEDLESS_SPACE.sub("", self.words[name].format(**values))
 
-def share_sentence(bisection: Bisection) -> str | None:
-    """Say how much of the whole change the culprit makes, where it is clearly not all of it."""
-    share = bisection.share
-    if share is None or bisection.kind == "settings" or bisection.finding is not Finding.FOUND:
-        return None
-    whole = f"{bisection.reference.first} to {bisection.reference.second} is {ratio(bisection.reference)}"
-    if share < 0.7:
-        return (
-            f"It makes {share:.0%} of the whole change ({whole}): look for another one on either side of it."
-        )
-    return f"The whole change: {whole}."
+    def counted(self, count: int, noun: str) -> str:
+        """`1 pair`, `1,234 pairs`."""
+        return self.words[noun] if count == 1 else self.say(f"{noun}s", count=f"{count:,}")
 
+    def name(self, name: str) -> str:
+        """Return the name of an item; that of a whole side, and what stands for no value, in the language."""
+        if self.bisection.kind != SETTINGS:
+            return name
+        if name in ("good", "bad"):
+            return self.words[f"{name}_side"]
+        for mark in MARKS:
+            name = name.replace(BISECT_WORDS[mark][0], self.words[mark])
+        return name
 
-def cost_sentence(bisection: Bisection) -> str:
-    sides = "no preparation"
-    if bisection.preparation >= 1:
-        sides = f"{clock(bisection.preparation)} of installs, checkouts and set-up"
-    skipped = sum(step.side.value == "skipped" for step in bisection.steps)
-    steps = counted(len(bisection.steps), "step") + (f", {skipped} of them skipped" if skipped else "")
-    return f"Cost: {counted(bisection.trials, 'trial')} in {clock(bisection.seconds)}, {sides}; {steps}."
+    def reason(self, text: str) -> str:
+        return self.name(translated(text, self.lang, REASONS))
 
+    @property
+    def title(self) -> str:
+        subject = self.words[SETTINGS] if self.bisection.kind == SETTINGS else self.bisection.subject
+        return self.say("title", subject=subject, case=self.bisection.case)
 
-def method_sentence(bisection: Bisection) -> str:
-    return (
-        f"Each step runs in turns with {bisection.reference.first} until a sequential test is certain; the "
-        f"wrong half is taken in at most {bisection.error:.0%} of bisections. Ratios are of throughput "
-        f"({bisection.unit}/s), their intervals hold at every look."
-    )
+    @property
+    def confidence(self) -> str:
+        return f"{100 * (1 - self.bisection.error):.3g} %"
 
-
-def steps_table(bisection: Bisection) -> Table:
-    """Return a row for each comparison, in the order in which they were made."""
-    rows = [_row("", bisection.reference.second, "reference", bisection.reference, "")]
-    rows += [
-        _row(str(number), step.name, step.side.value, step.measured, step.reason)
-        for number, step in enumerate(bisection.steps, 1)
-    ]
-    if bisection.confirmation is not None and not _repeated(bisection, bisection.confirmation):
+    @property
+    def headline(self) -> str:
+        """The outcome in one sentence."""
+        bisection, whole = self.bisection, self._whole()
+        if bisection.finding is Finding.NO_CHANGE:
+            return self.say("no_change", whole=whole, matters=_percent(bisection.matters))
+        if bisection.finding is Finding.UNDECIDED:
+            pairs = self.counted(len(bisection.reference.pairs), "pair")
+            return self.say("undecided", pairs=pairs, whole=whole)
+        names = ", ".join(map(self.name, bisection.culprits))
         change = bisection.confirmation
-        rows.append(_row("", change.second, "culprit", change, f"beside {change.first}"))
-    return Table(HEADER, rows, NUMBERS)
+        assert change is not None
+        if bisection.finding is Finding.UNCONFIRMED:
+            return self.say("unconfirmed", names=names, first=self.name(change.first), ratio=ratio(change))
+        effect = self.say("effect", ratio=ratio(change), first=self.name(change.first))
+        if bisection.finding is Finding.NARROWED:
+            return self.say("narrowed", names=names, effect=effect)
+        if bisection.kind == SETTINGS and len(bisection.culprits) > 1:
+            return self.say("together", names=names, effect=effect)
+        return self.say(f"found_{bisection.kind}", names=names, effect=effect)
+
+    def _whole(self) -> str:
+        reference = self.bisection.reference
+        first, second = self.name(reference.first), self.name(reference.second)
+        return self.say("whole", second=second, ratio=ratio(reference), first=first)
+
+    def _share(self) -> str | None:
+        """Say how much of the whole change the culprit makes, where it is clearly not all of it."""
+        share = self.bisection.share
+        if share is None or self.bisection.kind == SETTINGS or self.bisection.finding is not Finding.FOUND:
+            return None
+        if share < 0.7:
+            return self.say("part", share=_percent(share), whole=self._whole())
+        return self.say("all", whole=self._whole())
+
+    def _tried(self) -> str | None:
+        """Say how many items were passed over, which is what a bisection is for."""
+        if self.bisection.kind == SETTINGS:
+            return None
+        tried = len({step.items for step in self.bisection.steps}) + 2
+        return self.say(f"tried_{self.bisection.kind}", tried=tried, count=f"{len(self.bisection.names):,}")
+
+    def _cost(self) -> str:
+        bisection = self.bisection
+        preparation = self.words["no_preparation"]
+        if bisection.preparation >= 1:
+            preparation = self.say("preparation", time=clock(bisection.preparation))
+        steps = self.counted(len(bisection.steps), "step")
+        if skipped := sum(step.side.value == "skipped" for step in bisection.steps):
+            steps = self.say("skipped_steps", steps=steps, skipped=skipped)
+        trials = self.counted(bisection.trials, "trial")
+        time = clock(bisection.seconds)
+        return self.say("cost", trials=trials, time=time, preparation=preparation, steps=steps)
+
+    def _method(self) -> str:
+        bisection = self.bisection
+        first, error = self.name(bisection.reference.first), _percent(bisection.error)
+        return self.say("method", first=first, error=error, unit=bisection.unit)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences below the headline."""
+        notes = map(self.reason, self.bisection.notes)
+        parts = [self._share(), *notes, self._tried(), self._cost(), self._method()]
+        return [part for part in parts if part]
+
+    @property
+    def steps_table(self) -> Table:
+        """A row for each comparison, in the order in which they were made."""
+        bisection, change = self.bisection, self.bisection.confirmation
+        rows = [self._row("", bisection.reference.second, "reference", bisection.reference, "")]
+        rows += [
+            self._row(str(number), step.name, step.side.value, step.measured, self.reason(step.reason))
+            for number, step in enumerate(bisection.steps, 1)
+        ]
+        if change is not None and not _repeated(bisection, change):
+            beside = self.say("beside", first=self.name(change.first))
+            rows.append(self._row("", change.second, "culprit", change, beside))
+        header = [self.say(f"{column}_column", confidence=self.confidence) for column in COLUMNS]
+        return Table(header, rows, NUMBERS)
+
+    def _row(self, number: str, name: str, side: str, measured: Measured | None, reason: str) -> list[str]:
+        about = [number, _short(self.name(name)), self.words[side]]
+        if measured is None:
+            return [*about, "", "", "", "", "", reason]
+        figures = [f"×{measured.ratio:.3f}", bounds(measured), str(len(measured.pairs))]
+        return [*about, *figures, str(measured.trials), clock(measured.seconds), reason]
 
 
 def _repeated(bisection: Bisection, change: Measured) -> bool:
@@ -94,14 +158,8 @@ def _repeated(bisection: Bisection, change: Measured) -> bool:
     }
 
 
-def _row(number: str, name: str, side: str, measured: Measured | None, reason: str) -> list[str]:
-    if measured is None:
-        return [number, _short(name), side, "", "", "", "", "", reason]
-    return [
-        *(number, _short(name), side),
-        *(f"×{measured.ratio:.3f}", bounds(measured), str(len(measured.pairs))),
-        *(str(measured.trials), clock(measured.seconds), reason),
-    ]
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def _short(name: str) -> str:
@@ -119,29 +177,16 @@ def bounds(measured: Measured) -> str:
     return f"[{low}, {high}]"
 
 
-def untried(bisection: Bisection) -> str | None:
-    """Say how many items were passed over, which is what a bisection is for."""
-    if bisection.kind == "settings":
-        return None
-    tried = len({step.items for step in bisection.steps}) + 2
-    return f"{tried} of {counted(len(bisection.names), NOUNS[bisection.kind])} were tried."
-
-
-def sentences(bisection: Bisection) -> list[str]:
-    """Return the sentences below the headline."""
-    parts = [share_sentence(bisection), *bisection.notes, untried(bisection), cost_sentence(bisection)]
-    return [part for part in (*parts, method_sentence(bisection)) if part]
-
-
-def lines(bisection: Bisection, width: int | None = None) -> list[str]:
+def lines(bisection: Bisection, width: int | None = None, lang: Lang = "en") -> list[str]:
     """Return the report for a terminal."""
-    below = [one_line(sentence) for sentence in sentences(bisection)]
-    return [one_line(headline(bisection)), "", *steps_table(bisection).lines(width), "", *below]
+    text = BisectionText(bisection, lang)
+    below = [one_line(sentence) for sentence in text.sentences]
+    return [one_line(text.headline), "", *text.steps_table.lines(width), "", *below]
 
 
-def markdown(bisection: Bisection) -> str:
-    items = "\n".join(f"- {plain(one_line(sentence))}" for sentence in sentences(bisection))
-    title = f"# Bisection of {plain(bisection.subject)}: {plain(bisection.case)}"
-    table = steps_table(bisection).markdown()
+def markdown(bisection: Bisection, lang: Lang = "en") -> str:
+    text = BisectionText(bisection, lang)
+    items = "\n".join(f"- {plain(one_line(sentence))}" for sentence in text.sentences)
+    title, headline = plain(one_line(text.title)), plain(one_line(text.headline))
     command = f"\n```text\n{one_line(bisection.command)}\n```\n" if bisection.command else ""
-    return f"{title}\n\n{plain(one_line(headline(bisection)))}\n{command}\n{table}\n\n{items}\n"
+    return f"# {title}\n\n{headline}\n{command}\n{text.steps_table.markdown()}\n\n{items}\n"

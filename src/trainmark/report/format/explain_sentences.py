@@ -6,13 +6,9 @@ that fits none stays in English.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from string import Formatter
+from trainmark.report.format.words import Lang, Sentences, translated
 
-from trainmark.report.format.words import Lang
-
-SENTENCES: tuple[tuple[str, str], ...] = (
+SENTENCES: Sentences = (
     # Titles of changes
     ("compile the model", "编译模型"),
     ("capture the step as a CUDA graph", "将一步捕获为 CUDA graph"),
@@ -232,21 +228,4 @@ SENTENCES: tuple[tuple[str, str], ...] = (
 
 def sentence(text: str, lang: Lang) -> str:
     """Return the sentence in a language; in English it is as it was made."""
-    if lang == "en":
-        return text
-    for pattern, chinese in _patterns():
-        if match := pattern.fullmatch(text):
-            return chinese.format(**match.groupdict())
-    return text
-
-
-@cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Templates with the most text of their own first: a value may not swallow what another template says."""
-    ordered = sorted(SENTENCES, key=lambda pair: -sum(len(text) for text, *_ in Formatter().parse(pair[0])))
-    return tuple((re.compile(_pattern(english)), chinese) for english, chinese in ordered)
-
-
-def _pattern(template: str) -> str:
-    pieces = Formatter().parse(template)
-    return "".join(re.escape(text) + (f"(?P<{name}>.+?)" if name else "") for text, name, *_ in pieces)
+    return translated(text, lang, SENTENCES)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from string import Formatter
 from typing import Literal
 
 Lang = Literal["en", "zh"]
 LANGUAGES: tuple[Lang, ...] = ("en", "zh")
+# English templates of finished sentences, each with its Chinese.
+Sentences = tuple[tuple[str, str], ...]
 
 WORDS: dict[str, tuple[str, str]] = {
     "summary": (
@@ -415,3 +420,25 @@ def words(lang: Lang) -> dict[str, str]:
 def outcome_name(outcome: str, lang: Lang) -> str:
     pair = OUTCOMES.get(outcome)
     return pair[LANGUAGES.index(lang)] if pair else outcome
+
+
+def translated(text: str, lang: Lang, sentences: Sentences) -> str:
+    """Write a sentence anew with the same values where it fits a template; else it stays in English."""
+    if lang == "en":
+        return text
+    for pattern, chinese in _patterns(sentences):
+        if match := pattern.fullmatch(text):
+            return chinese.format(**match.groupdict())
+    return text
+
+
+@cache
+def _patterns(sentences: Sentences) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Templates with the most text of their own first: a value may not swallow what another template says."""
+    ordered = sorted(sentences, key=lambda pair: -sum(len(text) for text, *_ in Formatter().parse(pair[0])))
+    return tuple((re.compile(_pattern(english), re.DOTALL), chinese) for english, chinese in ordered)
+
+
+def _pattern(template: str) -> str:
+    pieces = Formatter().parse(template)
+    return "".join(re.escape(text) + (f"(?P<{name}>.+?)" if name else "") for text, name, *_ in pieces)

@@ -6,7 +6,9 @@ import json
 import math
 from typing import Any
 
+from trainmark.report.format.words import Lang
 from trainmark.report.watch.text import sentence
+from trainmark.report.watch.words import watch_words
 from trainmark.sequential.confirmation import Confirmation
 from trainmark.sequential.test import Verdict
 
@@ -19,10 +21,10 @@ STATUS = {
 }
 
 
-def hook(confirmation: Confirmation | None, otherwise: str = "") -> dict[str, Any]:
+def hook(confirmation: Confirmation | None, lang: Lang = "en") -> dict[str, Any]:
     """Return the object; `alert` only for a confirmed regression, `text` is one sentence for people."""
     if confirmation is None:
-        return {"schema": SCHEMA, "status": "nothing", "alert": False, "text": otherwise}
+        return {"schema": SCHEMA, "status": "nothing", "alert": False, "text": watch_words(lang)["no_change"]}
     judgement, pairs = confirmation.judgement, confirmation.pairs
     measured = {
         "ratio": judgement.ratio,
@@ -34,7 +36,7 @@ def hook(confirmation: Confirmation | None, otherwise: str = "") -> dict[str, An
         "schema": SCHEMA,
         "status": STATUS[confirmation.verdict],
         "alert": confirmation.verdict is Verdict.SLOWER,
-        "text": sentence(confirmation),
+        "text": sentence(confirmation, lang),
         "case": confirmation.case,
         "before": {"run": confirmation.before, "throughput": levels and levels[0]},
         "after": {"run": confirmation.after, "throughput": levels and levels[1]},
@@ -57,5 +59,5 @@ def hook(confirmation: Confirmation | None, otherwise: str = "") -> dict[str, An
     }
 
 
-def render(confirmation: Confirmation | None, otherwise: str = "") -> str:
-    return json.dumps(hook(confirmation, otherwise), indent=1, ensure_ascii=False) + "\n"
+def render(confirmation: Confirmation | None, lang: Lang = "en") -> str:
+    return json.dumps(hook(confirmation, lang), indent=1, ensure_ascii=False) + "\n"

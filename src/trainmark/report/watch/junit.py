@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from trainmark.report.format.words import Lang
 from trainmark.report.watch.text import lines, sentence
 from trainmark.sequential.confirmation import Confirmation
 from trainmark.sequential.test import Verdict
@@ -12,11 +13,11 @@ from trainmark.visible import one_line, visible
 SUITE = "trainmark watch"
 
 
-def render(confirmation: Confirmation | None) -> str:
+def render(confirmation: Confirmation | None, lang: Lang = "en") -> str:
     """Return the document; without a suspected change a suite without test cases."""
     suite = ElementTree.Element("testsuite", name=SUITE)
     if confirmation is not None:
-        suite.append(_case(confirmation))
+        suite.append(_case(confirmation, lang))
     counts = {
         "tests": str(len(suite)),
         "failures": str(len(suite.findall("testcase/failure"))),
@@ -31,13 +32,13 @@ def render(confirmation: Confirmation | None) -> str:
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
 
-def _case(confirmation: Confirmation) -> ElementTree.Element:
+def _case(confirmation: Confirmation, lang: Lang) -> ElementTree.Element:
     name, seconds = one_line(confirmation.case), f"{confirmation.seconds:.3f}"
     case = ElementTree.Element("testcase", classname=SUITE, name=name, time=seconds)
-    message = one_line(sentence(confirmation))
+    message = one_line(sentence(confirmation, lang))
     if confirmation.verdict is Verdict.SLOWER:
         ElementTree.SubElement(case, "failure", type="regression", message=message)
     if confirmation.verdict is Verdict.UNDECIDED:
         ElementTree.SubElement(case, "skipped", message=message)
-    ElementTree.SubElement(case, "system-out").text = visible("\n".join(lines(confirmation)))
+    ElementTree.SubElement(case, "system-out").text = visible("\n".join(lines(confirmation, lang)))
     return case

@@ -40,10 +40,16 @@ def commits_between(repository: Path, good: str, bad: str) -> History:
         git(repository, "merge-base", "--is-ancestor", first, last, refusal="")
     except UserError:
         raise UserError(
-            f"{good} is no ancestor of {bad}; bisect between a commit and one that came after it."
+            f"{good} (--good) is no ancestor of {bad} (--bad); --good is the earlier commit, also where the "
+            "later one is faster."
         ) from None
     after = git(repository, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
     return History(top, prefix, (first, *after))
+
+
+def uncommitted(repository: Path) -> int:
+    """Return the number of tracked files whose changes are in no commit."""
+    return len(git(repository, "status", "--porcelain", "--untracked-files=no"))
 
 
 def _commit(repository: Path, revision: str) -> str:

@@ -10,7 +10,7 @@ from math import isfinite
 from trainmark.errors import UserError
 from trainmark.runner.bisect.pairs import measure_pairs
 from trainmark.runner.bisect.state import BisectionFolder, State
-from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of
+from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of, side_name
 from trainmark.runner.trial.display import Display
 from trainmark.sequential import delta, search
 from trainmark.sequential.bisection import Bisection, Finding, Measured, Pairs, Step
@@ -20,6 +20,7 @@ from trainmark.sequential.search import Search, Side
 from trainmark.sequential.test import judge
 
 Items = tuple[int, ...]
+REFERENCE = "00-reference"
 
 
 @dataclass
@@ -55,13 +56,14 @@ class Driver:
         if self.state.reference is not None:
             return self.state.reference
         first, second, seconds = self._both(good, bad)
-        self.display.note(f"{first.name} (good) beside {second.name} (bad)")
+        self.display.note(f"{_end(first, 'good')} beside {_end(second, 'bad')}")
         try:
-            measured = self._measured("00-reference", first, second, self.rules.reference_decided)
+            measured = self._measured(REFERENCE, first, second, self.rules.reference_decided)
         except SkippedError as error:
-            raise UserError(f"{second.name}, the bad side, cannot be measured: {error}.") from error
+            place = f"; its logs are in {self.folder.runs / REFERENCE}" if error.trials else ""
+            raise UserError(f"{_end(second, 'bad')} cannot be measured: {error}{place}.") from error
         self._keep(reference=measured, preparation=self.state.preparation + seconds)
-        self.display.note(f"{second.name} is ×{_figure(measured)} of {first.name}")
+        self.display.note(f"{side_name(second)} is ×{_figure(measured)} of {side_name(first)}")
         return measured
 
     def _both(self, good: Items, bad: Items) -> tuple[Subject, Subject, float]:
@@ -69,7 +71,8 @@ class Driver:
         try:
             first, second = self._prepared(good), self._prepared(bad)
         except SkippedError as error:
-            raise UserError(f"an end of the bisection cannot be made ready: {error}.") from error
+            reason = str(error).rstrip(".")
+            raise UserError(f"an end of the bisection cannot be made ready: {reason}.") from error
         return first, second, time.monotonic() - began
 
     def _prepared(self, items: Items) -> Subject:
@@ -218,6 +221,11 @@ def _same_direction(confirmation: Measured, reference: Measured, rules: Rules) -
         return True
     verdict = judge(confirmation.pairs, matters=rules.matters, error=rules.error).verdict
     return verdict is rules.reference(reference.pairs).verdict
+
+
+def _end(subject: Subject, side: str) -> str:
+    name = side_name(subject)
+    return name if name != subject.name else f"{name} ({side})"
 
 
 def _figure(measured: Measured) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ REQUIREMENT = re.compile(
 )
 AVAILABLE = re.compile(r"\s*Available versions: (.+)")
 ERROR = re.compile(r"\s*ERROR: (.+)")
-INDEX_SECONDS, VENV_SECONDS, INSTALL_SECONDS, CLEAR_SECONDS = 300.0, 600.0, 3600.0, 60.0
+INDEX_SECONDS, VENV_SECONDS, INSTALL_SECONDS = 300.0, 600.0, 3600.0
 ATTEMPTS = 2  # a download that broke off is tried once more
 # What no second attempt mends.
 FINAL = re.compile(
@@ -141,7 +140,7 @@ class Packages:
 
     def _install(self, version: str, place: Path) -> None:
         for _ in range(ATTEMPTS):
-            _clear(place)
+            shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(parents=True, exist_ok=True)
             reason = self._attempt(version, place)
             if reason is None:
@@ -176,15 +175,6 @@ class Packages:
             return _error(ended)
         write_text(place / LOCK, "\n".join(pins) + "\n")
         return None
-
-
-def _clear(place: Path) -> None:
-    """Remove half an environment; a pip that outlived a killed bisection may write into it for a while."""
-    deadline = time.monotonic() + CLEAR_SECONDS
-    while place.exists():
-        shutil.rmtree(place, ignore_errors=time.monotonic() < deadline)
-        if place.exists():
-            time.sleep(0.5)
 
 
 def _error(ended: Ended) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark.errors import UserError
-from trainmark.runner.bisect.subject import SkippedError, Subject, label_of, suite_of
+from trainmark.runner.bisect.subject import SkippedError, Subject, label_of, side_name, suite_of
 from trainmark.runner.preflight.prepare import Prepared, prepare_program
 from trainmark.runner.start import execute, new_run
 from trainmark.runner.trial.display import Display
@@ -17,7 +17,7 @@ from trainmark.sequential.bisection import Pairs
 from trainmark.store.run import RUN, RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Repeats
-from trainmark.suite.plan import Plan
+from trainmark.suite.plan import Plan, Trial
 
 FAILURES_TO_SKIP = 2
 
@@ -34,6 +34,17 @@ class PairTrials:
     trials: int
     seconds: float
     unit: str
+
+
+class PairDisplay:
+    """Counts the trials of a comparison among the most that it may take, not of the pair under way."""
+
+    def __init__(self, display: Display, most: int) -> None:
+        self._display, self._most = display, most
+        self.progress, self.trial_ended, self.note = display.progress, display.trial_ended, display.note
+
+    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+        self._display.trial_began(trial, number, 2 * self._most, None)
 
 
 def measure_pairs(
@@ -59,11 +70,13 @@ def measure_pairs(
             trials = paired(records, slugs[0], slugs[1])
             if decided(trials.pairs):
                 break
-            _refuse_failing(records, slugs, (first, second))
-            if execute(run, replace(prepared, plan=with_rounds(prepared.plan, count)), display).interrupted:
+            _refuse_failing(path, records, slugs, (first, second))
+            plan = with_rounds(prepared.plan, count)
+            ending = execute(run, replace(prepared, plan=plan), PairDisplay(display, most))
+            if ending.interrupted or ending.stop_asked:
                 raise BisectionStoppedError
         records = run.records()
-    _refuse_failing(records, slugs, (first, second))
+    _refuse_failing(path, records, slugs, (first, second))
     return paired(records, slugs[0], slugs[1])
 
 
@@ -114,7 +127,9 @@ def _slug(prepared: Prepared, subject: Subject) -> str:
     raise SkippedError("; ".join(reasons) or "it is not planned on this machine")
 
 
-def _refuse_failing(records: list[TrialRecord], slugs: Sequence[str], subjects: Sequence[Subject]) -> None:
+def _refuse_failing(
+    path: Path, records: list[TrialRecord], slugs: Sequence[str], subjects: Sequence[Subject]
+) -> None:
     """Give up on a side that fails more often than not: a single crash costs its pair alone."""
     for slug, subject in zip(slugs, subjects, strict=True):
         own = [record for record in records if record.spec.case == slug]
@@ -124,5 +139,5 @@ def _refuse_failing(records: list[TrialRecord], slugs: Sequence[str], subjects: 
         last = f"{failed[-1].outcome}: {failed[-1].detail}".rstrip(".: ")
         reason = f"{len(failed)} of {len(own)} trials failed ({last})"
         if subject is subjects[0]:
-            raise UserError(f"{subject.name} cannot be measured: {reason}.")
+            raise UserError(f"{side_name(subject)} cannot be measured: {reason}; its logs are in {path}.")
         raise SkippedError(reason, len(records), sum(record.seconds for record in records))

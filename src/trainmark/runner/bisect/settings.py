@@ -26,7 +26,8 @@ class Difference:
 
     @property
     def name(self) -> str:
-        return f"{self.key}={self.bad if self.bad is not None else '(as in the suite)'}"
+        absent = "(as in the suite)" if self.kind == SETTING else "(not set)"
+        return f"{self.key}={self.bad if self.bad is not None else absent}"
 
 
 def differences(
@@ -88,25 +89,30 @@ class Settings:
         self._case_of = case_of
 
     def prepare(self, items: tuple[int, ...]) -> Subject:
-        chosen = [
-            (difference, difference.bad if place in items else difference.good)
-            for place, difference in enumerate(self.differences)
-        ]
-        overrides = [
-            Override(f"{difference.key}={value}", f"--bad-set {difference.key}={value}")
-            for difference, value in chosen
-            if difference.kind == SETTING and value is not None
-        ]
-        variables = {
-            difference.key: value
-            for difference, value in chosen
-            if difference.kind == VARIABLE and value is not None
-        }
+        variables = {key: value for key, value, _ in self._chosen(items, VARIABLE)}
         try:
-            case = self._case_of(overrides)
+            case = self._case_of(self.overrides(items))
         except SuiteError as error:
             raise SkippedError(f"the suite refuses it: {error}") from error
         return Subject(self.subset_name(items), case, environment=variables)
+
+    def overrides(self, items: tuple[int, ...]) -> list[Override]:
+        """Return the settings of the good side with these differences applied."""
+        return [
+            Override(f"{key}={value}", f"--{side}-set {key}={value}")
+            for key, value, side in self._chosen(items, SETTING)
+        ]
+
+    def _chosen(self, items: tuple[int, ...], kind: str) -> list[tuple[str, str, str]]:
+        """Return key, value and side of each difference of a kind that has a value there."""
+        sides = [
+            (difference.key, difference.bad, "bad")
+            if place in items
+            else (difference.key, difference.good, "good")
+            for place, difference in enumerate(self.differences)
+            if difference.kind == kind
+        ]
+        return [(key, value, side) for key, value, side in sides if value is not None]
 
     def subset_name(self, items: tuple[int, ...]) -> str:
         if not items:

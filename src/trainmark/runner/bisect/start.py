@@ -26,23 +26,45 @@ def choose_case(suite: Suite, name: str | None) -> int:
     """Return the place of the one case that is bisected; UserError where the suite leaves a choice."""
     device = this_machine().machine.device
     places = [place for place, case in enumerate(suite.cases) if case.when in (None, device)]
-    if name is not None:
-        places = [place for place in places if suite.cases[place].slug == name]
-    if len(places) == 1:
-        return places[0]
-    slugs = ", ".join(case.slug for case in suite.cases if case.when in (None, device))
     if not places:
-        raise UserError(f"the suite has no case '{name}' here; it has {slugs or 'none'}.")
-    raise UserError(f"a bisection is of one case; name it with --case, one of {slugs}.")
+        raise UserError("all cases of the suite are for another kind of machine.")
+    slugs = ", ".join(suite.cases[place].slug for place in places)
+    if name is not None:
+        exact = [place for place in places if suite.cases[place].slug == name]
+        places = exact or [place for place in places if name in suite.cases[place].slug]
+    if not places:
+        raise UserError(f"the suite has no case '{name}' here; it has {slugs}.")
+    if len(places) > 1:
+        raise UserError(f"a bisection is of one case; choose it with --case, one of {slugs}.")
+    case = suite.cases[places[0]]
+    if case.topology.nodes > 1:
+        raise UserError(
+            f"{case.slug} needs {case.topology.nodes} nodes, and a bisection measures on this machine only; "
+            "choose a case of one node (--case, or --set topology=1n1g)."
+        )
+    return places[0]
 
 
 def case_of(asked: Asked, overrides: Sequence[load.Override] = ()) -> Case:
     """Return the case with some settings changed; SuiteError where the suite refuses them."""
-    suite = load.parse(asked.text, "suite.yaml", overrides, folder=asked.folder)
-    if asked.case >= len(suite.cases):
-        raise SuiteError("with this setting the suite has fewer cases")
-    case = suite.cases[asked.case]
+    cases = load.parse(asked.text, "suite.yaml", overrides, folder=asked.folder).cases
+    if overrides:
+        usual = load.parse(asked.text, "suite.yaml", folder=asked.folder).cases
+        if len(cases) != len(usual):
+            sources = ", ".join(override.option for override in overrides)
+            raise SuiteError(
+                f"{sources}: the suite then has {len(cases)} of its {len(usual)} cases; a setting that is "
+                "bisected may not add or remove one (fix the others with --set first)."
+            )
+    case = cases[asked.case]
     return replace(case, environment=(*case.environment, *asked.common))
+
+
+def check_settings(asked: Asked) -> None:
+    """Refuse settings that the suite does not take, on either side."""
+    subjects = Settings(lambda overrides: case_of(asked, overrides), asked.differences)
+    for items in ((), tuple(range(len(subjects.names)))):
+        case_of(asked, subjects.overrides(items))
 
 
 def subjects_of(folder: BisectionFolder, asked: Asked) -> Subjects:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark import typed_json
+from trainmark.errors import UserError
 from trainmark.runner.bisect.settings import Difference
 from trainmark.sequential.bisection import Measured, Step
 from trainmark.store.files import StoreError, decoded, read_object, write_json
@@ -62,11 +64,14 @@ class State:
 class BisectionFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._made_parent = False
         self.runs = path / "steps"
         self.subjects = path / "subjects"
 
     @classmethod
     def create(cls, path: Path, asked: Asked) -> BisectionFolder:
+        folder = cls(path)
+        folder._made_parent = not path.parent.exists()
         try:
             path.mkdir(parents=True)
         except FileExistsError as error:
@@ -74,7 +79,19 @@ class BisectionFolder:
                 f"{path} exists; go on with it by --resume {path}, or choose another --folder."
             ) from error
         write_json(path / ASKED, typed_json.encode(replace(asked, created=time.time())))
-        return cls(path)
+        return folder
+
+    @contextlib.contextmanager
+    def removed_if_unused(self) -> Iterator[None]:
+        """Leave nothing of a bisection that was refused before its first trial."""
+        try:
+            yield
+        except UserError:
+            if not any(self.runs.glob("*/trials/*/*")):
+                shutil.rmtree(self.path, ignore_errors=True)
+                if self._made_parent:
+                    self.path.parent.rmdir()
+            raise
 
     @property
     def asked(self) -> Asked:

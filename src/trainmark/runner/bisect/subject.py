@@ -70,11 +70,15 @@ def sided_case(subject: Subject) -> Case:
             environment["PATH"] = os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])
             environment["VIRTUAL_ENV"] = str(folder.parent)
     if subject.folder is not None:
-        if command is None:
-            raise UserError("commits are bisected by a program of the repository; give one behind `--`.")
+        assert command is not None, "commits are bisected by a program"
         moved = replace(command, line=f"cd {shlex.quote(str(subject.folder))} && {command.line}")
         case = replace(case, workload=moved)
     return replace(case, label=label_of(subject.name), environment=tuple(environment.items()))
+
+
+def side_name(subject: Subject) -> str:
+    """Return the name for a sentence: a whole side of a bisection of settings is called good or bad."""
+    return f"the {subject.name} side" if subject.name in ("good", "bad") else subject.name
 
 
 def label_of(name: str) -> str:

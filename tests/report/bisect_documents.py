@@ -1,0 +1,119 @@
+"""Made bisections and confirmations: one of each kind of outcome."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainmark.sequential.bisection import Bisection, Finding, Measured, Step
+from trainmark.sequential.confirmation import Confirmation, Difference
+from trainmark.sequential.search import Side
+from trainmark.sequential.test import judge
+
+PAIRS = tuple((100.0 + number, 80.0 + number) for number in range(8))
+
+
+def measured(first: str, second: str, ratio: float, run: str) -> Measured:
+    return Measured(first, second, PAIRS, ratio, 0.9 * ratio, None, 2 * len(PAIRS), 75.0, run)
+
+
+REFERENCE = measured("1.0", "1.4", 0.8, "00-reference")
+SKIPS = (
+    "undecided after 60 pairs",
+    "it does not install: No matching distribution",
+    "it cannot be checked out: no such ref",
+    "it has no folder tools/",
+    "its set-up failed: make: Error 1",
+    "the suite refuses it: unknown layout",
+    "it is not planned on this machine",
+    "2 of 2 trials failed (crashed: exit code 1)",
+)
+
+
+def step(item: int, side: Side, reason: str = "") -> Step:
+    own = None if side is Side.SKIPPED else measured("1.0", f"1.{item}", 0.81, f"0{item}")
+    return Step((item,), f"1.{item}", side, 0.01, 3.0, own, reason)
+
+
+def versions() -> Bisection:
+    return Bisection(
+        kind="versions",
+        subject="toy",
+        case="train-b8",
+        unit="samples",
+        names=("1.0", "1.1", "1.2", "1.3", "1.4"),
+        matters=0.01,
+        error=0.1,
+        finding=Finding.FOUND,
+        reference=REFERENCE,
+        steps=(step(2, Side.BAD), step(1, Side.GOOD), *(step(3, Side.SKIPPED, reason) for reason in SKIPS)),
+        culprits=("1.2",),
+        confirmation=measured("1.1", "1.2", 0.82, "99-confirmation"),
+        notes=("Installed with it in another version: numpy 1.26 → 2.0.",),
+        preparation=40.0,
+        command="trainmark bisect --good toy==1.0 --bad toy==1.4 -- python train.py",
+    )
+
+
+def settings() -> Bisection:
+    ends = measured("good", "bad", 0.8, "00-reference")
+    names = ("layout=NHWC", "OMP_NUM_THREADS=(not set)")
+    tried = Step((0,), names[0], Side.GOOD, 0.01, 0.0, measured("good", "with-1", 0.99, "01"))
+    return replace(
+        versions(),
+        kind="settings",
+        subject="settings",
+        names=names,
+        reference=ends,
+        steps=(tried,),
+        culprits=names[1:],
+        confirmation=measured("good", "with-2", 0.8, "02"),
+        notes=("The culprits may be fewer: not judged were layout=(as in the suite).",),
+        preparation=0.0,
+    )
+
+
+def bisections() -> dict[str, Bisection]:
+    found, of_settings = versions(), settings()
+    return {
+        "found": found,
+        "a part of the change": replace(found, confirmation=measured("1.1", "1.2", 0.93, "99")),
+        "narrowed": replace(found, finding=Finding.NARROWED, culprits=("1.2", "1.3")),
+        "no change": replace(found, finding=Finding.NO_CHANGE, steps=(), culprits=(), confirmation=None),
+        "undecided": replace(found, finding=Finding.UNDECIDED, steps=(), culprits=(), confirmation=None),
+        "unconfirmed": replace(found, finding=Finding.UNCONFIRMED),
+        "commits": replace(found, kind="commits", subject="trainer"),
+        "settings": of_settings,
+        "settings together": replace(of_settings, culprits=of_settings.names),
+    }
+
+
+def confirmation(before: float, after: float, reason: str = "", pairs: int = 10) -> Confirmation:
+    measured_pairs = tuple((before + 0.01 * number, after + 0.01 * number) for number in range(pairs))
+    return Confirmation(
+        case="train-b8",
+        before="monday",
+        after="tuesday",
+        unit="samples",
+        pairs=measured_pairs,
+        judgement=judge(measured_pairs, matters=0.01, error=0.05),
+        matters=0.01,
+        seconds=12.5,
+        differences=(
+            Difference("commit", "a" * 40, "b" * 40),
+            Difference("driver", None, "560.28", remade=False),
+        ),
+        reason=reason,
+        folder="runs/watch-1",
+    )
+
+
+def confirmations() -> dict[str, Confirmation]:
+    return {
+        "slower": confirmation(100, 90),
+        "faster": confirmation(100, 110),
+        "same": confirmation(100, 100, pairs=40),
+        "undecided": confirmation(100, 90, "3 pairs were not enough", pairs=3),
+        "one pair": confirmation(100, 90, "1 pair was not enough", pairs=1),
+        "no time left": confirmation(100, 90, "60 s of trials were not enough", pairs=1),
+        "failing": confirmation(100, 90, "2 of 2 pairs failed, the last in monday: crashed: gone", pairs=0),
+    }
