@@ -51,7 +51,8 @@ def judged(folder, *lives, why_lost=lambda node: None):
         speaker.join()
         for rank, (channel, life) in enumerate(zip(channels, lives, strict=True)):
             if not any(words.endswith(GONE) for words in life):
-                os.write(channel.says, exited(rank, -signal.SIGTERM) + GONE)  # as an agent does that is told to
+                # As an agent does that is told to stop.
+                os.write(channel.says, exited(rank, -signal.SIGTERM) + GONE)
         AgentSession.stop(session)
 
     speaker = threading.Thread(target=speak)
