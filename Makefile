@@ -19,9 +19,10 @@ demo: $(VENV)/.demo
 check: lint
 	$(BIN)/python -m pytest --numprocesses auto $(CHECKED:%=tests/%)
 
-# Side by side: types are checked, frameworks installed and clusters waited for while the other tests compute.
+# Side by side, four jobs at most: types are checked, frameworks and Ray installed and clusters waited for while
+# the other tests compute.
 test: $(VENV)/.test
-	$(MAKE) --no-print-directory --jobs 3 lint test-here test-elsewhere
+	$(MAKE) --no-print-directory --jobs 4 lint test-here test-elsewhere
 
 # Two processes, also on machines of more cores: many tests start ranks of their own. A file stays in one of
 # them, because its tests look at one training.
