@@ -11,10 +11,7 @@ needs_torch = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed; pip install '.[pytorch]'"
 )
 TWO_RANKS = {"topology": "1n2g", "limits": {"silence": "120s"}}
-TINY_GPT2 = {
-    **{"workload": "gpt2", "size": "mini", "length": 16, "batch_per_device": 2, "threads": 1},
-    **{"warmup": {"steps": 1}, "measure": {"steps": 2}},
-}
+TINY_RESNET = {"image_size": 32, "batch_per_device": 2, "warmup": {"steps": 1}, "measure": {"steps": 2}}
 
 
 def test_a_rank_killed_from_outside_is_a_crash_of_that_rank_and_not_retried(trainmark):
@@ -49,7 +46,7 @@ def test_the_last_words_of_a_crashed_rank_are_shown_without_what_a_terminal_woul
 
 @needs_torch
 def test_a_killed_rank_of_a_real_training_is_named_though_its_peer_loses_the_connection(trainmark):
-    trainmark.suite(**TWO_RANKS, **{**TINY_GPT2, "measure": {"steps": 10_000}})
+    trainmark.suite(**TWO_RANKS, **{**TINY_RESNET, "measure": {"steps": 10_000}})
     process = trainmark.start("run", "suite.yaml")
     trainmark.wait_for_steps(repeat=1, rank=1)
     for pid in trainmark.rank_pids(1):
@@ -142,7 +139,7 @@ def test_a_real_training_that_does_not_fit_is_out_of_memory(trainmark):
 
 @needs_torch
 def test_a_port_that_is_taken_costs_one_recorded_retry(trainmark):
-    trainmark.suite(**TWO_RANKS, **TINY_GPT2)
+    trainmark.suite(**TWO_RANKS, **TINY_RESNET)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = trainmark.run("--port", str(taken.getsockname()[1]))
     assert done.code == 0, done.errors
