@@ -19,12 +19,16 @@ demo: $(VENV)/.demo
 check: lint
 	$(BIN)/python -m pytest --numprocesses auto $(CHECKED:%=tests/%)
 
-# Two at a time: frameworks are installed, and clusters waited for, while the other tests compute.
-test: lint
-	$(MAKE) --no-print-directory --jobs 2 test-here test-elsewhere
+# Side by side, four jobs at most: types are checked, frameworks and Ray installed and clusters waited for while
+# the other tests compute.
+test: $(VENV)/.test
+	$(MAKE) --no-print-directory --jobs 4 lint test-here test-elsewhere
 
+# Two processes, also on machines of more cores: many tests start ranks of their own. A file stays in one of
+# them, because its tests look at one training.
 test-here: $(VENV)/.test .venv-docs/.ready
-	$(BIN)/python -m pytest --durations 60 --ignore tests/frameworks --ignore tests/cluster
+	$(BIN)/python -m pytest --durations 60 --numprocesses 2 --dist loadfile --no-loadscope-reorder \
+		--ignore tests/frameworks --ignore tests/cluster
 
 test-elsewhere: $(VENV)/.test frameworks ray
 	$(BIN)/python -m pytest --durations 60 tests/frameworks tests/cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.runner.program.code import keep_code
+from trainmark.runner.program.code import PACKAGE, keep_code
 from trainmark.workloads.registry import Family
 from trainmark.workloads.resnet50.conformance import differences, reference
 from trainmark.workloads.resnet50.shared import conformance, recipe, tensors
 
 WORKLOAD = Path("trainmark/workloads/resnet50")
+PYTORCH = Path("trainmark/workloads/common/frameworks/pytorch.py")
 STAGES = "((3, 64), (4, 128), (6, 256), (3, 512))"
 LAST_STAGE = '("blocks.13.", "blocks.14.", "blocks.15.")'
 
@@ -40,8 +42,20 @@ FOUR_STAGES = Network(((1, 32), (1, 64), (1, 64), (1, 64)))
 def copy_code(network: Network, folder: Path, families: Iterable[Family] = ()) -> Path:
     """Copy what a rank runs, as a run of a suite does, with this network; the folder goes on PYTHONPATH."""
     keep_code(folder, families)
+    return put_in(network, folder)
+
+
+def copy_package(network: Network, folder: Path) -> Path:
+    """Copy all of the package with this network, for a `trainmark run` with the folder on its PYTHONPATH."""
+    shutil.copytree(PACKAGE, folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return put_in(network, folder)
+
+
+def put_in(network: Network, folder: Path) -> Path:
     edit(folder / WORKLOAD / "shared" / "recipe.py", STAGES, str(network.stages))
     edit(folder / WORKLOAD / "shared" / "tensors.py", LAST_STAGE, str(network.last_stage))
+    # A product of halves of this side takes twenty seconds on a CPU that has no instructions for them.
+    edit(folder / PYTORCH, "else 1024", "else 128")
     return folder
 
 

@@ -6,13 +6,16 @@ import signal
 import pytest
 
 import image_set
+import small_resnet
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 
 
 @pytest.fixture
-def course(trainmark, tmp_path):
-    """Two epochs of six steps, with a checkpoint after every second."""
+def course(trainmark, tmp_path, monkeypatch):
+    """Two epochs of six steps of a small network, with a checkpoint after every second."""
+    code = small_resnet.copy_package(small_resnet.FOUR_STAGES, tmp_path / "code")
+    monkeypatch.setenv("PYTHONPATH", str(code))
     image_set.make(tmp_path / "stripes", classes=3, train=24, val=7)
     trainmark.suite(
         workload="resnet50",

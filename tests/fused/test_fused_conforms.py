@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import pytest
 
+import small_resnet
 from trainmark.runner.conform import conforming
 from trainmark.workloads import registry
 
@@ -16,9 +18,22 @@ RESNET50 = registry.find("resnet50")
 NHWC = conforming.variant_of(RESNET50, "NHWC")
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_its_losses_gradients_and_weights_are_those_of_the_reference(ranks):
+def check_fused(ranks: int):
     command = (*conforming.program(RESNET50, "pytorch", sys.executable, NHWC, "cpu"), "--engine", "fused")
-    check = conforming.checked(RESNET50, command, ranks, NHWC, stop_asked=lambda: False)
+    return conforming.checked(RESNET50, command, ranks, NHWC, stop_asked=lambda: False)
+
+
+def test_losses_gradients_and_weights_of_the_whole_network_are_those_of_the_reference():
+    check = check_fused(ranks=1)
+    assert check.failed is None
+    assert not check.differs
+
+
+def test_two_ranks_of_three_blocks_train_as_the_reference_does(monkeypatch):
+    """What two ranks add, the exchange of gradients, is the same for every block."""
+    small_code = partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS)
+    monkeypatch.setattr(conforming, "keep_code", small_code)
+    small_resnet.build_here(small_resnet.THREE_BLOCKS, monkeypatch)
+    check = check_fused(ranks=2)
     assert check.failed is None
     assert not check.differs

@@ -46,11 +46,20 @@ def judged(folder, *lives, why_lost=lambda node: None):
                     os.write(channel.says, ALIVE)
             turn += 1
 
+    def stop():
+        over.set()
+        speaker.join()
+        for rank, (channel, life) in enumerate(zip(channels, lives, strict=True)):
+            if not any(words.endswith(GONE) for words in life):
+                # As an agent does that is told to stop.
+                os.write(channel.says, exited(rank, -signal.SIGTERM) + GONE)
+        AgentSession.stop(session)
+
     speaker = threading.Thread(target=speak)
     speaker.start()
     try:
         # The channels stay open until nobody writes into them any more.
-        session.stop = lambda: (over.set(), speaker.join(), AgentSession.stop(session))
+        session.stop = stop
         ending = watch(session, job, Limits(trial=10, silence=10), lambda: False, lambda: None)
     finally:
         over.set()

@@ -59,8 +59,8 @@ def run(*arguments: str, stdin: str = "", **variables: str) -> subprocess.Comple
     )
 
 
-def events_of_run(folder: Path, *arguments: str) -> list[Event]:
-    done = run(*TINY, *arguments, TRAINMARK_EVENTS=str(folder))
+def events_of_run(folder: Path, *arguments: str, **variables: str) -> list[Event]:
+    done = run(*TINY, *arguments, TRAINMARK_EVENTS=str(folder), **variables)
     assert done.returncode == 0, done.stderr
     return list(read(folder / "rank0.jsonl"))
 

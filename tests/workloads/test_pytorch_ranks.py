@@ -11,6 +11,7 @@ import pytest
 from pytorch_workload import CPU, HANG_SECONDS, PROGRAM, TINY, asked, environment, steps_in, torch, workload
 from two_rank_program import RATE, STEPS
 
+import small_resnet
 from trainmark.events.stream import read
 from trainmark.measure.trial.trace import trace_of
 from trainmark.measure.trial.trial import Rules, measure_trial
@@ -101,14 +102,14 @@ def test_each_rank_keeps_the_batch_norm_statistics_of_its_own_images(rank, two_r
         torch.testing.assert_close(two_ranks[rank]["state"][name], statistic, rtol=1e-3, atol=1e-5)
 
 
-def traced(folder, *arguments, **variables):
-    on_two_ranks([*arguments, *TINY, "--steps", "14"], TRAINMARK_EVENTS=str(folder), **variables)
+def traced(folder, steps, *arguments, **variables):
+    on_two_ranks([*arguments, *TINY, "--steps", str(steps)], TRAINMARK_EVENTS=str(folder), **variables)
     return [list(read(folder / f"rank{rank}.jsonl")) for rank in range(2)]
 
 
 @pytest.fixture(scope="module")
 def ranks_events(tmp_path_factory):
-    return traced(tmp_path_factory.mktemp("ranks_events"), "-m", PROGRAM)
+    return traced(tmp_path_factory.mktemp("ranks_events"), 4, "-m", PROGRAM)
 
 
 def test_two_ranks_tell_their_computing_from_their_waiting(ranks_events):
@@ -134,16 +135,18 @@ def test_rank_0_tells_its_gradient_buckets_in_the_order_in_which_they_are_ready(
 
 
 def test_a_rank_that_holds_the_other_back_is_named(tmp_path):
-    ranks = traced(tmp_path, str(SLOW_PROGRAM), SLOW_RANK="1", SLOW_SECONDS="0.5")
+    code = small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path / "code")
+    slow = {"SLOW_RANK": "1", "SLOW_SECONDS": "0.3", "PYTHONPATH": str(code)}
+    ranks = traced(tmp_path, 14, str(SLOW_PROGRAM), **slow)
     trace = trace_of(event for events in ranks for event in events)
-    (slow,) = measure_trial(trace, Rules(warmup_steps=3)).stragglers
-    assert slow.rank == 1
-    assert 0 < slow.cost < 1
+    (straggler,) = measure_trial(trace, Rules(warmup_steps=3)).stragglers
+    assert straggler.rank == 1
+    assert 0 < straggler.cost < 1
 
 
 def test_two_ranks_report_their_own_batch_and_the_rate_of_both(ranks_events):
     for rank, events in enumerate(ranks_events):
         assert events[0].world_size == 2
-        assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2)] * 14
-        rates = [recipe.STANDARD.learning_rate(step, 4) for step in range(14)]
+        assert [(step.rank, step.samples) for step in steps_in(events)] == [(rank, 2)] * 4
+        rates = [recipe.STANDARD.learning_rate(step, 4) for step in range(4)]
         assert [step.lr for step in steps_in(events)] == rates

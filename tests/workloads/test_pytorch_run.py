@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from pytorch_workload import CPU, PROGRAM, asked, events_of_run, model, run, steps_in, torch, workload
 
+import small_resnet
 from trainmark.events import RunEnd, RunStart
 from trainmark.workloads.common.refusal import REFUSED as REFUSED_CODE
 from trainmark.workloads.resnet50.shared import program, recipe, synthetic
@@ -21,10 +22,11 @@ def plain(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory):
-    """Another: bfloat16, channels last, batches from the host."""
+    """Another: bfloat16, channels last, batches from the host; small, as most CPUs compute no bfloat16."""
     folder = tmp_path_factory.mktemp("mixed")
+    code = small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path_factory.mktemp("small") / "code")
     arguments = ("--precision", "bf16", "--layout", "NHWC", "--data", "synthetic-host")
-    return events_of_run(folder, *arguments, "--steps", "4")
+    return events_of_run(folder, *arguments, "--steps", "4", PYTHONPATH=str(code))
 
 
 def test_a_run_says_what_it_is_and_then_takes_the_steps_it_was_asked_for(plain):
