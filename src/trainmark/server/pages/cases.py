@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,25 +19,23 @@ from trainmark.report.format.words import Lang
 from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.database.queries.search import cases_with
 from trainmark.server.pages.frame.respond import id_in, language_of, number_in, page, shown, text_in
-from trainmark.server.pages.queries import matching_cases, siblings
+from trainmark.server.pages.queries import siblings
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
 MOST_ROWS = 20
-MOST_WORDS = 8
 
 
 @shown(Role.READ)
 def cases(request: Request) -> Response:
     wanted, number = text_in(request, "q"), number_in(request, "page", 1)
-    with reading(request.app.state.engine) as connection:
-        rows = matching_cases(
-            connection, wanted.split()[:MOST_WORDS], ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE
-        )
+    with viewing(request) as connection:
+        rows = cases_with(connection, wanted.split(), ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE)
     return page(
         request,
         "cases.html.j2",
@@ -62,7 +60,7 @@ class ResultLine:
 def case(request: Request) -> Response:
     everything = request.query_params.get("all") == "1"
     order = request.query_params.get("by", DATE)
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         series = queries.case_series(connection, id_in(request), ALL_POINTS if everything else MOST_POINTS)
         if series is None:
             raise HTTPException(404)
@@ -93,7 +91,7 @@ def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
     """Return the results over time, or one after another in the order of a fact; a dot leads to its run."""
     if not series.points:
         return None
-    points = tuple(replace(member.point, run=member.run) for member in series.points)
+    points = tuple(member.point for member in series.points)
     uuids = {id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)}
 
     def link(own: History, index: int) -> str:

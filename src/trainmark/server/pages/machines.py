@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.pages.frame.respond import id_in, language_of, page, shown
 from trainmark.server.pages.frame.words import words
 from trainmark.server.pages.plots import health_chart
@@ -23,7 +23,7 @@ MOST_FACT_CHANGES = 40
 
 @shown(Role.READ)
 def machines(request: Request) -> Response:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = queries.machines(connection)
         states = machine_states(connection)
     return page(request, "machines.html.j2", "machines", rows=rows, states=states)
@@ -31,7 +31,7 @@ def machines(request: Request) -> Response:
 
 @shown(Role.READ)
 def machine(request: Request) -> Response:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         detail = queries.machine(connection, id_in(request), MOST_RUNS)
         if detail is None:
             raise HTTPException(404)

@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import RunRow
 from trainmark.server.pages import reports
 from trainmark.server.pages.frame.respond import error, language_of, number_in, page, shown
@@ -21,7 +21,7 @@ MOST_FAILED = 50
 @shown(Role.READ)
 def runs(request: Request) -> Response:
     number = number_in(request, "page", 1)
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
     return page(
         request,
@@ -35,7 +35,7 @@ def runs(request: Request) -> Response:
 
 @shown(Role.READ)
 def run(request: Request) -> Response:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         detail = queries.run(connection, str(request.path_params["uuid"]))
         if detail is None:
             raise HTTPException(404)
@@ -54,7 +54,7 @@ def run(request: Request) -> Response:
 
 
 def _stored(request: Request) -> RunRow:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = runs_by_uuid(connection, [str(request.path_params["uuid"])])
     if not rows:
         raise HTTPException(404)
