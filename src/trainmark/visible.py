@@ -13,6 +13,9 @@ HIDDEN = re.compile(
 
 def visible(text: str) -> str:
     """The text with every character that hides or reorders written as its escape: `\\x1b`, `\\u202e`."""
+    # Printable to Python is no control, format or separator character but the space: most texts end here.
+    if text.isprintable():
+        return text
     return HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
 
 

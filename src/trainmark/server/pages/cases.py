@@ -51,7 +51,14 @@ def cases(request: Request) -> Response:
 class ResultLine:
     """One result in the table: its ratio to the result before, and the change that begins with it."""
 
-    point: SeriesPoint
+    run_uuid: str
+    run: str
+    time: float
+    median: float
+    low: float | None
+    high: float | None
+    trials: int
+    doubts: tuple[str, ...]
     ratio: float | None
     change: ChangeRow | None
 
@@ -67,7 +74,7 @@ def case(request: Request) -> Response:
         others = siblings(connection, series.case)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
-    lines = result_lines(series)
+    shown_rows = len(series.points) if everything else MOST_ROWS
     return page(
         request,
         "case.html.j2",
@@ -79,8 +86,8 @@ def case(request: Request) -> Response:
         chart=drawn_history(series, order, language_of(request)),
         orders=orders,
         order=order,
-        rows=lines if everything else lines[:MOST_ROWS],
-        more_rows=not everything and len(lines) > MOST_ROWS,
+        rows=result_lines(series, shown_rows),
+        more_rows=len(series.points) > shown_rows,
         left_out=max(0, series.case.results - len(series.points)),
         everything=everything,
         siblings=others,
@@ -126,11 +133,25 @@ def _varies(points: Sequence[SeriesPoint], fact: str) -> bool:
     return len({value for member in points if (value := member.point.facts.get(fact))}) > 1
 
 
-def result_lines(series: CaseSeries) -> list[ResultLine]:
-    """Return the results, the newest first."""
+def result_lines(series: CaseSeries, most: int) -> list[ResultLine]:
+    """Return the newest results, the newest first."""
     changes = dict(series.changes)
-    before: list[Point | None] = [None, *(member.point for member in series.points)]
-    return [
-        ResultLine(member, member.point.median / old.median if old else None, changes.get(index))
-        for index, (member, old) in enumerate(zip(series.points, before, strict=False))
-    ][::-1]
+    lines = []
+    for index in range(len(series.points) - 1, max(-1, len(series.points) - 1 - most), -1):
+        member = series.points[index]
+        point, before = member.point, series.points[index - 1].point if index else None
+        lines.append(
+            ResultLine(
+                member.run_uuid,
+                member.run,
+                point.time,
+                point.median,
+                member.low,
+                member.high,
+                len(point.values),
+                point.doubts,
+                point.median / before.median if before else None,
+                changes.get(index),
+            )
+        )
+    return lines

@@ -131,13 +131,17 @@ def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow,
 
 @functools.cache
 def _siblings_select() -> Query:
-    same = (Case.label == bindparam("label"), Case.unit == bindparam("unit"), Case.id != bindparam("case_id"))
-    return case_select().where(*same).order_by(Case.last_throughput.desc()).limit(MOST)
+    # The index begins with the workload, which is a part of the label.
+    names = ("workload", "label", "unit")
+    same = (getattr(Case, name) == bindparam(name) for name in names)
+    others = case_select().where(*same, Case.id != bindparam("case_id"))
+    return others.order_by(Case.last_throughput.desc()).limit(MOST)
 
 
 def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[CaseRow, ...]:
     """Return the same case on other machines."""
-    given = {"label": case.label, "unit": case.unit, "case_id": case.id, "most": most}
+    same = {"workload": case.workload, "label": case.label, "unit": case.unit}
+    given = {**same, "case_id": case.id, "most": most}
     return case_rows(connection.execute(_siblings_select(), given))
 
 

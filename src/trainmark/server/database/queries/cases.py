@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from trainmark.history.series import Point
+from trainmark.history.series import ORDER_FACTS, Point
 from trainmark.server.database.models import Case, Change, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
 from trainmark.server.database.queries.rows import Board, CaseRow, CaseSeries, SeriesPoint, StoredSeries
@@ -112,17 +112,22 @@ def stored_series(connection: Connection, case_id: int, most: int = MOST_POINTS)
 
 
 def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -> CaseSeries | None:
-    """Return the same with every value decoded."""
+    """Return the same as points, with the facts that results can be ordered by."""
     stored = stored_series(connection, case_id, most)
     if stored is None:
         return None
+    shared = {number: _order_facts(facts) for number, facts in stored.facts.items()}
     texts = iter(decoded(text for row in stored.results for text in row[-3:]))
     points = []
     for row, own, values, doubts in zip(stored.results, texts, texts, texts, strict=True):
         number, uuid, name, time, _, low, high, conformance, facts_id = row[:-3]
-        point = Point(name, time, tuple(values), {**stored.facts[facts_id], **own}, tuple(doubts))
+        point = Point(name, time, tuple(values), {**shared[facts_id], **own}, tuple(doubts))
         points.append(SeriesPoint(number, uuid, name, point, low, high, conformance))
     return CaseSeries(stored.case, tuple(points), stored.changes)
+
+
+def _order_facts(facts: Mapping[str, str]) -> dict[str, str]:
+    return {name: facts[name] for name in ORDER_FACTS.values() if name in facts}
 
 
 @functools.cache

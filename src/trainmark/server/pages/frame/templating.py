@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from functools import cache
 from math import isfinite
 
@@ -17,7 +16,7 @@ from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
-from trainmark.report.history.cells import fact_text, named
+from trainmark.report.history.cells import date, date_time, fact_text, named
 from trainmark.server.pages.frame import chart
 from trainmark.server.pages.frame.assets import assets
 from trainmark.server.pages.frame.words import words
@@ -81,17 +80,16 @@ def asset_address(name: str) -> str:
 
 
 def day(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d")
+    return date(_bounded(time))
 
 
 def moment(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d %H:%M")
+    return date_time(_bounded(time))
 
 
-def _utc(time: float) -> datetime:
+def _bounded(time: float) -> float:
     """A time that no calendar has, which a damaged clock may give, is shown as the nearest that it has."""
-    bounded = min(max(time, 0.0), 253_402_300_799.0) if isfinite(time) else 0.0
-    return datetime.fromtimestamp(bounded, timezone.utc)
+    return min(max(time, 0.0), 253_402_300_799.0) if isfinite(time) else 0.0
 
 
 def signed_percent(ratio: float, unit: bool = True) -> str:
