@@ -122,7 +122,7 @@ OPERATIONS = (
     Operation(
         "/machines/{id}",
         "A machine, its cases and its health over time",
-        lambda connection, given: queries.machine(connection, given["id"], given["limit"]),
+        lambda connection, given: queries.machine_detail(connection, given["id"], given["limit"]),
         "MachineDetail",
         (ID, LIMIT),
     ),

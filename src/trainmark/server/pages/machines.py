@@ -32,25 +32,28 @@ def machines(request: Request) -> Response:
 @shown(Role.READ)
 def machine(request: Request) -> Response:
     with viewing(request) as connection:
-        detail = queries.machine(connection, id_in(request), MOST_RUNS)
-        if detail is None:
+        row = queries.machine(connection, id_in(request))
+        if row is None:
             raise HTTPException(404)
-        facts, changed = facts_over_time(connection, [run.run_uuid for run in detail.health])
-    known = [run for run in detail.health if run.of_best is not None]
-    doubts = Counter(code for run in detail.health for code in run.doubts)
+        cases = queries.cases_of_machine(connection, row.id, MOST_CASES + 1)
+        runs = queries.health_with_facts(connection, row.id, MOST_RUNS)
+        facts, changed = facts_over_time(connection, runs)
+    health = [run for run, _ in runs]
+    known = [run for run in health if run.of_best is not None]
+    doubts = Counter(code for run in health for code in run.doubts)
     t = words(language_of(request))
     return page(
         request,
         "machine.html.j2",
         "machines",
-        machine=detail.machine,
-        health=detail.health,
+        machine=row,
+        health=health,
         latest=known[-1] if known else None,
-        doubtful=sum(bool(run.doubts) for run in detail.health),
-        chart=health_chart(detail.health, t),
+        doubtful=sum(bool(run.doubts) for run in health),
+        chart=health_chart(health, t),
         fact_changes=changed[:MOST_FACT_CHANGES],
         doubts=doubts.most_common(),
-        cases=detail.cases[:MOST_CASES],
-        more_cases=len(detail.cases) > MOST_CASES,
+        cases=cases[:MOST_CASES],
+        more_cases=len(cases) > MOST_CASES,
         facts=facts,
     )

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from trainmark.server.database.models import Case, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
-from trainmark.server.database.queries.rows import CaseRow, ResultRow, RunRow
+from trainmark.server.database.queries.rows import CaseRow, Health, ResultRow, RunRow
 from trainmark.server.database.queries.selects import (
     MOST,
     case_rows,
@@ -198,36 +198,25 @@ class FactOverTime:
 
 
 def facts_over_time(
-    connection: Connection, run_uuids: Sequence[str]
+    connection: Connection, runs: Sequence[tuple[Health, int | None]]
 ) -> tuple[dict[str, str], tuple[FactOverTime, ...]]:
     """Return the latest facts of a machine, and which of them changed from run to run, the newest first."""
-    first = (
-        select(func.min(Result.id))
-        .join(Run, Run.id == Result.run_id)
-        .where(Run.uuid.in_(run_uuids))
-        .group_by(Result.run_id)
-    )
-    rows = connection.execute(
-        select(Run.created, Run.uuid, Run.name, Result.facts_id)
-        .join(Result, Result.run_id == Run.id)
-        .where(Result.id.in_(first))
-        .order_by(Run.created, Run.id)
-    ).all()
-    if not rows:
+    known = [(run, facts_id) for run, facts_id in runs if facts_id is not None]
+    if not known:
         return {}, ()
     sets = {
         number: {name: value for name, value in sorted(facts.items()) if name not in OF_THE_CASE}
-        for number, facts in facts_by_id(connection, {row.facts_id for row in rows}).items()
+        for number, facts in facts_by_id(connection, {facts_id for _, facts_id in known}).items()
     }
     changed = [
-        FactOverTime(after.created, after.uuid, after.name, name, old.get(name), new.get(name))
-        for before, after in pairwise(rows)
-        if before.facts_id != after.facts_id
-        for old, new in [(sets[before.facts_id], sets[after.facts_id])]
+        FactOverTime(run.time, run.run_uuid, run.run, name, old.get(name), new.get(name))
+        for (_, before), (run, after) in pairwise(known)
+        if before != after
+        for old, new in [(sets[before], sets[after])]
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
-    return sets[rows[-1].facts_id], tuple(reversed(changed))
+    return sets[known[-1][1]], tuple(reversed(changed))
 
 
 def case_keys(connection: Connection, case_ids: Collection[int]) -> dict[int, dict[str, Any]]:

@@ -8,7 +8,7 @@ from trainmark.server.database.queries.cases import (
     leaderboard,
     stored_series,
 )
-from trainmark.server.database.queries.machines import health, machine, machines
+from trainmark.server.database.queries.machines import health_with_facts, machine, machine_detail, machines
 from trainmark.server.database.queries.overview import audit_log, changes_since, overview
 from trainmark.server.database.queries.runs import result, run, runs
 from trainmark.server.database.queries.search import search
@@ -20,9 +20,10 @@ __all__ = [
     "case_series",
     "cases_of_machine",
     "changes_since",
-    "health",
+    "health_with_facts",
     "leaderboard",
     "machine",
+    "machine_detail",
     "machines",
     "overview",
     "result",

@@ -38,9 +38,9 @@ def _newest_runs_select() -> Query:
 
 
 @functools.cache
-def _shares_select() -> Query:
+def _results_select() -> Query:
     return (
-        select(Result.run_id, Result.throughput, Case.best_throughput)
+        select(Result.run_id, Result.throughput, Case.best_throughput, Result.id, Result.facts_id)
         .join(Case, Case.id == Result.case_id)
         .where(Result.run_id.in_(bindparam("run_ids", expanding=True)))
     )
@@ -51,27 +51,43 @@ def machines(connection: Connection, most: int = 200) -> tuple[MachineRow, ...]:
     return tuple(map(machine_row, connection.execute(_machines_select(), {"most": most})))
 
 
-def machine(connection: Connection, machine_id: int, most: int = 100) -> MachineDetail | None:
+def machine(connection: Connection, machine_id: int) -> MachineRow | None:
     row = connection.execute(_machine_select(), {"machine_id": machine_id}).one_or_none()
+    return machine_row(row) if row else None
+
+
+def machine_detail(connection: Connection, machine_id: int, most: int = 100) -> MachineDetail | None:
+    row = machine(connection, machine_id)
     if row is None:
         return None
-    return MachineDetail(
-        machine_row(row),
-        cases_of_machine(connection, machine_id, most),
-        health(connection, machine_id, most),
-    )
+    cases = cases_of_machine(connection, machine_id, most)
+    return MachineDetail(row, cases, health(connection, machine_id, most))
 
 
 def health(connection: Connection, machine_id: int, most: int = 100) -> tuple[Health, ...]:
     """Return the newest runs of a machine, oldest first, with what each says of its health."""
-    runs = connection.execute(_newest_runs_select(), {"machine_id": machine_id, "most": most}).all()
+    return tuple(own for own, _ in health_with_facts(connection, machine_id, most))
+
+
+def health_with_facts(
+    connection: Connection, machine_id: int, most: int
+) -> tuple[tuple[Health, int | None], ...]:
+    """Return the same, each with the number of the shared facts of the run's first result."""
+    newest = connection.execute(_newest_runs_select(), {"machine_id": machine_id, "most": most}).all()
+    runs = newest[::-1]
     shares: dict[int, list[float]] = {}
-    for run_id, throughput, best in connection.execute(
-        _shares_select(), {"run_ids": [row.id for row in runs]}
-    ):
+    first: dict[int, tuple[int, int]] = {}
+    results = connection.execute(_results_select(), {"run_ids": [row[0] for row in runs]})
+    for run_id, throughput, best, number, facts_id in results.all():
         shares.setdefault(run_id, []).append(throughput / best)
+        if run_id not in first or number < first[run_id][0]:
+            first[run_id] = number, facts_id
+    medians = {run_id: statistics.median(own) for run_id, own in shares.items()}
     doubts = decoded(row[-1] for row in runs)
     return tuple(
-        Health(*[*row[1:-1], tuple(codes), statistics.median(shares[row[0]]) if row[0] in shares else None])
-        for row, codes in zip(reversed(runs), reversed(doubts), strict=True)
+        (
+            Health(*[*row[1:-1], tuple(codes), medians.get(row[0])]),
+            first[row[0]][1] if row[0] in first else None,
+        )
+        for row, codes in zip(runs, doubts, strict=True)
     )

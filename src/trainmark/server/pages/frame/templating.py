@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from math import isfinite
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -26,6 +28,8 @@ PLACE = "/static/"
 CODES = {code.value: code for code in DoubtCode}
 SMALL_CHANGE = 0.0095
 MINUS = "−"
+LONGEST_FACT = 400
+Pair = tuple[str, str]
 
 
 @cache
@@ -65,14 +69,24 @@ def environment(lang: Lang) -> Environment:
         doubt_severity=doubt_severity,
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact_title=lambda name: named(name, lang),
+        fact_groups=lambda facts: fact_groups(facts, lang),
         fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),
     )
-    env.tests["dotted"] = lambda name: "." in name
     return env
 
 
 def render_chart(drawn: Chart, title: str, lang: Lang) -> Markup:
     return chart.render(drawn, title, words(lang))
+
+
+def fact_groups(facts: Mapping[str, Any], lang: Lang) -> tuple[list[Pair], list[Pair]]:
+    """Return names and values of the main facts, and those of packages, variables and other details."""
+    groups: tuple[list[Pair], list[Pair]] = ([], [])
+    for name, value in facts.items():
+        text = one_line(str(value))
+        cut = text if len(text) <= LONGEST_FACT else text[: LONGEST_FACT - 1] + "…"
+        groups["." in name].append((one_line(named(name, lang)), cut))
+    return groups
 
 
 def asset_address(name: str) -> str:
