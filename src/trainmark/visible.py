@@ -21,6 +21,8 @@ def visible(text: str) -> str:
 
 def one_line(text: str) -> str:
     """The visible text with runs of white space closed up."""
+    if text.isprintable() and "  " not in text and text == text.strip():
+        return text
     return " ".join(visible(text).split())
 
 

@@ -143,7 +143,7 @@ def result_lines(series: CaseSeries, most: int) -> list[ResultLine]:
         lines.append(
             ResultLine(
                 member.run_uuid,
-                member.run,
+                point.run,
                 point.time,
                 point.median,
                 member.low,

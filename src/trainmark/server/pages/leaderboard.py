@@ -87,16 +87,16 @@ def boards(cases: Sequence[CaseRow], most: int) -> list[Board]:
     for case in cases:
         groups.setdefault((case.device, case.unit), []).append(case)
     return [
-        Board(own[0].workload, device, unit, _places(own)[:most], len(own))
+        Board(own[0].workload, device, unit, _places(own, most), len(own))
         for (device, unit), own in groups.items()
     ]
 
 
-def _places(cases: Sequence[CaseRow]) -> tuple[Place, ...]:
+def _places(cases: Sequence[CaseRow], most: int) -> tuple[Place, ...]:
     ranked = [case for case in cases if case.conformance != NOT_CONFORMANT]
     ranks = {case.id: rank for rank, case in enumerate(ranked, 1)}
     best = next(iter(ranked), cases[0])
-    return tuple(_place(case, ranks.get(case.id), best) for case in cases)
+    return tuple(_place(case, ranks.get(case.id), best) for case in cases[:most])
 
 
 def _place(case: CaseRow, rank: int | None, best: CaseRow) -> Place:

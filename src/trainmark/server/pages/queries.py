@@ -126,7 +126,7 @@ def _cases_of_select() -> Query:
 
 def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow, ...]:
     """Return the cases of a workload, the fastest of a device first."""
-    return case_rows(connection.execute(_cases_of_select(), {"workload": workload, "most": most}))
+    return case_rows(connection.execute(_cases_of_select(), {"workload": workload, "most": most}).all())
 
 
 @functools.cache
@@ -142,7 +142,7 @@ def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[Cas
     """Return the same case on other machines."""
     same = {"workload": case.workload, "label": case.label, "unit": case.unit}
     given = {**same, "case_id": case.id, "most": most}
-    return case_rows(connection.execute(_siblings_select(), given))
+    return case_rows(connection.execute(_siblings_select(), given).all())
 
 
 @functools.cache
@@ -152,7 +152,7 @@ def _runs_select() -> Query:
 
 def runs_by_uuid(connection: Connection, uuids: Sequence[str]) -> tuple[RunRow, ...]:
     """Return runs in the order of their UUIDs; unknown ones are left out."""
-    rows = map(run_row, connection.execute(_runs_select(), {"uuids": uuids}))
+    rows = map(run_row, connection.execute(_runs_select(), {"uuids": uuids}).all())
     by_uuid = {row.uuid: row for row in rows}
     return tuple(by_uuid[uuid] for uuid in uuids if uuid in by_uuid)
 

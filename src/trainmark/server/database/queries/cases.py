@@ -92,7 +92,7 @@ def cases_of_machine(connection: Connection, machine_id: int, most: int = 100) -
 
 
 def case(connection: Connection, case_id: int) -> CaseRow | None:
-    return next(iter(case_rows(connection.execute(_case_select(), {"case_id": case_id}))), None)
+    return next(iter(case_rows(connection.execute(_case_select(), {"case_id": case_id}).all())), None)
 
 
 def stored_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -> StoredSeries | None:
@@ -102,7 +102,7 @@ def stored_series(connection: Connection, case_id: int, most: int = MOST_POINTS)
         return None
     results = connection.execute(series_select(), {"case_id": case_id, "most": most}).all()[::-1]
     index = {row[0]: number for number, row in enumerate(results)}
-    changes = change_rows(connection.execute(_changes_select(), {"case_id": case_id}))
+    changes = change_rows(connection.execute(_changes_select(), {"case_id": case_id}).all())
     return StoredSeries(
         line,
         results,
@@ -120,9 +120,9 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
     texts = iter(decoded(text for row in stored.results for text in row[-3:]))
     points = []
     for row, own, values, doubts in zip(stored.results, texts, texts, texts, strict=True):
-        number, uuid, name, time, _, low, high, conformance, facts_id = row[:-3]
+        _, uuid, name, time, _, low, high, _, facts_id = row[:-3]
         point = Point(name, time, tuple(values), {**shared[facts_id], **own}, tuple(doubts))
-        points.append(SeriesPoint(number, uuid, name, point, low, high, conformance))
+        points.append(SeriesPoint(uuid, point, low, high))
     return CaseSeries(stored.case, tuple(points), stored.changes)
 
 
@@ -153,6 +153,6 @@ def leaderboard(
     given = {name: value for name, value in filters.items() if value is not None}
     rows = connection.execute(_leaderboard_select(*given), {**given, "most": most})
     boards: dict[tuple[str, str, str], list[CaseRow]] = {}
-    for row in case_rows(rows):
+    for row in case_rows(rows.all()):
         boards.setdefault((row.workload, row.device, row.unit), []).append(row)
     return tuple(Board(*group, cases=tuple(own)) for group, own in boards.items())

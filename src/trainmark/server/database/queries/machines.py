@@ -48,7 +48,7 @@ def _results_select() -> Query:
 
 def machines(connection: Connection, most: int = 200) -> tuple[MachineRow, ...]:
     """Return the machines, those seen last first."""
-    return tuple(map(machine_row, connection.execute(_machines_select(), {"most": most})))
+    return tuple(map(machine_row, connection.execute(_machines_select(), {"most": most}).all()))
 
 
 def machine(connection: Connection, machine_id: int) -> MachineRow | None:
@@ -76,7 +76,7 @@ def health_with_facts(
     newest = connection.execute(_newest_runs_select(), {"machine_id": machine_id, "most": most}).all()
     runs = newest[::-1]
     shares: dict[int, list[float]] = {}
-    first: dict[int, tuple[int, int]] = {}
+    first: dict[int, tuple[int, int | None]] = {}
     results = connection.execute(_results_select(), {"run_ids": [row[0] for row in runs]})
     for run_id, throughput, best, number, facts_id in results.all():
         shares.setdefault(run_id, []).append(throughput / best)
@@ -85,9 +85,6 @@ def health_with_facts(
     medians = {run_id: statistics.median(own) for run_id, own in shares.items()}
     doubts = decoded(row[-1] for row in runs)
     return tuple(
-        (
-            Health(*[*row[1:-1], tuple(codes), medians.get(row[0])]),
-            first[row[0]][1] if row[0] in first else None,
-        )
+        (Health(*[*row[1:-1], tuple(codes), medians.get(row[0])]), first.get(row[0], (0, None))[1])
         for row, codes in zip(runs, doubts, strict=True)
     )

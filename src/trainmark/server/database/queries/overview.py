@@ -54,7 +54,7 @@ def overview(connection: Connection, since: float, most: int = 50) -> Overview:
 
 
 def changes_since(connection: Connection, since: float, most: int = 50) -> tuple[ChangeRow, ...]:
-    return change_rows(connection.execute(_changes_select(), {"since": since, "most": most}))
+    return change_rows(connection.execute(_changes_select(), {"since": since, "most": most}).all())
 
 
 def audit_log(connection: Connection, most: int = 200, before: float | None = None) -> tuple[AuditRow, ...]:

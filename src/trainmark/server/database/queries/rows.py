@@ -121,13 +121,10 @@ class Overview:
 class SeriesPoint:
     """One result of a series; `low` and `high` bound its median where its trials carry an interval."""
 
-    result_id: int
     run_uuid: str
-    run: str
     point: Point
     low: float | None
     high: float | None
-    conformance: str
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ def search(connection: Connection, text: str, most: int = 20) -> SearchResult:
     count, given = _bound(words, most)
     return SearchResult(
         cases_with(connection, words, most),
-        tuple(map(run_row, connection.execute(_runs_select(count), given))),
-        tuple(map(machine_row, connection.execute(_machines_select(count), given))),
+        tuple(map(run_row, connection.execute(_runs_select(count), given).all())),
+        tuple(map(machine_row, connection.execute(_machines_select(count), given).all())),
     )
 
 
@@ -65,7 +65,7 @@ def cases_with(
 ) -> tuple[CaseRow, ...]:
     """Return the cases that contain every word, those measured last first."""
     count, given = _bound(words, most)
-    return case_rows(connection.execute(_cases_select(count), {**given, "offset": offset}))
+    return case_rows(connection.execute(_cases_select(count), {**given, "offset": offset}).all())
 
 
 def _bound(words: Sequence[str], most: int) -> tuple[int, dict[str, str | int]]:

@@ -123,12 +123,11 @@ def case_select() -> Query:
     ).join(Machine, Machine.id == Case.machine_id)
 
 
-def case_rows(rows: Iterable[Sequence[Any]]) -> tuple[CaseRow, ...]:
-    listed = list(rows)
-    stored = iter(decoded(text for row in listed for text in row[-3:]))
+def case_rows(rows: Sequence[Sequence[Any]]) -> tuple[CaseRow, ...]:
+    stored = iter(decoded(text for row in rows for text in row[-3:]))
     return tuple(
         CaseRow(*[*row[:-3], key, tuple(doubts), tuple(recent)])
-        for row, key, doubts, recent in zip(listed, stored, stored, stored, strict=True)
+        for row, key, doubts, recent in zip(rows, stored, stored, stored, strict=True)
     )
 
 
@@ -159,12 +158,11 @@ def change_select() -> Query:
     )
 
 
-def change_rows(rows: Iterable[Sequence[Any]]) -> tuple[ChangeRow, ...]:
-    listed = list(rows)
-    stored = decoded(row[-1] for row in listed)
+def change_rows(rows: Sequence[Sequence[Any]]) -> tuple[ChangeRow, ...]:
+    stored = decoded(row[-1] for row in rows)
     return tuple(
         ChangeRow(*[*row[:-1], tuple((name, before, after) for name, before, after in facts)])
-        for row, facts in zip(listed, stored, strict=True)
+        for row, facts in zip(rows, stored, strict=True)
     )
 
 
