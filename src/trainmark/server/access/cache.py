@@ -22,7 +22,7 @@ from trainmark.server.database.models import Pack
 
 # What a page says of the time since something must not grow old.
 SECONDS = 60.0
-MOST_BYTES = 16 << 20
+MOST_BYTES = 8 << 20
 OK = 200
 # What a response depends on beside the address and the data.
 HEADERS = ("cookie", "authorization", "accept-language", "accept", "host")
