@@ -105,7 +105,7 @@ def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
         return f"/runs/{uuids[id(own.points[index])]}"
 
     drawn = history_of(series, points, order)
-    return timed_chart(drawn, lang, link) if order == DATE else ordered_chart(drawn, order, lang, link)
+    return timed_chart(drawn, link) if order == DATE else ordered_chart(drawn, order, lang, link)
 
 
 def history_of(series: CaseSeries, points: tuple[Point, ...], order: str) -> History:

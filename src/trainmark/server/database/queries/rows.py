@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmark.history.series import Point
 
@@ -117,8 +117,7 @@ class Overview:
     results: int
 
 
-@dataclass(frozen=True)
-class SeriesPoint:
+class SeriesPoint(NamedTuple):
     """One result of a series; `low` and `high` bound its median where its trials carry an interval."""
 
     run_uuid: str
