@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -61,8 +62,13 @@ def _stored(request: Request) -> RunRow:
     return rows[0]
 
 
+async def report(request: Request) -> Response:
+    """Answer from a thread of its own: a report that is made for the first time must not stop pages."""
+    return await anyio.to_thread.run_sync(_report, request, limiter=request.app.state.report_threads)
+
+
 @shown(Role.READ)
-def report(request: Request) -> Response:
+def _report(request: Request) -> Response:
     """The whole report, in a document that may run its own scripts but reach nothing of this server."""
     row = _stored(request)
     try:
