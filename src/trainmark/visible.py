@@ -13,11 +13,16 @@ HIDDEN = re.compile(
 
 def visible(text: str) -> str:
     """The text with every character that hides or reorders written as its escape: `\\x1b`, `\\u202e`."""
+    # Printable to Python is no control, format or separator character but the space: most texts end here.
+    if text.isprintable():
+        return text
     return HIDDEN.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
     """The visible text with runs of white space closed up."""
+    if text.isprintable() and "  " not in text and text == text.strip():
+        return text
     return " ".join(visible(text).split())
 
 

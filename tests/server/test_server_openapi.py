@@ -28,3 +28,12 @@ def test_what_is_answered_has_the_fields_that_the_document_promises(sqlite_serve
     sqlite_server.push(make_pack(name="promised", host="promised"), sqlite_server.tokens[Role.PUSH])
     answer = sqlite_server.request(f"/api/v1{path}", sqlite_server.tokens[Role.READ]).json
     assert answer[0].keys() == document()["components"]["schemas"][schema]["properties"].keys()
+
+
+def test_a_history_has_the_fields_that_the_document_promises(sqlite_server, make_pack):
+    sqlite_server.push(make_pack(name="promised", host="promised"), sqlite_server.tokens[Role.PUSH])
+    reader, schemas = sqlite_server.tokens[Role.READ], document()["components"]["schemas"]
+    number = sqlite_server.request("/api/v1/cases", reader).json[0]["id"]
+    history = sqlite_server.request(f"/api/v1/cases/{number}/history", reader).json
+    assert history.keys() == schemas["History"]["properties"].keys()
+    assert history["points"][0].keys() == schemas["HistoryPoint"]["properties"].keys()

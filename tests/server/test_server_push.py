@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 
 import pytest
@@ -39,6 +40,12 @@ def test_the_history_of_a_case_has_every_pushed_result_in_order(history, case):
     points = get(history, f"/cases/{case['id']}/history")["points"]
     assert [point["name"] for point in points] == [f"night-{number}" for number in range(RUNS)]
     assert points[0]["throughput"] == pytest.approx(80.0, rel=0.01)
+
+
+def test_the_throughput_of_a_point_is_the_median_of_its_trials(history, case):
+    points = get(history, f"/cases/{case['id']}/history")["points"]
+    medians = [statistics.median(point["values"]) for point in points]
+    assert [point["throughput"] for point in points] == pytest.approx(medians, rel=1e-12)
 
 
 def test_a_point_has_the_facts_that_differ_from_the_point_before(history, case):

@@ -31,7 +31,7 @@ from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
 
 PARENT_SECONDS = 0.5
-PAGES_AT_ONCE, PUSHES_AT_ONCE = 4, 40
+PAGES_AT_ONCE, REPORTS_AT_ONCE, PUSHES_AT_ONCE = 2, 2, 40
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -62,6 +62,7 @@ def create_app(settings: Settings) -> Starlette:
     app.state.settings, app.state.engine = settings, engine
     app.state.ingest = Ingest(settings, engine)
     app.state.push_threads = anyio.CapacityLimiter(PUSHES_AT_ONCE)
+    app.state.report_threads = anyio.CapacityLimiter(REPORTS_AT_ONCE)
     app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)

@@ -53,6 +53,16 @@ def test_an_interval_spans_its_bounds_upright_and_flat():
     assert (flat.get("x1"), flat.get("x2"), flat.get("y1")) == ("25%", "75%", "50")
 
 
+def test_a_dot_without_a_place_takes_its_text_and_its_link_with_it():
+    dots = Dots(x=[1, None, 3], y=[5, 5, 5], texts=["one", "two", HOSTILE], links=["/a", "/b\n", "/c"])
+    links = of(drawn(dots), "a")
+    assert [link.get("href") for link in links] == ["/a", "/c"]
+    assert [link.find(".//title").text for link in links] == [
+        "one",
+        '</svg><script>alert(1)</script>"& \\x1b[31m',
+    ]
+
+
 def test_a_missing_value_breaks_the_line():
     path = drawn(Line(x=[0, 1, 2, 3], y=[1, 2, None, 3])).find(".//path").get("d")
     assert path.count("M") == 2

@@ -36,6 +36,13 @@ class Axis:
             return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
         return (value - self.low) / (self.high - self.low)
 
+    def places(self, values: Iterable[float | None]) -> list[float | None]:
+        """Return where many values lie."""
+        if self.log:
+            return [self.place(value) for value in values]
+        low, span = self.low, self.high - self.low
+        return [None if value is None or not isfinite(value) else (value - low) / span for value in values]
+
     @property
     def cut(self) -> bool:
         """Whether a linear axis leaves out zero, so that heights are no proportions."""

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 from math import inf
 from typing import Any
 
 from trainmark.report.chart.axis import Axis
-from trainmark.report.chart.model import Band, Bars, Dots, Label, Line, Mark, Panel, Rule, Shade, Whiskers
+from trainmark.report.chart.model import (
+    Band,
+    Bars,
+    Dots,
+    Label,
+    Line,
+    Mark,
+    Numbers,
+    Panel,
+    Rule,
+    Shade,
+    Whiskers,
+)
 from trainmark.report.chart.thin import extremes, straightened
 from trainmark.visible import one_line
 
@@ -17,6 +29,8 @@ from trainmark.visible import one_line
 WIDTH = 2000
 HALVES = 2
 LONGEST_TEXT = 160
+# Of dots by their shape; all others are circles.
+ELEMENTS = {"tick": "line", "square": "rect"}
 
 
 def drawn(x: Axis, panel: Panel) -> Iterator[str]:
@@ -42,19 +56,34 @@ class _Place:
         self.x_axis, self.y_axis, self.height = x, panel.y, panel.height
 
     def x(self, value: float | None) -> str | None:
-        share = self.x_axis.place(value)
-        return None if share is None else f"{_number(100 * share, 2)}%"
+        return self.across([value])[0]
 
     def y(self, value: float | None) -> str | None:
-        """None also for what lies outside the panel."""
-        share = self.y_axis.place(value)
-        outside = share is None or not -1e-9 <= share <= 1 + 1e-9
-        return None if share is None or outside else _number(self.height * (1 - share))
+        return self.down([value])[0]
 
     def bound(self, value: float | None) -> str | None:
-        """Like `y`, but what lies outside is moved to the edge."""
-        share = self.y_axis.place(value)
-        return None if share is None else _number(self.height * (1 - min(1.0, max(0.0, share))))
+        return self.bounds([value])[0]
+
+    def across(self, values: Numbers) -> list[str | None]:
+        """Return the horizontal place of each value, in per cent."""
+        return [
+            None if share is None else f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
+            for share in self.x_axis.places(values)
+        ]
+
+    def down(self, values: Numbers) -> list[str | None]:
+        """Return the height of each value, in pixels; None also for what lies outside the panel."""
+        return [
+            _pixels(self.height * (1 - share)) if share is not None and -1e-9 <= share <= 1 + 1e-9 else None
+            for share in self.y_axis.places(values)
+        ]
+
+    def bounds(self, values: Numbers) -> list[str | None]:
+        """Like `down`, but what lies outside is moved to the edge."""
+        return [
+            None if share is None else _pixels(self.height * (1 - min(1.0, max(0.0, share))))
+            for share in self.y_axis.places(values)
+        ]
 
     def halves(self, x: float | None, y: float | None) -> tuple[int, int] | None:
         across, up = self.x_axis.place(x), self.y_axis.place(y)
@@ -109,31 +138,37 @@ def _path(points: list[tuple[int, int]]) -> str:
 
 
 def _dots(mark: Dots, place: _Place) -> str:
-    spots = []
-    names = mark.references or mark.texts or [""] * len(mark.x)
-    links = mark.links or [""] * len(mark.x)
-    for x, y, name, link in zip(mark.x, mark.y, names, links, strict=True):
-        across, down = place.x(x), place.y(y)
-        if across is None or down is None:
-            continue
-        if mark.references:
-            inside, row = "", f' data-row="{name}"'
-        else:
-            inside, row = f"<title>{_titled(mark.name, str(name))}</title>" if name else "", ""
-        element, where = _spot(mark, across, float(down))
-        spot = f"<{element} {where}{row}" + (f">{inside}</{element}>" if inside else "/>")
-        spots.append(f'<a href="{escape(link)}">{spot}</a>' if link else spot)
-    return "".join(spots)
+    element = ELEMENTS.get(mark.shape, "circle")
+    spots = [
+        None if x is None or y is None else f"<{element} {_spot(mark, x, y)}{rest}"
+        for x, y, rest in zip(place.across(mark.x), place.down(mark.y), _rests(mark, element), strict=True)
+    ]
+    if mark.links:
+        links = _escaped(mark.links)
+        pairs = zip(links, spots, strict=True)
+        spots = [f'<a href="{link}">{spot}</a>' if link and spot else spot for link, spot in pairs]
+    return "".join(filter(None, spots))
 
 
-def _spot(mark: Dots, x: str, y: float) -> tuple[str, str]:
+def _rests(mark: Dots, element: str) -> list[str]:
+    """Return what follows the place of each dot: the row that it refers to, or its title, and its end."""
+    if mark.references:
+        return [f' data-row="{row}"/>' for row in mark.references]
+    named = [f"{mark.name}: {text}" if mark.name and text else text for text in mark.texts]
+    titles = _escaped([_shortened(text) for text in named])
+    rests = [f"><title>{title}</title></{element}>" if title else "/>" for title in titles]
+    return rests or ["/>"] * len(mark.x)
+
+
+def _spot(mark: Dots, x: str, y: str) -> str:
     radius = mark.radius
     if mark.shape == "tick":
-        return "line", f'stroke-width="2" x1="{x}" x2="{x}" y1="{y - radius:g}" y2="{y + radius:g}"'
+        ends = float(y) - radius, float(y) + radius
+        return f'stroke-width="2" x1="{x}" x2="{x}" y1="{ends[0]:g}" y2="{ends[1]:g}"'
     if mark.shape == "square":
         # Its group is moved by half a side.
-        return "rect", f'x="{x}" y="{y:g}" width="{2 * radius:g}" height="{2 * radius:g}"'
-    return "circle", f'cx="{x}" cy="{y:g}" r="{radius:g}"'
+        return f'x="{x}" y="{y}" width="{2 * radius:g}" height="{2 * radius:g}"'
+    return f'cx="{x}" cy="{y}" r="{radius:g}"'
 
 
 def _bars(mark: Bars, place: _Place) -> str:
@@ -147,22 +182,27 @@ def _bars(mark: Bars, place: _Place) -> str:
         if left is None or right is None or top is None or zero is None:
             continue
         box = f'x="{100 * left:.2f}%" width="{100 * (right - left):.2f}%"'
-        tall = f'y="{top}" height="{_number(float(zero) - float(top))}"'
+        tall = f'y="{top}" height="{_pixels(float(zero) - float(top))}"'
         bars.append(f"<rect {box} {tall}><title>{_titled(mark.name, name)}</title></rect>")
     return "".join(bars)
 
 
 def _whiskers(mark: Whiskers, place: _Place) -> str:
-    lines = []
-    for at, low, high in zip(mark.at, mark.low, mark.high, strict=True):
-        if mark.flat:
-            ends, across = (place.x(low), place.x(high)), place.y(at)
-            where = f'x1="{ends[0]}" x2="{ends[1]}" y1="{across}" y2="{across}"'
-        else:
-            ends, across = (place.bound(low), place.bound(high)), place.x(at)
-            where = f'x1="{across}" x2="{across}" y1="{ends[0]}" y2="{ends[1]}"'
-        if None not in (*ends, across):
-            lines.append(f'<line stroke-width="{mark.width:g}" {where}/>')
+    start = f'<line stroke-width="{mark.width:g}"'
+    if mark.flat:
+        places = zip(place.down(mark.at), place.across(mark.low), place.across(mark.high), strict=True)
+        lines = [
+            f'{start} x1="{low}" x2="{high}" y1="{at}" y2="{at}"/>'
+            for at, low, high in places
+            if at is not None and low is not None and high is not None
+        ]
+    else:
+        places = zip(place.across(mark.at), place.bounds(mark.low), place.bounds(mark.high), strict=True)
+        lines = [
+            f'{start} x1="{at}" x2="{at}" y1="{low}" y2="{high}"/>'
+            for at, low, high in places
+            if at is not None and low is not None and high is not None
+        ]
     return "".join(lines)
 
 
@@ -225,10 +265,20 @@ def _titled(name: str, text: str) -> str:
     return _text(f"{name}: {text}" if name else text)
 
 
-def _number(value: float, decimals: int = 1) -> str:
-    return f"{value:.{decimals}f}".rstrip("0").rstrip(".")
+def _pixels(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
 
 
 def _text(text: str) -> str:
+    return escape(_shortened(text))
+
+
+def _shortened(text: str) -> str:
     line = one_line(text)
-    return escape(line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…")
+    return line if len(line) <= LONGEST_TEXT else line[: LONGEST_TEXT - 1] + "…"
+
+
+def _escaped(lines: Sequence[str]) -> list[str]:
+    """Escape many lines at once, which is much faster than one by one."""
+    escaped = escape("\n".join(lines)).split("\n")
+    return escaped if len(escaped) == len(lines) else [escape(line) for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import floor, isfinite, log10
 
 from trainmark.measure.figure import Interval
@@ -57,7 +58,12 @@ def percent_interval(value: Interval | None) -> str:
 
 def shortfall(value: Interval) -> str:
     """` (93.8 %)` where the interval carries less than the usual confidence, otherwise nothing."""
-    return f" ({percent(value.confidence)})" if value.confidence < USUAL_CONFIDENCE else ""
+    return _shortfall(value.confidence)
+
+
+@lru_cache(maxsize=256)
+def _shortfall(confidence: float) -> str:
+    return f" ({percent(confidence)})" if confidence < USUAL_CONFIDENCE else ""
 
 
 def ratio(value: float | None) -> str:

@@ -6,6 +6,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
+from functools import lru_cache
 
 from trainmark.history.changes.model import Change, Drift
 from trainmark.history.facts import FactChange
@@ -20,6 +21,7 @@ UP, DOWN = "↑", "↓"
 RISING, FALLING = "↗", "↘"
 MOST_BLOCKS = 24
 COMMIT_DIGITS = 10
+DAY = 86_400
 SMALL_CHANGE = 0.0095
 CLOSE_BOUNDS = 0.003
 # Blocks span at least this share of the median, so that noise does not look like a change.
@@ -46,15 +48,19 @@ def probability(value: float) -> str:
 
 
 def date(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d")
+    return _date(time // DAY)
 
 
 def date_time(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d %H:%M")
+    day, seconds = divmod(time, DAY)
+    hours, minutes = divmod(int(seconds) // 60, 60)
+    return f"{_date(day)} {hours:02d}:{minutes:02d}"
 
 
-def _utc(time: float) -> datetime:
-    return datetime.fromtimestamp(time, timezone.utc)
+@lru_cache(maxsize=4096)
+def _date(day: float) -> str:
+    """Return the date of a day since 1970, in UTC; many results are of the same days."""
+    return datetime.fromtimestamp(day * DAY, timezone.utc).date().isoformat()
 
 
 def arrow(change: Change | Drift) -> str:

@@ -9,13 +9,13 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from trainmark.history.changes.model import Drift
-from trainmark.history.series import DATE, ORDER_FACTS
+from trainmark.history.series import DATE, ORDER_FACTS, Point
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
 from trainmark.report.format import number
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import date, date_time, fact_text, percent_change
-from trainmark.report.history.model import History
+from trainmark.report.history.model import History, MarkedChange
 from trainmark.report.history.time_axis import time_axis
 from trainmark.report.history.words import history_words
 
@@ -45,25 +45,25 @@ def plot(case: History, by: str = DATE, lang: Lang = "en", link: PointLink = no_
     ordered = ordered_chart(case, by, lang, link)
     if by != DATE:
         return Plot(f"history-{case.id}", [Figure("", {w["in_order"]: ordered})])
-    timed = timed_chart(case, lang, link)
+    timed = timed_chart(case, link)
     return Plot(f"history-{case.id}", [Figure("", {w["over_time"]: timed, w["in_order"]: ordered})])
 
 
-def timed_chart(case: History, lang: Lang = "en", link: PointLink = no_link) -> Chart:
+def timed_chart(case: History, link: PointLink = no_link) -> Chart:
     """Return the results where they lie in time."""
     times = [point.time for point in case.points]
-    return _chart(case, time_axis(times), times, lang, link)
+    return _chart(case, time_axis(times), times, link)
 
 
 def ordered_chart(case: History, by: str = DATE, lang: Lang = "en", link: PointLink = no_link) -> Chart:
     """Return the results one after another, in the order that the case has them."""
     order = [float(index) for index in range(len(case.points))]
-    return _chart(case, _order_axis(case, by, lang), order, lang, link)
+    return _chart(case, _order_axis(case, by, lang), order, link)
 
 
-def _chart(case: History, across: Axis, places: Sequence[float], lang: Lang, link: PointLink) -> Chart:
+def _chart(case: History, across: Axis, places: Sequence[float], link: PointLink) -> Chart:
     bounds = value_bounds(case)
-    dots, levels = _dots(case, places, lang, link), _levels(case, places)
+    dots, levels = _dots(case, places, link), _levels(case, places)
     marks = [*_intervals(case, places), *_changes(case, across, places, bounds[1])]
     marks += [*dots, *levels] if len(places) > MANY_POINTS else [*levels, *dots]
     return Chart(across, [Panel(linear([], case.rate_unit, bounds=bounds), marks, HEIGHT)])
@@ -145,18 +145,19 @@ def _changes(case: History, across: Axis, places: Sequence[float], top: float) -
     return marks
 
 
-def _dots(case: History, places: Sequence[float], lang: Lang, link: PointLink) -> list[Mark]:
+def _dots(case: History, places: Sequence[float], link: PointLink) -> list[Mark]:
     """The results without doubts, and as rings those with."""
     marks: list[Mark] = []
+    points, unit = case.points, case.rate_unit
     for doubtful in (False, True):
-        own = [index for index, point in enumerate(case.points) if bool(point.doubts) == doubtful]
+        own = [index for index, point in enumerate(points) if bool(point.doubts) == doubtful]
         if own:
             marks.append(
                 Dots(
                     "t0",
                     x=[places[index] for index in own],
-                    y=[case.points[index].median for index in own],
-                    texts=[point_text(case, index, lang) for index in own],
+                    y=[points[index].median for index in own],
+                    texts=[point_text(points[index], unit, case.change_at(index)) for index in own],
                     links=[link(case, index) for index in own] if link(case, own[0]) else (),
                     shape="ring" if doubtful else "dot",
                     radius=_radius(len(places)),
@@ -169,12 +170,11 @@ def _radius(count: int) -> float:
     return 4 if count <= MANY_POINTS else 3 if count <= 2 * MANY_POINTS else 2.2
 
 
-def point_text(case: History, index: int, lang: Lang = "en") -> str:
+def point_text(point: Point, unit: str, marked: MarkedChange | None) -> str:
     """`2026-11-02 04:10, nightly-41: 1,234 images/s [1,230, 1,240]`, and the change that begins there."""
-    point, marked = case.points[index], case.change_at(index)
     interval = f" {number.interval(point.interval)}" if point.interval else ""
     change = f", {percent_change(marked.change.ratio)}" if marked else ""
-    rate = f"{number.throughput(point.median)} {case.rate_unit}"
+    rate = f"{number.throughput(point.median)} {unit}"
     return f"{date_time(point.time)}, {point.run}: {rate}{interval}{change}"
 
 

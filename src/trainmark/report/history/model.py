@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from itertools import pairwise
 
 from trainmark.history.changes import drifts
@@ -80,8 +81,12 @@ class History:
     def drift_from(self, index: int) -> Drift | None:
         return next((drift for drift in self.drifts if drift.first == index), None)
 
+    @cached_property
+    def changes_by_index(self) -> dict[int, MarkedChange]:
+        return {marked.index: marked for marked in self.changes}
+
     def change_at(self, index: int) -> MarkedChange | None:
-        return next((marked for marked in self.changes if marked.index == index), None)
+        return self.changes_by_index.get(index)
 
 
 @dataclass(frozen=True)

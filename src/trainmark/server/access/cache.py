@@ -6,22 +6,23 @@ for another. The least recently used go first, so that memory stays bounded.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, func, select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
 from trainmark.server.database.models import Pack
 
 # What a page says of the time since something must not grow old.
 SECONDS = 60.0
-MOST_BYTES = 16 << 20
+MOST_BYTES = 8 << 20
 OK = 200
 # What a response depends on beside the address and the data.
 HEADERS = ("cookie", "authorization", "accept-language", "accept", "host")
@@ -75,9 +76,14 @@ def cached(request: Request, respond: Callable[[], Response]) -> Response:
     return response
 
 
+@functools.cache
+def _version_select() -> Select[int]:
+    return select(func.max(Pack.id))
+
+
 def _key(request: Request) -> Key:
-    with reading(request.app.state.engine) as connection:
-        version = connection.execute(select(func.max(Pack.id))).scalar_one() or 0
+    with viewing(request) as connection:
+        version = connection.execute(_version_select()).scalar_one() or 0
     digest = hashlib.sha256(f"{request.url.path}?{request.url.query}".encode())
     for name in HEADERS:
         digest.update(f"\n{name}: {request.headers.get(name, '')}".encode())

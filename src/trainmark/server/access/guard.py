@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.access.tokens import Identity
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
 
 COOKIE = "trainmark_session"
 API = "/api/"
@@ -31,13 +31,13 @@ def identity_of(request: Request) -> Identity | None:
 def _identity(request: Request) -> Identity | None:
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     cookie = request.cookies.get(COOKIE)
-    if scheme.lower() == "bearer" and secret:
-        with reading(request.app.state.engine) as connection:
+    bearer = scheme.lower() == "bearer" and bool(secret)
+    if not bearer and not cookie:
+        return None
+    with viewing(request) as connection:
+        if bearer:
             return tokens.identity(connection, secret.strip())
-    if cookie:
-        with reading(request.app.state.engine) as connection:
-            return tokens.session_identity(connection, cookie)
-    return None
+        return tokens.session_identity(connection, cookie or "")
 
 
 def address_of(request: Request) -> str:
@@ -75,7 +75,8 @@ def needs(role: Role) -> Callable[[Endpoint], Endpoint]:
     def decorate(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
         def guarded(request: Request) -> Response:
-            return refusal(request, role) or endpoint(request)
+            with viewing(request):
+                return refusal(request, role) or endpoint(request)
 
         return guarded
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import secrets
 import time
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from trainmark.errors import UserError
@@ -90,28 +91,39 @@ def tokens(connection: Connection) -> list[TokenRow]:
     return [TokenRow(*row) for row in connection.execute(select(*columns).order_by(Token.id))]
 
 
+@functools.cache
+def _identity_select() -> Select[int, str, str, str | None]:
+    columns = (Token.id, Token.name, Token.role, Token.suites)
+    return select(*columns).where(Token.hash == bindparam("hash"), *_valid())
+
+
+@functools.cache
+def _session_select() -> Select[int, str, str, str | None, str]:
+    return (
+        select(Token.id, Token.name, Token.role, Token.suites, Session.hash)
+        .join(Session, Session.token_id == Token.id)
+        .where(Session.hash == bindparam("hash"), Session.expires > bindparam("now"), *_valid())
+    )
+
+
+def _valid() -> tuple[ColumnElement[bool], ...]:
+    return Token.revoked.is_(None), (Token.expires.is_(None)) | (Token.expires > bindparam("now"))
+
+
 def identity(connection: Connection, secret: str) -> Identity | None:
     """Return whose token it is; None where it is unknown, revoked or expired."""
     if not secret.startswith(PREFIX):
         return None
-    row = connection.execute(
-        select(Token.id, Token.name, Token.role, Token.suites).where(Token.hash == digest(secret), *_valid())
-    ).one_or_none()
+    given = {"hash": digest(secret), "now": time.time()}
+    row = connection.execute(_identity_select(), given).one_or_none()
     return Identity(row.id, row.name, Role(row.role), row.suites) if row else None
 
 
 def session_identity(connection: Connection, secret: str) -> Identity | None:
     """Return who opened the session that a browser's cookie names."""
-    row = connection.execute(
-        select(Token.id, Token.name, Token.role, Token.suites, Session.hash)
-        .join(Session, Session.token_id == Token.id)
-        .where(Session.hash == digest(secret), Session.expires > time.time(), *_valid())
-    ).one_or_none()
+    given = {"hash": digest(secret), "now": time.time()}
+    row = connection.execute(_session_select(), given).one_or_none()
     return Identity(row.id, row.name, Role(row.role), row.suites, row.hash) if row else None
-
-
-def _valid() -> tuple[ColumnElement[bool], ...]:
-    return Token.revoked.is_(None), (Token.expires.is_(None)) | (Token.expires > time.time())
 
 
 def mark_used(connection: Connection, token_id: int) -> None:

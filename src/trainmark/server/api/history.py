@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from trainmark.server.database.queries.rows import CaseRow, CaseSeries, ChangeRow
+from trainmark.server.api.encode import Encoded, encode, encoded_rows
+from trainmark.server.database.queries.rows import CaseRow, ChangeRow, StoredSeries
+from trainmark.server.database.queries.selects import decoded
+
+STORED_COLUMNS = 2
+Facts = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -23,10 +29,10 @@ class HistoryPoint:
     throughput: float
     low: float | None
     high: float | None
-    values: tuple[float, ...]
-    facts: Mapping[str, str | None]
-    doubts: tuple[str, ...]
     conformance: str
+    facts: Mapping[str, str | None]
+    values: tuple[float, ...]
+    doubts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -44,28 +50,34 @@ class History:
     changes: tuple[HistoryChange, ...]
 
 
-def changed_facts(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the facts that differ, None for those that are gone."""
-    names = sorted(before.keys() | after.keys())
-    return {name: after.get(name) for name in names if before.get(name) != after.get(name)}
+def encoded_history(series: StoredSeries) -> Encoded:
+    """Return a `History` as JSON."""
+    points = encoded_rows(HistoryPoint, _points(series), STORED_COLUMNS)
+    changes = encode([HistoryChange(*marked) for marked in series.changes])
+    return Encoded(f'{{"case":{encode(series.case)},"points":{points},"changes":{changes}}}')
 
 
-def history_of(series: CaseSeries) -> History:
-    recorded = [dict(point.point.facts) for point in series.points]
-    points = tuple(
-        HistoryPoint(
-            result=point.result_id,
-            run=point.run_uuid,
-            name=point.run,
-            time=point.point.time,
-            throughput=point.point.median,
-            low=point.low,
-            high=point.high,
-            values=point.point.values,
-            facts=changed_facts(before, facts),
-            doubts=point.point.doubts,
-            conformance=point.conformance,
-        )
-        for point, before, facts in zip(series.points, [{}, *recorded], recorded, strict=False)
-    )
-    return History(series.case, points, tuple(HistoryChange(*marked) for marked in series.changes))
+def _points(series: StoredSeries) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each `HistoryPoint`, its trials' throughputs and doubts as they are stored."""
+    no_facts: Facts = {}
+    before = no_facts, no_facts
+    own_facts = decoded(row[-3] for row in series.results)
+    for row, own in zip(series.results, own_facts, strict=True):
+        number, uuid, name, time, throughput, low, high, conformance, facts_id, _, values, doubts = row
+        facts = own, series.facts[facts_id]
+        changed = changed_facts(before, facts)
+        yield number, uuid, name, time, throughput, low, high, conformance, changed, values, doubts
+        before = facts
+
+
+def changed_facts(before: tuple[Facts, Facts], after: tuple[Facts, Facts]) -> dict[str, str | None]:
+    """Return the facts that differ, None for those that are gone; a side is its own and its shared facts."""
+    (old, old_shared), (new, new_shared) = before, after
+    names = old.keys() | new.keys()
+    if old_shared is not new_shared:
+        names |= old_shared.keys() | new_shared.keys()
+    return {
+        name: now
+        for name in sorted(names)
+        if (now := new.get(name, new_shared.get(name))) != old.get(name, old_shared.get(name))
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,8 @@ from starlette.routing import Route
 
 from trainmark.server.access.guard import error, refusal
 from trainmark.server.access.roles import Role
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
+from trainmark.server.api.encode import encode
 
 PREFIX = "/api/v1"
 LONGEST_TEXT = 300
@@ -65,7 +65,8 @@ class Operation:
     def route(self) -> Route:
         # Starlette runs a plain function in a thread, so that a slow query stops nobody else.
         def endpoint(request: Request) -> Response:
-            return refusal(request, self.role) or self._respond(request)
+            with viewing(request):
+                return refusal(request, self.role) or self._respond(request)
 
         return Route(PREFIX + self.path, endpoint, methods=["GET"])
 
@@ -79,10 +80,8 @@ class Operation:
             }
         except ValueError as problem:
             return error(400, str(problem))
-        with reading(request.app.state.engine) as connection:
+        with viewing(request) as connection:
             answer = self.answer(connection, values)
         if answer is None:
             return error(404, "there is no such thing here.")
-        # Rows are plain dataclasses; json takes them apart faster than we do.
-        body = json.dumps(answer, default=vars, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return Response(body, media_type="application/json")
+        return Response(encode(answer), media_type="application/json")

@@ -8,9 +8,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from trainmark.server.access.roles import Role
-from trainmark.server.api.history import history_of
+from trainmark.server.api.encode import encoded_rows
+from trainmark.server.api.history import encoded_history
 from trainmark.server.api.operation import Operation, Parameter
 from trainmark.server.database import queries
+from trainmark.server.database.queries.rows import CaseRow
 from trainmark.server.database.queries.trials import trial_rows
 
 MOST = 1000
@@ -25,8 +27,13 @@ def _case(connection: Connection, given: Mapping[str, Any]) -> Any:
 
 
 def _history(connection: Connection, given: Mapping[str, Any]) -> Any:
-    series = queries.case_series(connection, given["id"], given["limit"])
-    return history_of(series) if series else None
+    series = queries.stored_series(connection, given["id"], given["limit"])
+    return encoded_history(series) if series else None
+
+
+def _cases(connection: Connection, given: Mapping[str, Any]) -> Any:
+    names = ("workload", "framework", "device", "machine", "limit", "offset")
+    return encoded_rows(CaseRow, queries.case_records(connection, *(given[name] for name in names)), 3)
 
 
 OPERATIONS = (
@@ -79,15 +86,7 @@ OPERATIONS = (
     Operation(
         "/cases",
         "Cases, those measured last first",
-        lambda connection, given: queries.cases(
-            connection,
-            given["workload"],
-            given["framework"],
-            given["device"],
-            given["machine"],
-            given["limit"],
-            given["offset"],
-        ),
+        _cases,
         "CaseRow[]",
         (
             Parameter("workload", "Only this workload."),
@@ -123,7 +122,7 @@ OPERATIONS = (
     Operation(
         "/machines/{id}",
         "A machine, its cases and its health over time",
-        lambda connection, given: queries.machine(connection, given["id"], given["limit"]),
+        lambda connection, given: queries.machine_detail(connection, given["id"], given["limit"]),
         "MachineDetail",
         (ID, LIMIT),
     ),

@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from trainmark.server.access.guard import address_of, error, identity_of, needs, refusal
 from trainmark.server.access.roles import Role
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
 from trainmark.server.database.models import Pack
 from trainmark.server.ingest.checked import TOO_LARGE, IngestError
 from trainmark.server.ingest.files import Upload, pack_path
@@ -81,7 +81,7 @@ def _announced_too_large(request: Request) -> Response | None:
 def download(request: Request) -> Response:
     """Return the very file that was pushed."""
     sha256 = request.path_params["sha256"]
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         stored = (
             SHA256.fullmatch(sha256)
             and connection.execute(select(Pack.id).where(Pack.sha256 == sha256)).scalar_one_or_none()

@@ -35,8 +35,8 @@ def _configure_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     # FULL also syncs the log at every commit, without which a power cut loses what was acknowledged. Every
-    # connection has a cache of its own: 4 MB, as the system caches the file for all of them.
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-4000"):
+    # connection has a cache of its own: 2 MB, as the system caches the file for all of them.
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "cache_size=-2000"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

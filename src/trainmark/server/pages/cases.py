@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,25 +19,23 @@ from trainmark.report.format.words import Lang
 from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.database.queries.search import cases_with
 from trainmark.server.pages.frame.respond import id_in, language_of, number_in, page, shown, text_in
-from trainmark.server.pages.queries import matching_cases, siblings
+from trainmark.server.pages.queries import siblings
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
 MOST_ROWS = 20
-MOST_WORDS = 8
 
 
 @shown(Role.READ)
 def cases(request: Request) -> Response:
     wanted, number = text_in(request, "q"), number_in(request, "page", 1)
-    with reading(request.app.state.engine) as connection:
-        rows = matching_cases(
-            connection, wanted.split()[:MOST_WORDS], ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE
-        )
+    with viewing(request) as connection:
+        rows = cases_with(connection, wanted.split(), ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE)
     return page(
         request,
         "cases.html.j2",
@@ -53,7 +51,14 @@ def cases(request: Request) -> Response:
 class ResultLine:
     """One result in the table: its ratio to the result before, and the change that begins with it."""
 
-    point: SeriesPoint
+    run_uuid: str
+    run: str
+    time: float
+    median: float
+    low: float | None
+    high: float | None
+    trials: int
+    doubts: tuple[str, ...]
     ratio: float | None
     change: ChangeRow | None
 
@@ -62,14 +67,14 @@ class ResultLine:
 def case(request: Request) -> Response:
     everything = request.query_params.get("all") == "1"
     order = request.query_params.get("by", DATE)
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         series = queries.case_series(connection, id_in(request), ALL_POINTS if everything else MOST_POINTS)
         if series is None:
             raise HTTPException(404)
         others = siblings(connection, series.case)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
-    lines = result_lines(series)
+    shown_rows = len(series.points) if everything else MOST_ROWS
     return page(
         request,
         "case.html.j2",
@@ -81,8 +86,8 @@ def case(request: Request) -> Response:
         chart=drawn_history(series, order, language_of(request)),
         orders=orders,
         order=order,
-        rows=lines if everything else lines[:MOST_ROWS],
-        more_rows=not everything and len(lines) > MOST_ROWS,
+        rows=result_lines(series, shown_rows),
+        more_rows=len(series.points) > shown_rows,
         left_out=max(0, series.case.results - len(series.points)),
         everything=everything,
         siblings=others,
@@ -93,14 +98,14 @@ def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
     """Return the results over time, or one after another in the order of a fact; a dot leads to its run."""
     if not series.points:
         return None
-    points = tuple(replace(member.point, run=member.run) for member in series.points)
+    points = tuple(member.point for member in series.points)
     uuids = {id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)}
 
     def link(own: History, index: int) -> str:
         return f"/runs/{uuids[id(own.points[index])]}"
 
     drawn = history_of(series, points, order)
-    return timed_chart(drawn, lang, link) if order == DATE else ordered_chart(drawn, order, lang, link)
+    return timed_chart(drawn, link) if order == DATE else ordered_chart(drawn, order, lang, link)
 
 
 def history_of(series: CaseSeries, points: tuple[Point, ...], order: str) -> History:
@@ -128,11 +133,25 @@ def _varies(points: Sequence[SeriesPoint], fact: str) -> bool:
     return len({value for member in points if (value := member.point.facts.get(fact))}) > 1
 
 
-def result_lines(series: CaseSeries) -> list[ResultLine]:
-    """Return the results, the newest first."""
+def result_lines(series: CaseSeries, most: int) -> list[ResultLine]:
+    """Return the newest results, the newest first."""
     changes = dict(series.changes)
-    before: list[Point | None] = [None, *(member.point for member in series.points)]
-    return [
-        ResultLine(member, member.point.median / old.median if old else None, changes.get(index))
-        for index, (member, old) in enumerate(zip(series.points, before, strict=False))
-    ][::-1]
+    lines = []
+    for index in range(len(series.points) - 1, max(-1, len(series.points) - 1 - most), -1):
+        member = series.points[index]
+        point, before = member.point, series.points[index - 1].point if index else None
+        lines.append(
+            ResultLine(
+                member.run_uuid,
+                point.run,
+                point.time,
+                point.median,
+                member.low,
+                member.high,
+                len(point.values),
+                point.doubts,
+                point.median / before.median if before else None,
+                changes.get(index),
+            )
+        )
+    return lines

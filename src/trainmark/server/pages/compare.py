@@ -14,8 +14,8 @@ from trainmark.report.comparison.model import MARKS, ComparisonRow, Comparisons,
 from trainmark.report.comparison.page import plot
 from trainmark.report.format.label import rate_unit
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import ResultRow, RunRow
 from trainmark.server.pages.frame.respond import language_of, page, shown
 from trainmark.server.pages.frame.words import words
@@ -31,7 +31,7 @@ Identity = tuple[Any, ...]
 @shown(Role.READ)
 def compare(request: Request) -> Response:
     uuids = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         runs = runs_by_uuid(connection, uuids)
         if len(runs) < 2:
             recent = queries.runs(connection, most=RECENT_RUNS)

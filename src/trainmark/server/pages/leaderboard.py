@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from trainmark.report.format.label import axes
 from trainmark.server.access.roles import Role
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
 from trainmark.server.database.queries.rows import CaseRow
 from trainmark.server.pages.frame.respond import page, shown, text_in
 from trainmark.server.pages.queries import cases_of, workloads
@@ -62,7 +62,7 @@ class Board:
 @shown(Role.READ)
 def leaderboard(request: Request) -> Response:
     wanted, device = text_in(request, "workload"), text_in(request, "device")
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         names = workloads(connection)
         workload = wanted if wanted in names else next(iter(names), "")
         cases = cases_of(connection, workload, MOST_CASES) if workload else ()
@@ -87,16 +87,16 @@ def boards(cases: Sequence[CaseRow], most: int) -> list[Board]:
     for case in cases:
         groups.setdefault((case.device, case.unit), []).append(case)
     return [
-        Board(own[0].workload, device, unit, _places(own)[:most], len(own))
+        Board(own[0].workload, device, unit, _places(own, most), len(own))
         for (device, unit), own in groups.items()
     ]
 
 
-def _places(cases: Sequence[CaseRow]) -> tuple[Place, ...]:
+def _places(cases: Sequence[CaseRow], most: int) -> tuple[Place, ...]:
     ranked = [case for case in cases if case.conformance != NOT_CONFORMANT]
     ranks = {case.id: rank for rank, case in enumerate(ranked, 1)}
     best = next(iter(ranked), cases[0])
-    return tuple(_place(case, ranks.get(case.id), best) for case in cases)
+    return tuple(_place(case, ranks.get(case.id), best) for case in cases[:most])
 
 
 def _place(case: CaseRow, rank: int | None, best: CaseRow) -> Place:

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.pages.frame.respond import number_in, page, shown
 from trainmark.server.pages.queries import runs_since, trends
 
@@ -23,7 +23,7 @@ def overview(request: Request) -> Response:
     days = number_in(request, "days", PERIODS[0])
     days = days if days in PERIODS else PERIODS[0]
     since = time.time() - days * DAY
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         view = queries.overview(connection, since, MOST_CHANGES)
         drawn = trends(connection, {change.case_id for change in view.changes})
         recent = runs_since(connection, since)

@@ -20,7 +20,7 @@ from trainmark.report.format.label import rate_unit
 from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang
 from trainmark.server.access.roles import Role
-from trainmark.server.database.engine import reading
+from trainmark.server.access.view import viewing
 from trainmark.server.database.queries.rows import CaseRow
 from trainmark.server.pages.frame.respond import language_of, page, shown, text_in
 from trainmark.server.pages.queries import cases_of, workloads
@@ -49,7 +49,7 @@ class OurRow:
 @shown(Role.READ)
 def published(request: Request) -> Response:
     wanted, asked = text_in(request, "words"), text_in(request, "workload")
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         own = workloads(connection)
         names = offered(own)
         workload = asked if asked in entries_by_workload() else names[0]

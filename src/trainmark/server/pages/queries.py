@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
-from trainmark.server.database.models import Case, Machine, Result, Run
+from trainmark.server.database.models import Case, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
-from trainmark.server.database.queries.rows import CaseRow, ResultRow, RunRow
+from trainmark.server.database.queries.rows import CaseRow, Health, ResultRow, RunRow
 from trainmark.server.database.queries.selects import (
-    case_row,
+    MOST,
+    case_rows,
     case_select,
-    result_row,
+    decoded,
+    json_text,
+    result_rows,
     result_select,
     run_row,
     run_select,
 )
+
+if TYPE_CHECKING:
+    from trainmark.server.database.queries.selects import Query
 
 # Facts of a case and not of the machine it ran on.
 OF_THE_CASE = frozenset({"framework_version", "steps", "warmup_steps", "command", "commit"})
@@ -39,15 +46,28 @@ class Trend:
         return index if time == self.last_change_time and index > 0 else None
 
 
+@functools.cache
+def _trends_select() -> Query:
+    columns = (Case.id, Case.last_change_time, json_text(Case.recent))
+    return select(*columns).where(Case.id.in_(bindparam("case_ids", expanding=True)))
+
+
 def trends(connection: Connection, case_ids: Collection[int]) -> dict[int, Trend]:
-    rows = connection.execute(
-        select(Case.id, Case.recent, Case.last_change_time).where(Case.id.in_(sorted(case_ids)))
-    )
-    return {row.id: Trend(tuple(row.recent), row.last_change_time) for row in rows}
+    if not case_ids:
+        return {}
+    rows = connection.execute(_trends_select(), {"case_ids": sorted(case_ids)}).all()
+    recent = decoded(row[-1] for row in rows)
+    return {row[0]: Trend(tuple(values), row[1]) for row, values in zip(rows, recent, strict=True)}
+
+
+@functools.cache
+def _runs_since_select() -> Query:
+    return select(func.count()).select_from(Run).where(Run.created >= bindparam("since"))
 
 
 def runs_since(connection: Connection, since: float) -> int:
-    return connection.execute(select(func.count()).select_from(Run).where(Run.created >= since)).scalar_one()
+    count: int = connection.execute(_runs_since_select(), {"since": since}).scalar_one()
+    return count
 
 
 @dataclass(frozen=True)
@@ -60,20 +80,24 @@ class MachineState:
     doubtful: int
 
 
-def machine_states(connection: Connection) -> dict[int, MachineState]:
-    rows = connection.execute(
-        select(
-            Case.machine_id,
-            Case.last_throughput,
-            Case.best_throughput,
-            Case.last_change_ratio,
-            Case.last_doubts,
-        )
+@functools.cache
+def _states_select() -> Query:
+    return select(
+        Case.machine_id,
+        Case.last_throughput,
+        Case.best_throughput,
+        Case.last_change_ratio,
+        json_text(Case.last_doubts),
     )
+
+
+def machine_states(connection: Connection) -> dict[int, MachineState]:
+    rows = connection.execute(_states_select()).all()
+    codes = decoded(row[-1] for row in rows)
     shares: dict[int, list[float]] = {}
     slower: dict[int, int] = {}
     doubtful: dict[int, int] = {}
-    for machine_id, last, best, ratio, doubts in rows:
+    for (machine_id, last, best, ratio, _), doubts in zip(rows, codes, strict=True):
         shares.setdefault(machine_id, []).append(last / best if best else 1.0)
         slower[machine_id] = slower.get(machine_id, 0) + (ratio is not None and ratio < 1)
         doubtful[machine_id] = doubtful.get(machine_id, 0) + bool(doubts)
@@ -83,73 +107,82 @@ def machine_states(connection: Connection) -> dict[int, MachineState]:
     }
 
 
-def matching_cases(
-    connection: Connection, words: Sequence[str], most: int, offset: int
-) -> tuple[CaseRow, ...]:
-    """Return the cases that contain every word, those measured last first."""
-    chosen = case_select().order_by(Case.last_time.desc(), Case.id).limit(most).offset(offset)
-    for word in words:
-        text = func.lower(Case.label + " " + Case.workload + " " + Case.device + " " + Machine.name)
-        chosen = chosen.where(text.contains(word.lower(), autoescape=True))
-    return tuple(map(case_row, connection.execute(chosen)))
+@functools.cache
+def _workloads_select() -> Query:
+    most_cases = (func.count().desc(), Case.workload)
+    return select(Case.workload).group_by(Case.workload).order_by(*most_cases)
 
 
 def workloads(connection: Connection) -> tuple[str, ...]:
     """Return the workloads that there are, the one with the most cases first."""
-    rows = connection.execute(
-        select(Case.workload, func.count())
-        .group_by(Case.workload)
-        .order_by(func.count().desc(), Case.workload)
-    )
-    return tuple(row[0] for row in rows)
+    return tuple(connection.execute(_workloads_select()).scalars())
+
+
+@functools.cache
+def _cases_of_select() -> Query:
+    fastest = (Case.last_throughput / Case.devices).desc()
+    return case_select().where(Case.workload == bindparam("workload")).order_by(fastest).limit(MOST)
 
 
 def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow, ...]:
     """Return the cases of a workload, the fastest of a device first."""
-    chosen = case_select().where(Case.workload == workload)
-    return tuple(
-        map(
-            case_row,
-            connection.execute(chosen.order_by((Case.last_throughput / Case.devices).desc()).limit(most)),
-        )
-    )
+    return case_rows(connection.execute(_cases_of_select(), {"workload": workload, "most": most}).all())
+
+
+@functools.cache
+def _siblings_select() -> Query:
+    # The index begins with the workload, which is a part of the label.
+    names = ("workload", "label", "unit")
+    same = (getattr(Case, name) == bindparam(name) for name in names)
+    others = case_select().where(*same, Case.id != bindparam("case_id"))
+    return others.order_by(Case.last_throughput.desc()).limit(MOST)
 
 
 def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[CaseRow, ...]:
     """Return the same case on other machines."""
-    chosen = case_select().where(Case.label == case.label, Case.unit == case.unit, Case.id != case.id)
-    return tuple(map(case_row, connection.execute(chosen.order_by(Case.last_throughput.desc()).limit(most))))
+    same = {"workload": case.workload, "label": case.label, "unit": case.unit}
+    given = {**same, "case_id": case.id, "most": most}
+    return case_rows(connection.execute(_siblings_select(), given).all())
+
+
+@functools.cache
+def _runs_select() -> Query:
+    return run_select().where(Run.uuid.in_(bindparam("uuids", expanding=True)))
 
 
 def runs_by_uuid(connection: Connection, uuids: Sequence[str]) -> tuple[RunRow, ...]:
     """Return runs in the order of their UUIDs; unknown ones are left out."""
-    rows = {
-        row.uuid: row for row in map(run_row, connection.execute(run_select().where(Run.uuid.in_(uuids))))
-    }
-    return tuple(rows[uuid] for uuid in uuids if uuid in rows)
+    rows = map(run_row, connection.execute(_runs_select(), {"uuids": uuids}).all())
+    by_uuid = {row.uuid: row for row in rows}
+    return tuple(by_uuid[uuid] for uuid in uuids if uuid in by_uuid)
+
+
+@functools.cache
+def _results_select() -> Query:
+    return result_select().where(Result.run_id.in_(bindparam("run_ids", expanding=True))).order_by(Result.id)
 
 
 def results_of(connection: Connection, run_ids: Sequence[int]) -> dict[str, list[ResultRow]]:
     """Return the results of several runs, by the UUID of the run."""
-    chosen = result_select().where(Result.run_id.in_(run_ids)).order_by(Result.id)
-    rows = connection.execute(chosen).all()
-    shared = facts_by_id(connection, {row.facts_id for row in rows})
+    rows = connection.execute(_results_select(), {"run_ids": run_ids}).all()
     grouped: dict[str, list[ResultRow]] = {}
-    for row in rows:
-        result = result_row(row, shared)
+    for result in result_rows(rows, facts_by_id(connection, {row.facts_id for row in rows})):
         grouped.setdefault(result.run_uuid, []).append(result)
     return grouped
 
 
+@functools.cache
+def _run_before_select() -> Query:
+    same = (Run.machine_id == bindparam("machine_id"), Run.suite == bindparam("suite"))
+    earlier = select(Run.uuid).where(*same, Run.created < bindparam("created"))
+    return earlier.order_by(Run.created.desc(), Run.id.desc()).limit(1)
+
+
 def run_before(connection: Connection, run: RunRow) -> str | None:
     """Return the UUID of the run before one, on the same machine and of the same suite."""
-    chosen: Select[Any] = (
-        select(Run.uuid)
-        .where(Run.machine_id == run.machine_id, Run.suite == run.suite, Run.created < run.created)
-        .order_by(Run.created.desc(), Run.id.desc())
-        .limit(1)
-    )
-    return connection.execute(chosen).scalar_one_or_none()
+    given = {"machine_id": run.machine_id, "suite": run.suite, "created": run.created}
+    uuid: str | None = connection.execute(_run_before_select(), given).scalar_one_or_none()
+    return uuid
 
 
 @dataclass(frozen=True)
@@ -165,36 +198,25 @@ class FactOverTime:
 
 
 def facts_over_time(
-    connection: Connection, run_uuids: Sequence[str]
+    connection: Connection, runs: Sequence[tuple[Health, int | None]]
 ) -> tuple[dict[str, str], tuple[FactOverTime, ...]]:
     """Return the latest facts of a machine, and which of them changed from run to run, the newest first."""
-    first = (
-        select(func.min(Result.id))
-        .join(Run, Run.id == Result.run_id)
-        .where(Run.uuid.in_(run_uuids))
-        .group_by(Result.run_id)
-    )
-    rows = connection.execute(
-        select(Run.created, Run.uuid, Run.name, Result.facts_id)
-        .join(Result, Result.run_id == Run.id)
-        .where(Result.id.in_(first))
-        .order_by(Run.created, Run.id)
-    ).all()
-    if not rows:
+    known = [(run, facts_id) for run, facts_id in runs if facts_id is not None]
+    if not known:
         return {}, ()
     sets = {
         number: {name: value for name, value in sorted(facts.items()) if name not in OF_THE_CASE}
-        for number, facts in facts_by_id(connection, {row.facts_id for row in rows}).items()
+        for number, facts in facts_by_id(connection, {facts_id for _, facts_id in known}).items()
     }
     changed = [
-        FactOverTime(after.created, after.uuid, after.name, name, old.get(name), new.get(name))
-        for before, after in pairwise(rows)
-        if before.facts_id != after.facts_id
-        for old, new in [(sets[before.facts_id], sets[after.facts_id])]
+        FactOverTime(run.time, run.run_uuid, run.run, name, old.get(name), new.get(name))
+        for (_, before), (run, after) in pairwise(known)
+        if before != after
+        for old, new in [(sets[before], sets[after])]
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
-    return sets[rows[-1].facts_id], tuple(reversed(changed))
+    return sets[known[-1][1]], tuple(reversed(changed))
 
 
 def case_keys(connection: Connection, case_ids: Collection[int]) -> dict[int, dict[str, Any]]:

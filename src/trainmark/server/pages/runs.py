@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.database.queries.rows import RunRow
 from trainmark.server.pages import reports
 from trainmark.server.pages.frame.respond import error, language_of, number_in, page, shown
@@ -22,7 +23,7 @@ MOST_SCRUBBED = 100
 @shown(Role.READ)
 def runs(request: Request) -> Response:
     number = number_in(request, "page", 1)
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
     return page(
         request,
@@ -36,7 +37,7 @@ def runs(request: Request) -> Response:
 
 @shown(Role.READ)
 def run(request: Request) -> Response:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         detail = queries.run(connection, str(request.path_params["uuid"]))
         if detail is None:
             raise HTTPException(404)
@@ -57,15 +58,20 @@ def run(request: Request) -> Response:
 
 
 def _stored(request: Request) -> RunRow:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = runs_by_uuid(connection, [str(request.path_params["uuid"])])
     if not rows:
         raise HTTPException(404)
     return rows[0]
 
 
+async def report(request: Request) -> Response:
+    """Answer from a thread of its own: a report that is made for the first time must not stop pages."""
+    return await anyio.to_thread.run_sync(_report, request, limiter=request.app.state.report_threads)
+
+
 @shown(Role.READ)
-def report(request: Request) -> Response:
+def _report(request: Request) -> Response:
     """The whole report, in a document that may run its own scripts but reach nothing of this server."""
     row = _stored(request)
     try:

@@ -6,15 +6,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from trainmark.server.access.roles import Role
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading
 from trainmark.server.pages.frame.respond import page, shown, text_in
 
 
 @shown(Role.READ)
 def search(request: Request) -> Response:
     query = text_in(request, "q")
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         result = queries.search(connection, query)
     return page(
         request, "search.html.j2", query=query, cases=result.cases, runs=result.runs, machines=result.machines

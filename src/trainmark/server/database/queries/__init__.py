@@ -1,7 +1,14 @@
 """The questions that pages and the API ask, each a function of a connection that returns plain rows."""
 
-from trainmark.server.database.queries.cases import case, case_series, cases, leaderboard
-from trainmark.server.database.queries.machines import machine, machines
+from trainmark.server.database.queries.cases import (
+    case,
+    case_records,
+    case_series,
+    cases_of_machine,
+    leaderboard,
+    stored_series,
+)
+from trainmark.server.database.queries.machines import health_with_facts, machine, machine_detail, machines
 from trainmark.server.database.queries.overview import audit_log, changes_since, overview
 from trainmark.server.database.queries.runs import result, run, runs
 from trainmark.server.database.queries.search import search
@@ -9,15 +16,19 @@ from trainmark.server.database.queries.search import search
 __all__ = [
     "audit_log",
     "case",
+    "case_records",
     "case_series",
-    "cases",
+    "cases_of_machine",
     "changes_since",
+    "health_with_facts",
     "leaderboard",
     "machine",
+    "machine_detail",
     "machines",
     "overview",
     "result",
     "run",
     "runs",
     "search",
+    "stored_series",
 ]

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, func, select
+import functools
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, bindparam, func, select
 
 from trainmark.server.database.models import AuditEntry, Case, Change, Machine, Run
 from trainmark.server.database.queries.rows import AuditRow, ChangeRow, Overview
-from trainmark.server.database.queries.selects import change_row, change_select, run_row, run_select
+from trainmark.server.database.queries.selects import MOST, change_rows, change_select, run_row, run_select
+
+if TYPE_CHECKING:
+    from trainmark.server.database.queries.selects import Query
+
+NEWEST_RUNS = 12
+
+
+@functools.cache
+def _newest_select() -> Query:
+    return run_select().order_by(Run.created.desc(), Run.id.desc()).limit(NEWEST_RUNS)
+
+
+@functools.cache
+def _case_totals_select() -> Query:
+    return select(func.count(), func.coalesce(func.sum(Case.results), 0)).select_from(Case)
+
+
+@functools.cache
+def _machine_totals_select() -> Query:
+    return select(func.count(), func.coalesce(func.sum(Machine.runs), 0)).select_from(Machine)
+
+
+@functools.cache
+def _changes_select() -> Query:
+    newest = (Change.time.desc(), Change.id.desc())
+    return change_select().where(Change.time >= bindparam("since")).order_by(*newest).limit(MOST)
 
 
 def overview(connection: Connection, since: float, most: int = 50) -> Overview:
     """Return the changes since a time, the newest runs and the totals."""
-    newest = connection.execute(run_select().order_by(Run.created.desc(), Run.id.desc()).limit(12))
-    cases, results = connection.execute(select(func.count(), func.coalesce(func.sum(Case.results), 0))).one()
-    machines, runs = connection.execute(
-        select(func.count(), func.coalesce(func.sum(Machine.runs), 0)).select_from(Machine)
-    ).one()
+    newest = connection.execute(_newest_select())
+    cases, results = connection.execute(_case_totals_select()).one()
+    machines, runs = connection.execute(_machine_totals_select()).one()
     return Overview(
         changes=changes_since(connection, since, most),
         newest=tuple(map(run_row, newest)),
@@ -27,10 +54,7 @@ def overview(connection: Connection, since: float, most: int = 50) -> Overview:
 
 
 def changes_since(connection: Connection, since: float, most: int = 50) -> tuple[ChangeRow, ...]:
-    rows = connection.execute(
-        change_select().where(Change.time >= since).order_by(Change.time.desc(), Change.id.desc()).limit(most)
-    )
-    return tuple(map(change_row, rows))
+    return change_rows(connection.execute(_changes_select(), {"since": since, "most": most}).all())
 
 
 def audit_log(connection: Connection, most: int = 200, before: float | None = None) -> tuple[AuditRow, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainmark.history.series import Point
 
@@ -60,7 +60,6 @@ class CaseRow:
     device: str
     devices: int
     unit: str
-    key: Mapping[str, Any]
     results: int
     first_time: float
     last_time: float
@@ -70,13 +69,14 @@ class CaseRow:
     last_n: int
     last_run_id: int
     last_version: str | None
-    last_doubts: tuple[str, ...]
     last_mfu: float | None
     conformance: str
     best_throughput: float
     changes: int
     last_change_time: float | None
     last_change_ratio: float | None
+    key: Mapping[str, Any]
+    last_doubts: tuple[str, ...]
     recent: tuple[float, ...]
 
 
@@ -117,17 +117,26 @@ class Overview:
     results: int
 
 
-@dataclass(frozen=True)
-class SeriesPoint:
+class SeriesPoint(NamedTuple):
     """One result of a series; `low` and `high` bound its median where its trials carry an interval."""
 
-    result_id: int
     run_uuid: str
-    run: str
     point: Point
     low: float | None
     high: float | None
-    conformance: str
+
+
+@dataclass(frozen=True)
+class StoredSeries:
+    """All results of a case as they are stored: rows of `series_select`, oldest first.
+
+    `facts` are the shared ones by their number; `index` of a change counts in `results`.
+    """
+
+    case: CaseRow
+    results: Sequence[Sequence[Any]]
+    facts: Mapping[int, Mapping[str, str]]
+    changes: tuple[tuple[int, ChangeRow], ...]
 
 
 @dataclass(frozen=True)
@@ -153,15 +162,15 @@ class ResultRow:
     high: float | None
     n: int
     failed: int
-    values: tuple[float, ...]
-    facts: Mapping[str, str]
-    doubts: tuple[str, ...]
     conformance: str
     step_seconds: float | None
     memory_bytes: int | None
     mfu: float | None
     samples_per_joule: float | None
     efficiency: float | None
+    values: tuple[float, ...]
+    facts: Mapping[str, str]
+    doubts: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,41 @@
-"""The columns of each kind of row, and rows made of them."""
+"""The columns of each kind of row, and rows made of them.
+
+Statements are built once, with bind parameters: building one takes several times as long as running it.
+JSON columns come last and as text: those of all rows are decoded in one go, or sent as they are stored.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import BindParameter, Integer, Select, Text, bindparam, cast, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from trainmark.server.database.models import Case, Change, Machine, Pack, Result, Run
 from trainmark.server.database.queries.rows import CaseRow, ChangeRow, MachineRow, ResultRow, RunRow
 
 if TYPE_CHECKING:
+    from sqlalchemy import Label
     from typing_extensions import Unpack
 
     Query = Select[Unpack[tuple[Any, ...]]]
+
+MOST: BindParameter[int] = bindparam("most", type_=Integer)
+OFFSET: BindParameter[int] = bindparam("offset", type_=Integer)
+
+
+def json_text(column: InstrumentedAttribute[Any]) -> Label[str]:
+    """Return a JSON column as the text that is stored."""
+    return cast(column, Text).label(f"{column.key}_text")
+
+
+def decoded(texts: Iterable[str]) -> list[Any]:
+    """Decode many JSON texts by one call."""
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")
+    return values
 
 
 @functools.cache
@@ -81,7 +102,6 @@ def case_select() -> Query:
         Case.device,
         Case.devices,
         Case.unit,
-        Case.key,
         Case.results,
         Case.first_time,
         Case.last_time,
@@ -91,21 +111,24 @@ def case_select() -> Query:
         Case.last_n,
         Case.last_run_id,
         Case.last_version,
-        Case.last_doubts,
         Case.last_mfu,
         Case.conformance,
         Case.best_throughput,
         Case.changes,
         Case.last_change_time,
         Case.last_change_ratio,
-        Case.recent,
+        json_text(Case.key),
+        json_text(Case.last_doubts),
+        json_text(Case.recent),
     ).join(Machine, Machine.id == Case.machine_id)
 
 
-def case_row(row: Iterable[Any]) -> CaseRow:
-    values = list(row)
-    values[20], values[27] = tuple(values[20]), tuple(values[27])
-    return CaseRow(*values)
+def case_rows(rows: Sequence[Sequence[Any]]) -> tuple[CaseRow, ...]:
+    stored = iter(decoded(text for row in rows for text in row[-3:]))
+    return tuple(
+        CaseRow(*[*row[:-3], key, tuple(doubts), tuple(recent)])
+        for row, key, doubts, recent in zip(rows, stored, stored, stored, strict=True)
+    )
 
 
 @functools.cache
@@ -126,7 +149,7 @@ def change_select() -> Query:
             Change.high,
             Change.probability,
             Change.confirmed_by,
-            Change.facts,
+            json_text(Change.facts),
         )
         .join(Case, Case.id == Change.case_id)
         .join(Machine, Machine.id == Case.machine_id)
@@ -135,10 +158,12 @@ def change_select() -> Query:
     )
 
 
-def change_row(row: Iterable[Any]) -> ChangeRow:
-    values = list(row)
-    values[14] = tuple((name, before, after) for name, before, after in values[14])
-    return ChangeRow(*values)
+def change_rows(rows: Sequence[Sequence[Any]]) -> tuple[ChangeRow, ...]:
+    stored = decoded(row[-1] for row in rows)
+    return tuple(
+        ChangeRow(*[*row[:-1], tuple((name, before, after) for name, before, after in facts)])
+        for row, facts in zip(rows, stored, strict=True)
+    )
 
 
 @functools.cache
@@ -157,25 +182,28 @@ def result_select() -> Query:
             Result.high,
             Result.n,
             Result.failed,
-            Result.values,
-            Result.facts_id,
-            Result.own_facts,
-            Result.doubts,
             Result.conformance,
             Result.step_seconds,
             Result.memory_bytes,
             Result.mfu,
             Result.samples_per_joule,
             Result.efficiency,
+            Result.facts_id,
+            json_text(Result.values),
+            json_text(Result.own_facts),
+            json_text(Result.doubts),
         )
         .join(Case, Case.id == Result.case_id)
         .join(Run, Run.id == Result.run_id)
     )
 
 
-def result_row(row: Iterable[Any], facts: Mapping[int, Mapping[str, Any]]) -> ResultRow:
-    """Return a row of `result_select`; `facts` are the shared ones by their number."""
-    values = list(row)
-    facts_id, own = values[13], values.pop(14)
-    values[12], values[13], values[14] = tuple(values[12]), {**facts[facts_id], **own}, tuple(values[14])
-    return ResultRow(*values)
+def result_rows(
+    rows: Sequence[Sequence[Any]], facts: Mapping[int, Mapping[str, Any]]
+) -> tuple[ResultRow, ...]:
+    """Return rows of `result_select`; `facts` are the shared ones by their number."""
+    stored = iter(decoded(text for row in rows for text in row[-3:]))
+    return tuple(
+        ResultRow(*[*row[:-4], tuple(values), {**facts[row[-4]], **own}, tuple(doubts)])
+        for row, values, own, doubts in zip(rows, stored, stored, stored, strict=True)
+    )

@@ -13,8 +13,9 @@ from trainmark.server.access import tokens
 from trainmark.server.access.guard import identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import form_allowed
+from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.engine import reading, writing
+from trainmark.server.database.engine import writing
 from trainmark.server.pages.frame.respond import error, error_page, page, shown
 
 DAY = 86_400.0
@@ -30,7 +31,7 @@ def admin(request: Request) -> Response:
 def token_page(
     request: Request, status: int = 200, problem: str = "", made: str = "", secret: str = ""
 ) -> Response:
-    with reading(request.app.state.engine) as connection:
+    with viewing(request) as connection:
         rows = tokens.tokens(connection)
         audit = queries.audit_log(connection, MOST_AUDIT_ROWS)
     return page(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from html import escape
 from math import ceil
 
@@ -13,7 +14,7 @@ from trainmark.report.chart.describe import described
 from trainmark.report.chart.model import Chart
 
 MARGIN_STEP, MOST_MARGIN = 8, 256
-LINE_WIDTH, LINE_HEIGHT = 120, 28
+LINE_WIDTH, LINE_HEIGHT, LINE_MARGIN = 120, 28, 3
 MOST_POINTS = 60
 
 
@@ -37,30 +38,35 @@ def trendline(
     if len(shown) < 2:
         return Markup("")
     low, high = min(shown), max(shown)
-    span = (high - low) or 1.0
-    margin = 3
-    across = (LINE_WIDTH - 2 * margin) / (len(shown) - 1)
-    points = [
-        (margin + index * across, margin + (LINE_HEIGHT - 2 * margin) * (1 - (value - low) / span))
-        for index, value in enumerate(shown)
-    ]
+    scale = (LINE_HEIGHT - 2 * LINE_MARGIN) / ((high - low) or 1.0)
+    heights = [LINE_HEIGHT - LINE_MARGIN - scale * (value - low) for value in shown]
+    places = _places(len(shown))
     place = None if mark is None or not skipped < mark < len(values) else mark - skipped
-    before, after = (points, []) if place is None else (points[: place + 1], points[place:])
-    parts = [_path(before, "muted")]
-    if place is not None:
-        x = (points[place - 1][0] + points[place][0]) / 2
-        parts.append(f'<line class="{tone}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{LINE_HEIGHT}"/>')
-        parts.append(_path(after, tone))
-    end = points[-1]
-    parts.append(f'<circle class="{tone}" cx="{end[0]:.1f}" cy="{end[1]:.1f}" r="2.4"/>')
+    if place is None:
+        parts = [_path(places, heights, "muted")]
+    else:
+        x = (float(places[place - 1]) + float(places[place])) / 2
+        parts = [
+            _path(places[: place + 1], heights[: place + 1], "muted"),
+            f'<line class="{tone}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{LINE_HEIGHT}"/>',
+            _path(places[place:], heights[place:], tone),
+        ]
+    parts.append(f'<circle class="{tone}" cx="{places[-1]}" cy="{heights[-1]:.1f}" r="2.4"/>')
     return Markup(
         f'<svg class="trendline" viewBox="0 0 {LINE_WIDTH} {LINE_HEIGHT}" width="{LINE_WIDTH}"'
         f' height="{LINE_HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )
 
 
-def _path(points: Sequence[tuple[float, float]], tone: str) -> str:
-    if len(points) < 2:
+@lru_cache(maxsize=MOST_POINTS + 1)
+def _places(count: int) -> list[str]:
+    """Return where so many values lie across; a table has one line a row, most of the same length."""
+    across = (LINE_WIDTH - 2 * LINE_MARGIN) / (count - 1)
+    return [f"{LINE_MARGIN + index * across:.1f}" for index in range(count)]
+
+
+def _path(places: Sequence[str], heights: Sequence[float], tone: str) -> str:
+    if len(places) < 2:
         return ""
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    return f'<polyline class="{tone}" points="{line}"/>'
+    line = ",%.1f ".join(places) + ",%.1f"
+    return f'<polyline class="{tone}" points="{line % tuple(heights)}"/>'

@@ -17,6 +17,7 @@ from trainmark.server.access.cache import cached
 from trainmark.server.access.guard import API, identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import csrf_token
+from trainmark.server.access.view import viewing
 from trainmark.server.pages.frame import language
 from trainmark.server.pages.frame.templating import environment
 from trainmark.server.pages.frame.words import words
@@ -92,10 +93,11 @@ def shown(role: Role) -> Callable[[Endpoint], Endpoint]:
     def decorate(endpoint: Endpoint) -> Endpoint:
         @functools.wraps(endpoint)
         def guarded(request: Request) -> Response:
-            refused = refusal(request, role)
-            if refused is None:
+            with viewing(request):
+                refused = refusal(request, role)
+                if refused is not None:
+                    return error_page(request, refused) if isinstance(refused, JSONResponse) else refused
                 return cached(request, lambda: endpoint(request)) if role is Role.READ else endpoint(request)
-            return error_page(request, refused) if isinstance(refused, JSONResponse) else refused
 
         return guarded
 

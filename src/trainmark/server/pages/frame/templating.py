@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from collections.abc import Mapping
 from functools import cache
 from math import isfinite
+from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,7 +18,7 @@ from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
-from trainmark.report.history.cells import fact_text, named
+from trainmark.report.history.cells import date, date_time, fact_text, named
 from trainmark.server.pages.frame import chart
 from trainmark.server.pages.frame.assets import assets
 from trainmark.server.pages.frame.words import words
@@ -27,6 +28,8 @@ PLACE = "/static/"
 CODES = {code.value: code for code in DoubtCode}
 SMALL_CHANGE = 0.0095
 MINUS = "−"
+LONGEST_FACT = 400
+Pair = tuple[str, str]
 
 
 @cache
@@ -67,9 +70,9 @@ def environment(lang: Lang) -> Environment:
         scrubbed_kind=lambda kind: t.get(f"scrubbed_kind_{kind}", kind),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact_title=lambda name: named(name, lang),
+        fact_groups=lambda facts: fact_groups(facts, lang),
         fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),
     )
-    env.tests["dotted"] = lambda name: "." in name
     return env
 
 
@@ -77,22 +80,31 @@ def render_chart(drawn: Chart, title: str, lang: Lang) -> Markup:
     return chart.render(drawn, title, words(lang))
 
 
+def fact_groups(facts: Mapping[str, Any], lang: Lang) -> tuple[list[Pair], list[Pair]]:
+    """Return names and values of the main facts, and those of packages, variables and other details."""
+    groups: tuple[list[Pair], list[Pair]] = ([], [])
+    for name, value in facts.items():
+        text = one_line(str(value))
+        cut = text if len(text) <= LONGEST_FACT else text[: LONGEST_FACT - 1] + "…"
+        groups["." in name].append((one_line(named(name, lang)), cut))
+    return groups
+
+
 def asset_address(name: str) -> str:
     return PLACE + assets()[name].name
 
 
 def day(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d")
+    return date(_bounded(time))
 
 
 def moment(time: float) -> str:
-    return _utc(time).strftime("%Y-%m-%d %H:%M")
+    return date_time(_bounded(time))
 
 
-def _utc(time: float) -> datetime:
+def _bounded(time: float) -> float:
     """A time that no calendar has, which a damaged clock may give, is shown as the nearest that it has."""
-    bounded = min(max(time, 0.0), 253_402_300_799.0) if isfinite(time) else 0.0
-    return datetime.fromtimestamp(bounded, timezone.utc)
+    return min(max(time, 0.0), 253_402_300_799.0) if isfinite(time) else 0.0
 
 
 def signed_percent(ratio: float, unit: bool = True) -> str:
