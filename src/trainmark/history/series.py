@@ -8,7 +8,7 @@ import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from trainmark.history.recorded import MEASURED_FACTS
 from trainmark.measure.figure import Interval
@@ -35,14 +35,13 @@ class Point:
     facts: Mapping[str, str] = field(default_factory=dict)
     doubts: tuple[str, ...] = ()
 
-    @cached_property
-    def median(self) -> float:
-        return statistics.median(self.values)
+    median: float = field(init=False, repr=False, compare=False)
+    interval: Interval | None = field(init=False, repr=False, compare=False)
+    """The interval of the median from order statistics; None for a single trial."""
 
-    @cached_property
-    def interval(self) -> Interval | None:
-        """The interval of the median from order statistics; None for a single trial."""
-        return median_interval(self.values)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "median", statistics.median(self.values))
+        object.__setattr__(self, "interval", median_interval(self.values))
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ def significant(value: float | None, digits: int = 4) -> str:
         return MISSING
     if value == 0:
         return "0"
-    decimals = max(0, digits - 1 - floor(log10(abs(value))))
-    return f"{value:,.{decimals}f}"
+    decimals = digits - 1 - floor(log10(abs(value)))
+    return f"{value:,.{decimals}f}" if decimals > 0 else f"{value:,.0f}"
 
 
 def throughput(value: float | None) -> str:
