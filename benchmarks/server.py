@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import statistics
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
-from urllib.parse import urlsplit
 
 from benchmarks.row import Row
+from benchmarks.serving.clients import times
 from benchmarks.serving.crashes import CLIENTS, damage, push_through_crashes
 from benchmarks.serving.data import fill
 from benchmarks.serving.packs import MadeRun, packed
@@ -63,7 +60,7 @@ def _load(name: str, folder: Path, url: str | None, cases: int, results: int, re
         before = server.memory_mb()
         for page, path in {"an empty page": lambda chance: EMPTY, **_pages(cases, uuids)}.items():
             began = server.cpu_seconds()
-            seconds = _times(server, token, path, requests)
+            seconds = times(server.url, token, path, CLIENTS, max(1, requests // CLIENTS))
             cpu = (server.cpu_seconds() - began) / len(seconds) * 1e3
             percentile = statistics.quantiles(seconds, n=20)[-1] * 1e3
             what = f"server: {page}, {name}, 95th percentile"
@@ -88,36 +85,6 @@ def _pages(cases: int, uuids: Sequence[str]) -> dict[str, Callable[[Random], str
         "API: history": lambda chance: f"/api/v1/cases/{chance.randint(1, cases)}/history",
         "API: cases": lambda chance: f"/api/v1/cases?offset={chance.randrange(cases)}",
     }
-
-
-def _times(server: ServerProcess, token: str, path: Callable[[Random], str], requests: int) -> list[float]:
-    """Seconds of each request; every client keeps one connection, as a browser does."""
-    seconds: list[float] = []
-    wrong: list[str] = []
-
-    def client(number: int) -> None:
-        chance, place = Random(number), urlsplit(server.url).netloc
-        connection = http.client.HTTPConnection(place, timeout=60)
-        own = []
-        for _ in range(max(1, requests // CLIENTS)):
-            address, began = path(chance), time.perf_counter()
-            connection.request("GET", address, headers={"Authorization": f"Bearer {token}"})
-            response = connection.getresponse()
-            response.read()
-            own.append(time.perf_counter() - began)
-            if response.status != http.client.OK:
-                wrong.append(f"{address}: {response.status}")
-        connection.close()
-        seconds.extend(own)
-
-    clients = [threading.Thread(target=client, args=(number,)) for number in range(CLIENTS)]
-    for thread in clients:
-        thread.start()
-    for thread in clients:
-        thread.join()
-    if wrong:
-        raise RuntimeError(f"{len(wrong)} requests failed, as {wrong[0]}")
-    return seconds
 
 
 def _crashes(folder: Path, kills: int, packs: int) -> list[Row]:
