@@ -80,6 +80,13 @@ def _pages(cases: int, uuids: Sequence[str]) -> dict[str, Callable[[Random], str
         "case over time": lambda chance: f"/cases/{chance.randint(1, cases)}",
         "run": lambda chance: f"/runs/{chance.choice(uuids)}",
         "machine": lambda chance: f"/machines/{chance.randint(1, max(1, cases // 50))}",
+        "list of cases": lambda chance: f"/cases?page={chance.randint(1, max(1, cases // 50))}",
+        "list of runs": lambda chance: f"/runs?page={chance.randint(1, max(1, len(uuids) // 50))}",
+        "comparison": lambda chance: (
+            "/compare?" + "&".join(f"run={uuid}" for uuid in chance.sample(uuids, 2))
+        ),
+        "list of machines": lambda chance: "/machines",
+        "published rows": lambda chance: f"/published?page={chance.randint(1, 5)}",
         "leaderboard": lambda chance: "/leaderboard",
         "search": lambda chance: f"/search?q=nightly-{chance.randint(1, 20)}-{chance.randrange(5)}",
         "API: history": lambda chance: f"/api/v1/cases/{chance.randint(1, cases)}/history",
