@@ -12,6 +12,7 @@ NAMES_ZH: dict[str, str] = {
     "architecture": "架构",
     "board": "板卡",
     "branch": "分支",
+    "command": "命令",
     "commit": "提交",
     "compiler": "编译",
     "compute_capability": "计算能力",
@@ -85,6 +86,7 @@ NAMES_ZH: dict[str, str] = {
     "source": "来源",
     "speed_mbps": "速率 (Mbit/s)",
     "state": "状态",
+    "steps": "步数",
     "system": "操作系统",
     "target": "目标",
     "threads": "线程数",
@@ -95,6 +97,7 @@ NAMES_ZH: dict[str, str] = {
     "variant": "变体",
     "version": "版本",
     "virtualisation": "虚拟化",
+    "warmup_steps": "预热步数",
     "workload": "工作负载",
 }
 
