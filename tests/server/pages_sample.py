@@ -28,12 +28,13 @@ HOSTILE = (
 
 @dataclass(frozen=True)
 class MadeCase:
-    """A case whose throughput takes steps: the day of each and the ratio to the level before."""
+    """A case whose throughput takes steps, the day of each and the ratio to the level before, or drifts."""
 
     key: Key
     rate: float
     unit: str = "images"
     steps: tuple[tuple[int, float], ...] = ()
+    daily: float = 1.0
     noise: float = 0.004
     doubts: tuple[str, ...] = ()
     conformance: str = "conformant"
@@ -85,6 +86,7 @@ MACHINES = (
         (
             MadeCase(key("pytorch", "amp", 256, A100), 2475, steps=((12, 0.95), (27, 1.045))),
             MadeCase(key("jax", "amp", 256, A100), 2502, noise=0.009),
+            MadeCase(key("paddle", "amp", 256, A100), 2380, daily=0.999),
         ),
     ),
 )
@@ -101,7 +103,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
     driver = "570.86.15" if day >= 12 else "565.57.01"
     lines, trials = [], []
     for place, case in enumerate(machine.cases):
-        level = case.rate
+        level = case.rate * case.daily**day
         for first, ratio in case.steps:
             level *= ratio if day >= first else 1.0
         level *= 1 + chance.gauss(0, case.noise / 2)

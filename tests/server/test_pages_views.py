@@ -100,6 +100,16 @@ def test_a_case_shows_its_change_in_the_chart_and_links_both_sides(site):
     assert "slower" in site.get(f"/compare?run={first}&run={second}").text
 
 
+def test_a_case_that_drifts_says_so_and_is_drawn_slanted(site):
+    """It loses 0.1 % a day for 30 days."""
+    (case,) = re.findall(r'<a href="(/cases/\d+)">resnet50 paddle amp', site.get("/cases?q=paddle").text)
+    text = site.get(case).text
+    lost = re.search(r'<p class="prose">Drift of −(\d\.\d) %.*over 30 results', text)
+    assert 2 < float(lost[1]) < 4
+    moves = re.search(r'<path class="line"[^>]* d="M\d+ \d+l([^"]*)"', text)[1].split()
+    assert all(int(down) > 0 for down in moves[1::2])
+
+
 def test_a_comparison_of_the_two_sides_has_the_version_that_differs(site):
     own = [run for run in site.runs if "/machines/1" in site.get(f"/runs/{run}").text]
     new, old = own[0], own[10]

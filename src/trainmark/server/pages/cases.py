@@ -9,15 +9,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trainmark.history.changes import drifts
 from trainmark.history.changes.detect import changes as detect
 from trainmark.history.changes.model import Change
 from trainmark.history.facts import FactChange
-from trainmark.history.series import DATE, ORDER_FACTS, Point, Series, ordered_by
+from trainmark.history.series import DATE, ORDER_FACTS, Series, ordered_by
 from trainmark.measure.key import Key
 from trainmark.report.chart.model import Chart
 from trainmark.report.format.words import Lang
 from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
+from trainmark.report.history.text import drift_sentence
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
@@ -75,6 +77,8 @@ def case(request: Request) -> Response:
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
     shown_rows = len(series.points) if everything else MOST_ROWS
+    lang = language_of(request)
+    drawn = history_of(series, order) if series.points else None
     return page(
         request,
         "case.html.j2",
@@ -83,7 +87,8 @@ def case(request: Request) -> Response:
         points=series.points,
         changes=series.changes,
         last_change=series.changes[-1][1] if series.changes else None,
-        chart=drawn_history(series, order, language_of(request)),
+        chart=drawn_history(series, drawn, order, lang) if drawn else None,
+        drifts=[drift_sentence(drawn, drift, lang) for drift in reversed(drawn.drifts)] if drawn else [],
         orders=orders,
         order=order,
         rows=result_lines(series, shown_rows),
@@ -94,22 +99,19 @@ def case(request: Request) -> Response:
     )
 
 
-def drawn_history(series: CaseSeries, order: str, lang: Lang) -> Chart | None:
+def drawn_history(series: CaseSeries, drawn: History, order: str, lang: Lang) -> Chart:
     """Return the results over time, or one after another in the order of a fact; a dot leads to its run."""
-    if not series.points:
-        return None
-    points = tuple(member.point for member in series.points)
-    uuids = {id(point): member.run_uuid for point, member in zip(points, series.points, strict=True)}
+    uuids = {id(member.point): member.run_uuid for member in series.points}
 
     def link(own: History, index: int) -> str:
         return f"/runs/{uuids[id(own.points[index])]}"
 
-    drawn = history_of(series, points, order)
     return timed_chart(drawn, link) if order == DATE else ordered_chart(drawn, order, lang, link)
 
 
-def history_of(series: CaseSeries, points: tuple[Point, ...], order: str) -> History:
+def history_of(series: CaseSeries, order: str) -> History:
     """Return what the chart is drawn from: the stored changes by date, in another order analysed anew."""
+    points = tuple(member.point for member in series.points)
     line = Series(Key(series.case.workload), series.case.machine, series.case.unit, points)
     if order != DATE:
         return history(ordered_by(line, order)[0], detect, series.case.label)
@@ -118,7 +120,7 @@ def history_of(series: CaseSeries, points: tuple[Point, ...], order: str) -> His
         for index, row in series.changes
         if index
     )
-    return History(series.case.label, line, marked)
+    return History(series.case.label, line, marked, drifts(points, [change.change for change in marked]))
 
 
 def _change(index: int, row: ChangeRow) -> Change:
