@@ -16,8 +16,11 @@ from trainmark.environments.process import run
 from trainmark.launch.agent.processes import marked
 
 CHILD = "sleep 300 & sh -c 'sleep 300; true' & echo started; wait"
+# A shell's job in the background, as a test run may be, leaves SIGINT ignored.
 PARENT = f"""
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(Path(trainmark.__file__).parents[1])!r})
 from trainmark.environments.process import run
 run(["sh", "-c", {CHILD!r}], lambda line: print(line, flush=True))
