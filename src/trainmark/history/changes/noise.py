@@ -95,8 +95,9 @@ def bounded_mean_square(values: Floats) -> float:
 
 def _trial_variance(points: Sequence[Point]) -> float:
     """Return the variance of one trial about its point, pooled over the points that have several."""
-    steps = [np.diff(np.log(point.values)) for point in points if len(point.values) > 1]
-    return bounded_mean_square(np.concatenate(steps)) / 2 if steps else 0.0
+    steps = np.diff(np.log([value for point in points for value in point.values]))
+    last = np.cumsum([len(point.values) for point in points])[:-1] - 1
+    return bounded_mean_square(np.delete(steps, last)) / 2
 
 
 def _day_variance(levels: Floats, variance: Floats, day: Integers) -> float:
