@@ -15,6 +15,7 @@ EXAMPLES = {
     "command": "an awk program, measured by the lines that it prints",
     "friedman": "a workload family of one's own, in two frameworks",
     "bisect": "a recurrent net in JAX that versions of JAX run at different speeds",
+    "explain": "four convolutions in JAX whose step versions of JAX spend differently",
     "reading": "a log and the format of one's own that reads it",
     "cluster": "a hostfile and an inventory",
 }
