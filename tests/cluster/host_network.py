@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 # Debian keeps these where only root's own shell looks.
@@ -86,9 +87,13 @@ class HostNetwork:
     def up(self, index: int) -> None:
         must(self.ip, "link", "set", self.cable(index), "up")
 
-    def forget(self, enter: list[str]) -> None:
-        """Whom a host could not reach: else it holds on to that for a while after the cable is back."""
-        must(*enter, self.ip, "neighbour", "flush", "dev", "eth0")
+    def forget(self, hosts: Iterable[list[str]]) -> None:
+        """Whom this machine and the hosts could not reach: else they hold on to that for a while after the
+        cable is back. `hosts` are what runs a command in each.
+        """
+        must(self.ip, "neighbour", "flush", "dev", self.bridge)
+        for enter in hosts:
+            must(*enter, self.ip, "neighbour", "flush", "dev", "eth0")
 
     def slow(self, index: int, enter: list[str], ms: float, loss: float) -> None:
         """Delay what goes to the host, and lose some of it: by the kernel if it can, else by a relay."""

@@ -170,8 +170,7 @@ class Hosts:
             self.link_up(name)
             self.free_disk(name)
             self.start_sshd(name)
-        for host in self.hosts.values():
-            self.network.forget(host.enter())
+        self.network.forget(host.enter() for host in self.hosts.values())
 
     def _write_names(self) -> None:
         lines = ["127.0.0.1 localhost", f"{self.harness_address} harness {socket.gethostname()}"]

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,19 @@ class TrainmarkRun:
         self.wait_for(lambda: any(b'"step"' in path.read_bytes() for path in self.runs.glob(events)), "steps")
 
     def wait_until_gone(self) -> None:
-        self.wait_for(lambda: not self.left_running(), "every process to end")
+        self._wait(lambda: not self.left_running(), "every process to end")
 
     def wait_for(self, condition: Any, what: str) -> None:
+        """What comes while the run goes on: if that has ended without it, its errors say why."""
+
+        def come_or_over() -> bool:
+            over = all(process.poll() is not None for process in self.started)
+            return condition() or over
+
+        self._wait(come_or_over, what)
+        assert condition(), f"ended without {what}: {self.started[-1].communicate()[1]}"
+
+    def _wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + HANG_GUARD_SECONDS
         while not condition():
             assert time.monotonic() < deadline, f"waited in vain for {what}"

@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -41,11 +42,24 @@ limits: {{trial: 10m, silence: 8m}}
 """
 
 
-@pytest.fixture
-def free_port() -> int:
+@pytest.fixture(scope="module", autouse=True)
+def late_ranks(tmp_path_factory, installed_environments) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Start two ranks before the first test: they wait for each other while the others compute."""
+    if not (python := frameworks.interpreter_of("jax")):
+        yield []
+        return
+    code = small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path_factory.mktemp("late") / "code")
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+        port = str(listener.getsockname()[1])
+    shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    command = [python, str(Path(__file__).with_name("late_rank.py"))]
+    environment = {**os.environ, **shared, "PYTHONPATH": str(code)}
+    ranks = [subprocess.Popen(command, env={**environment, "RANK": rank}) for rank in "01"]
+    yield ranks
+    for rank in ranks:
+        rank.kill()
+        rank.wait()
 
 
 def require(name: str) -> None:
@@ -122,13 +136,6 @@ def test_the_second_framework_of_the_example_family_conforms_too():
     assert verdict["conformant"] and {check["ranks"] for check in verdict["checks"]} == {1, 2}
 
 
-def test_a_rank_of_jax_may_take_longer_to_compile_than_gloo_waits(free_port):
+def test_a_rank_of_jax_may_take_longer_to_compile_than_gloo_waits(late_ranks):
     require("jax")
-    shared = {"WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port)}
-    command = [str(frameworks.interpreter_of("jax")), str(Path(__file__).with_name("late_rank.py"))]
-    path = str(Path(recipe.__file__).parents[4])
-    ranks = [
-        subprocess.Popen(command, env={**os.environ, **shared, "PYTHONPATH": path, "RANK": rank})
-        for rank in "01"
-    ]
-    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
+    assert [rank.wait(timeout=300) for rank in late_ranks] == [0, 0]
