@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn.functional  # imported after ranks have joined, its defaults would hold the group
 from friedman.task import loop, problem
 
 

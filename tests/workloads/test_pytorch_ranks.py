@@ -85,6 +85,10 @@ def copied(named):
     return {name: tensor.detach().clone() for name, tensor in named}
 
 
+def test_no_thread_of_the_group_is_left_to_meet_the_end_of_the_interpreter(two_ranks):
+    assert [[name for name in rank["threads"] if "gloo" in name] for rank in two_ranks] == [[], []]
+
+
 def test_both_ranks_hold_the_same_weights_after_training(two_ranks, alone):
     first, second = (checkpoint["state"] for checkpoint in two_ranks)
     assert all(torch.equal(first[name], second[name]) for name in alone.weights)

@@ -1,10 +1,10 @@
 """One rank of a small data-parallel training: what `train` does, with the weights kept at the end."""
 
 import sys
+from pathlib import Path
 
 import torch
-import torch.distributed as dist
-from pytorch_workload import CPU, asked, workload
+from pytorch_workload import asked, workload
 
 RATE = 0.01
 STEPS = 2
@@ -12,14 +12,14 @@ STEPS = 2
 
 def main(folder: str) -> None:
     opt = asked("--batch", "4")
-    dist.init_process_group("gloo")
-    step = workload.Step(opt, workload.build_model(opt, CPU), CPU)
-    batch = workload.synthetic_batch(opt, CPU)
-    step.rate.fill_(RATE)
+    training = workload.Training(opt)
+    batch = training.resident
     for _ in range(STEPS):
-        step(*batch)
-    torch.save({"state": step.model.module.state_dict(), "batch": batch}, f"{folder}/rank{opt.rank}.pt")
-    dist.destroy_process_group()
+        training.step(*batch, RATE)
+    kept = {"state": training.plain.state_dict(), "batch": batch}
+    training.close()
+    threads = [name.read_text().strip() for name in Path("/proc/self/task").glob("*/comm")]
+    torch.save({**kept, "threads": threads}, f"{folder}/rank{opt.rank}.pt")
 
 
 if __name__ == "__main__":

@@ -177,7 +177,7 @@ def main():
         device_name=torch.cuda.get_device_name(ranks.device) if opt.device == "cuda" else "cpu",
     )
     measure(ranks, opt, run)
-    dist.destroy_process_group()
+    torch_ranks.leave()
     run.end()
 
 

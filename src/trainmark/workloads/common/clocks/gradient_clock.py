@@ -9,6 +9,7 @@ pass of its own; only the moments are noted at which the gradients come.
 import functools
 import statistics
 import time
+import weakref
 from collections import deque
 
 LAST_STEPS = 50  # over which the times of the buckets are taken
@@ -75,7 +76,8 @@ class GradientClock(Untimed):
     """Watches a PyTorch module in DistributedDataParallel."""
 
     def __init__(self, module, marks):
-        self._module = module
+        # Its parameters hold this clock by their hooks: a cycle that only one weak end lets go.
+        self._module = weakref.ref(module)
         self._marks = marks
         self._parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self._hooks = {
@@ -90,7 +92,7 @@ class GradientClock(Untimed):
 
     def begin(self):
         if 0 < self._steps <= STEPS_TO_TELL and not self._buckets:
-            self._buckets = reported_buckets(self._module)
+            self._buckets = reported_buckets(self._module())
             if self._buckets or self._steps == STEPS_TO_TELL:
                 self._watch_less()
         self._steps += 1

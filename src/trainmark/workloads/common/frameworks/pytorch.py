@@ -68,7 +68,8 @@ class Training(CommonTraining):
 
     def close(self):
         if self.opt.world_size > 1:
-            dist.destroy_process_group()
+            vars(self).clear()  # DistributedDataParallel holds the group
+            torch_ranks.leave()
 
 
 def set_up(opt):
