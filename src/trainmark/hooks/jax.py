@@ -1,8 +1,8 @@
 """Steps of a JAX program: calls of the compiled functions that take gradients.
 
 A function under `jax.jit` whose tracing calls `jax.grad` or `jax.value_and_grad` trains; each of its calls
-from outside is a step, over when its smallest result is ready. A gradient that is taken outside `jit` is a
-step itself.
+from outside is a step, over when its smallest result is ready that the next step does not take as its own
+(a donated argument). A gradient that is taken outside `jit` is a step itself.
 """
 
 import contextlib
@@ -21,11 +21,30 @@ def _profiler():
 
 RECORDER = Recorder("jax", _profiler)
 TRAINING = set()  # names of the functions that take gradients
+RESULTS = {}  # Results by the names of these functions
 RUNNING = threading.local()
 
 
+class Results:
+    """Chooses the result that times a function's steps: the smallest that the next call does not delete."""
+
+    def __init__(self):
+        self._donated = set()
+        self._number = self._array = None
+
+    def choose(self, arrays):
+        """Return one of them; that of the call before is deleted by now where it was a donated argument."""
+        if self._array is not None and self._array.is_deleted():
+            self._donated.add(self._number)
+        self._number = min(
+            range(len(arrays)), key=lambda number: (number in self._donated, arrays[number].size)
+        )
+        self._array = arrays[self._number]
+        return self._array
+
+
 def _wait(array):
-    with contextlib.suppress(Exception):  # deleted: the next step has it as its own, as a donated argument
+    with contextlib.suppress(Exception):  # deleted, or its step failed, which the program hears of itself
         array.block_until_ready()
 
 
@@ -123,8 +142,8 @@ def _end_step(module, name, result):
     arrays = [leaf for leaf in module.tree_util.tree_leaves(result) if hasattr(leaf, "block_until_ready")]
     # Under a transformation of the program's own, such as vmap, the results are tracers: nothing is computed.
     if arrays and not any(isinstance(array, module.core.Tracer) for array in arrays):
-        smallest = min(arrays, key=lambda array: array.size)
-        RECORDER.step(name, lambda: _start(module), ready=smallest)
+        ready = RESULTS.setdefault(name, Results()).choose(arrays)
+        RECORDER.step(name, lambda: _start(module), ready=ready)
 
 
 def _start(module):
