@@ -111,6 +111,9 @@ class LossClock(HostClock):
         mark, self._last = self._last, None
         return mark
 
+    def has_arrived(self, mark: Any) -> bool:
+        return bool(mark.done())
+
     def seconds(self, mark: Any, wait: bool) -> float | None:
         return float(mark.result()[1]) if wait or mark.done() else None
 

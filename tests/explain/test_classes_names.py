@@ -58,6 +58,8 @@ KERNELS = {
         "aten::native_layer_norm_backward",
     ),
     "elementwise": (
+        "cupy_subtract__float32_float32_float32",
+        "cupy_maximum__float32_float_float32",
         ELEMENTWISE.format("CUDAFunctor_add"),
         "void at::native::unrolled_elementwise_kernel<at::native::CUDAFunctorOnSelf_add<float>, 2>(int)",
         "triton_poi_fused_convolution_relu_3",
@@ -71,6 +73,7 @@ KERNELS = {
         "torch::autograd::AccumulateGrad",
     ),
     "reduction": (
+        "cupy_sum",
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, MeanOps<float> > >(R)",
         "void at::native::(anonymous namespace)::max_pool_forward_nhwc<float, float>(float const*)",
         "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true, false>(float*)",
@@ -183,6 +186,9 @@ def test_every_kernel_that_this_package_launches_has_a_class():
         ("Mul", "StatefulPartitionedCall/adam/Mul_19", "optimiser"),
         ("_FusedMatMul", "BiasAdd_7", "matrix product"),
         ("Conv2DBackpropFilter", "gradient_tape/Conv2D_9/Conv2DBackpropFilter", "convolution"),
+        ("_MklNativeConv2DBackpropFilter", "gradient_tape/Conv2D_9/Conv2DBackpropFilter", "convolution"),
+        ("_MklMatMul", "matmul", "matrix product"),
+        ("_MklRelu6Grad", "gradient_tape/Relu6Grad", "elementwise"),
         ("ampere_sgemm_128x128_tn", "gradient_tape/sum_of_all/MatMul_1:MatMul", "matrix product"),
     ],
 )

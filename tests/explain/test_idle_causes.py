@@ -46,7 +46,7 @@ def explained(machine: Machine, detail: Machine | None = None) -> tuple[IdleTime
 def test_a_loader_that_sleeps_is_named_with_its_line():
     loader, *rest = explained(train(Machine(), 100 * MICROSECOND, fetch=20 * MILLISECOND))
     assert loader.cause == "loader"
-    assert loader.evidence[0].startswith("trainmark_data: sleep at data.py(7): fetch · 1×")
+    assert loader.evidence[0].startswith("next batch: sleep at data.py(7): fetch · 1×")
     assert sum(row.nanoseconds for row in rest) < 0.01 * loader.nanoseconds
 
 
@@ -133,7 +133,7 @@ def test_a_loader_that_only_a_synchronisation_exposes_says_so():
 @pytest.mark.parametrize(
     ("settings", "cause", "evidence"),
     [
-        ({"kernel": 100, "fetch": 20_000}, "loader", "trainmark_data: sleep at data.py(7): fetch"),
+        ({"kernel": 100, "fetch": 20_000}, "loader", "next batch: sleep at data.py(7): fetch"),
         ({"kernel": 100, "item": True}, "synchronisation", "aten::item → cudaStreamSynchronize at train.py"),
         ({"kernel": 2}, "launch", "train.py(31): main"),
     ],
@@ -171,7 +171,7 @@ def test_on_a_cpu_gaps_are_the_loaders_the_collectives_or_pythons():
         ("communication", 200),
         ("launch", 50),
     ]
-    assert rows[0].evidence[0].startswith("trainmark_data: data.py(5): fetch")
+    assert rows[0].evidence[0].startswith("next batch: data.py(5): fetch")
     assert rows[2].evidence[0].startswith("train.py(3): main")
 
 

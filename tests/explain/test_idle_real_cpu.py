@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trainmark.explain.classes.attribute import classes_of
+from trainmark.explain.attribute import classes_of
 from trainmark.explain.idle.causes import causes
 from trainmark.explain.profile.chrome import read
 from trainmark.explain.step.breakdown import breakdown
@@ -49,7 +49,7 @@ def test_the_sleeping_loader_is_first_with_the_function_that_sleeps(idle):
     _, (loader, *_) = idle
     assert loader.cause == "loader"
     assert loader.nanoseconds >= STEPS * 20_000_000
-    assert loader.evidence[0].startswith("trainmark_data: sleep at ")
+    assert loader.evidence[0].startswith("next batch: sleep at ")
     assert "sleeping_loader · 1×" in loader.evidence[0]
 
 

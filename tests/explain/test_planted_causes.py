@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,10 +38,11 @@ def profile(folder: Path, script: str, *words: str, steps: str = "2") -> dict:
 
 
 def of_profiled_steps(folder: Path) -> dict:
-    """Explain the profile of `it` by its profiled steps alone: a busy machine cannot refuse their shares."""
+    """Explain `it` anew by its profiled steps alone: a busy machine cannot refuse their shares."""
     (place,) = folder.glob("runs/it/trials/*/01/profile")
     forget_unprofiled_steps(place)
-    return json.loads(trainmark(folder, "explain", str(place), "--json"))
+    shutil.rmtree(folder / "runs/it/explain")
+    return json.loads(trainmark(folder, "explain", "it", "--json"))
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +59,22 @@ def test_a_loader_that_sleeps_is_named_first(sleeping):
     assert "waits for the next batch" in first["sentence"]
 
 
+def test_the_line_to_type_is_in_the_words_of_the_programs_framework(sleeping):
+    assert "DataLoader" in sleeping["advice"][0]["how"]
+
+
 def test_the_time_that_the_loader_sleeps_is_idle_for_its_sake(sleeping):
     """It sleeps 0.2 s a step, whatever else the machine does."""
     (idle,) = (part for part in sleeping["idle"] if part["cause"] == "loader")
     assert idle["nanoseconds"] >= sleeping["steps"] * 0.19e9
-    assert idle["evidence"]
+    assert "sleep at" in idle["evidence"][0] and "sleeping_loader.py" in idle["evidence"][0]
+
+
+def test_products_of_a_program_that_nobody_described_have_the_floor_of_their_precision(sleeping):
+    products = [part for part in sleeping["classes"] if part["flop"]]
+    assert sleeping["peaks"]["flops"] and products
+    for part in products:
+        assert part["floor"] >= 1e9 * part["flop"] / sleeping["peaks"]["flops"]
 
 
 @needs_gpu

@@ -35,6 +35,11 @@ def test_without_a_peak_there_is_no_floor():
     assert floor_of(Work(flop=1e9), Peaks(bandwidth=1e11)).floor is None
 
 
+def test_bytes_alone_are_no_floor_of_what_multiplies():
+    time = floor_of(Work(flop=1e9, bytes=1e6), Peaks(bandwidth=1e11))
+    assert (time.flop, time.bytes, time.floor, time.bound) == (2e9, 2e6, None, None)
+
+
 def test_communication_has_no_floor_by_memory():
     assert floor_of(Work(bytes=1e9), name="communication").floor is None
 

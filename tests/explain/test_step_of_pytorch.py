@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.explain.classes.attribute import classes_of
+from trainmark.explain.attribute import classes_of
 from trainmark.explain.profile.chrome import read
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.modules import by_type, modules

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from builders_what_if import A100, H200, MS, USUAL, gpu_step
 
+from trainmark.explain.explanation import Peaks
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.changes.batch import largest_factor
 from trainmark.explain.what_if.changes.compiler import fused_bytes
@@ -49,10 +50,25 @@ def test_a_compiler_shortens_what_it_can_fuse_and_nothing_else():
     assert left < predicted(step, "compile").seconds < step.step
 
 
+def test_inductor_spares_the_kernels_that_change_the_layout_and_xla_does_not_say():
+    turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
+    saved = {}
+    for framework in ("pytorch", "tensorflow"):
+        settings = Settings(framework=framework, precision="tf32", layout="NCHW")
+        step = gpu_step(convolution=turned, settings=settings)
+        saved[framework] = step.step - predicted(step, "compile").seconds
+    assert saved["pytorch"] - saved["tensorflow"] == pytest.approx(15 * MS)
+
+
 @pytest.mark.parametrize(
-    "settings", [Settings(framework="jax"), Settings(framework="pytorch", compiler="compile")]
+    "settings",
+    [
+        Settings(framework="jax"),
+        Settings(framework="pytorch", compiler="compile"),
+        Settings(framework="CUDA"),  # a program of which nothing but its kernels is known
+    ],
 )
-def test_what_is_compiled_is_not_compiled_again(settings):
+def test_what_is_compiled_or_has_no_compiler_is_not_compiled(settings):
     assert predicted(gpu_step(settings=settings), "compile") is None
 
 
@@ -113,6 +129,39 @@ def test_eager_batch_norm_gains_little_from_bfloat16_in_pytorch():
     compiled = gpu_step(settings=Settings(framework="pytorch", precision="tf32", compiler="compile"))
     difference = predicted(eager, "bf16").seconds - predicted(compiled, "bf16").seconds
     assert difference == pytest.approx(12 * MS * (0.85 - 0.5))
+
+
+def test_pytorchs_own_batch_norm_in_bfloat16_is_slower_than_cudnns_with_channels_first():
+    last, first = (
+        predicted(gpu_step(settings=Settings(framework="pytorch", precision="tf32", layout=layout)), "bf16")
+        for layout in ("NHWC", "NCHW")
+    )
+    assert first.seconds - last.seconds == pytest.approx(12 * MS * (1.34 - 0.85))
+
+
+def test_transposing_takes_as_long_with_half_of_the_bytes():
+    settings = Settings(framework="pytorch", precision="tf32", layout="NCHW")
+    copies = Part("copy", 10 * MS, 10 * MS, 100)
+    turned = replace(copies, layout_copies=8 * MS)
+    plain, transposing = (
+        predicted(gpu_step(copy=part, settings=settings), "bf16").seconds for part in (copies, turned)
+    )
+    assert transposing - plain == pytest.approx(4 * MS)
+
+
+def test_attention_in_bfloat16_is_flash_attention_however_slow_it_is_in_float32():
+    settings = Settings(framework="pytorch", precision="tf32")
+    slow = Part("attention", 38 * MS, 38 * MS, 48, flop=9e11, bytes=7e9, bound="arithmetic")
+    what_if = predicted(gpu_step(attention=slow, settings=settings), "bf16")
+    without = predicted(gpu_step(settings=settings), "bf16")
+    assert what_if.seconds - without.seconds == pytest.approx(9e11 / (0.27 * 2 * 700e12), rel=0.01)
+    assert "Attention by a flash kernel" in what_if.why
+
+
+def test_where_no_peak_was_measured_those_of_the_datasheet_are_taken():
+    step = replace(gpu_step(settings=Settings(precision="fp32")), peaks=Peaks(), product_peaks={})
+    assert (step.product_peak("fp32"), step.product_peak("bf16")) == (67e12, 989.5e12)
+    assert predicted(step, "bf16").seconds < 0.6 * step.step
 
 
 def test_bfloat16_is_predicted_from_float32_alone():
@@ -198,6 +247,11 @@ def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
     eager = Settings(framework="pytorch", command="trainmark run gpt2", workload="gpt2")
     launches = gpu_step(idle={"launch": 30 * MS}, settings=eager)
     assert predicted(launches, "graph").how == "trainmark run gpt2 --set compile=reduce-overhead"
-    assert predicted(launches, "no launch gaps").how.startswith("no setting of gpt2 does it")
+    in_words = predicted(launches, "no launch gaps")
+    assert in_words.how.startswith("fewer and larger kernels") and not in_words.is_line
     assert predicted(ours, "compile").how == "trainmark run quick --set compile=true"
     assert predicted(own, "compile").how == "model = torch.compile(model)"
+    assert predicted(own, "compile").is_line
+    two_ranks = gpu_step(communication=Part("communication", 10 * MS, 10 * MS, 5), settings=ours.settings)
+    without_setting = predicted(two_ranks, "communication hidden").how
+    assert without_setting.endswith("(model, bucket_cap_mb=10)  # no setting of resnet50 does it")

@@ -6,9 +6,10 @@ from builders_what_if import A100, H200
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.explanation import Peaks
 from trainmark.explain.what_if.changes import predict
-from trainmark.explain.what_if.situation import MEMORY_CLASSES, PRODUCT_CLASSES, Part, Settings, Situation
+from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Settings, Situation
 
 seconds = st.floats(1e-5, 1.0)
 idle_seconds = st.floats(0.0, 1.0)

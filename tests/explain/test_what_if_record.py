@@ -77,6 +77,13 @@ def test_a_change_with_fewer_takes_the_errors_of_all_changes_on_its_kind_of_devi
     assert bounds.high < 1.5
 
 
+def test_a_case_that_mended_a_rule_counts_with_what_was_predicted_before():
+    right = entries([0.0, 0.01, -0.01, 0.02])
+    mended = [replace(right[0], first=0.15), *right[1:]]
+    assert mended[0].error == pytest.approx(right[0].error)
+    assert interval("compile", "cuda", mended).low < 0.8 < interval("compile", "cuda", right).low
+
+
 def test_errors_to_one_side_leave_the_prediction_inside():
     bounds = interval("compile", "cuda", entries([0.5, 0.51, 0.52, 0.53]))
     assert bounds.low <= 1 < bounds.high

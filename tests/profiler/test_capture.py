@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from trainmark.profiler import capture
+from trainmark.profiler import capture, tries
 
 UNPROFILED = 2 + 5
 PASS = 2 + 1 + 2
@@ -37,7 +37,7 @@ class LoggingBackend:
 
     def stop(self, name, path):
         with gzip.open(path, "wb") as file:
-            file.write(b"{}")
+            file.write(b"try %d" % self.calls.count(f"start {name}"))
         self.call("stop", name)
 
     @contextlib.contextmanager
@@ -48,6 +48,11 @@ class LoggingBackend:
 
     def facts(self):
         return {"framework": "none", "device": "cuda", "device_name": "H200", "threads": 4}
+
+
+class OnCpu(LoggingBackend):
+    def facts(self):
+        return {"framework": "none", "device": "cpu"}
 
 
 class WithMemory(LoggingBackend):
@@ -107,6 +112,40 @@ def test_passes_stand_between_unprofiled_steps(folder):
     unprofiled = step * UNPROFILED
     expected = [*unprofiled, *of_pass("timing"), *unprofiled, *of_pass("detail"), *unprofiled]
     assert backend.calls == expected
+
+
+class LateClock:
+    """Marks that a thread waits for: each arrives when `behind` more steps are issued."""
+
+    name = "jax"
+
+    def __init__(self, calls, behind):
+        self.calls, self.behind, self.marked = calls, behind, 0
+
+    def mark(self):
+        self.marked += 1
+        return self.calls.count("step")
+
+    def has_arrived(self, mark):
+        return self.calls.count("step") >= mark + self.behind
+
+    def seconds(self, mark, wait):
+        return 1.0 + mark
+
+
+@pytest.mark.parametrize("behind, more", [(0, 0), (3, 3), (1000, capture.MOST_TRAILING_STEPS)])
+def test_steps_are_issued_until_the_last_mark_of_a_phase_has_arrived(folder, behind, more):
+    """A thread that waits for a step is woken late while the host issues others: all marks are as late."""
+    backend = LoggingBackend()
+    clock = LateClock(backend.calls, behind)
+    assert take(backend, clock=clock) == 3 * UNPROFILED + 2 * PASS + 5 * more
+    assert clock.marked == 3 * 6 + 2 * 3
+    assert [len(seconds) for seconds in manifest(folder)["unprofiled_step_seconds"]] == [5, 5, 5]
+
+
+def test_ranks_take_as_many_steps_whatever_their_clocks_say(folder):
+    backend = LoggingBackend()
+    assert take(backend, clock=LateClock(backend.calls, 3), world_size=2) == 3 * UNPROFILED + 2 * PASS + 1
 
 
 def test_the_manifest_has_facts_of_the_backend_in_their_places(folder):
@@ -266,3 +305,86 @@ def test_heating_ends_after_a_hundred_steps(folder):
 def test_ranks_that_train_together_do_not_heat(folder):
     steps = [take(LoggingBackend(), world_size=2, heating_seconds=seconds) for seconds in (0.0, 1e9)]
     assert steps[0] == steps[1]
+
+
+class BusyMachine:
+    """A clock of a machine on which steps take a second and a millisecond more after each timing pass.
+
+    Those of the passes take as long as told.
+    """
+
+    name = "host"
+
+    def __init__(self, backend, *profiled):
+        self.calls, self.profiled, self.now = backend.calls, profiled, 0.0
+
+    def mark(self):
+        tries = self.calls.count("start timing")
+        is_recorded = tries > self.calls.count("stop timing")
+        self.now += self.profiled[tries - 1] if is_recorded else 1.0 + tries / 1000
+        return self.now
+
+    def seconds(self, mark, wait):
+        return mark
+
+
+@pytest.mark.parametrize(
+    "profiled, kept",
+    [
+        ([1.02], 1),
+        ([0.9, 1.1, 1.01], 3),
+        ([1.5, 1.2, 1.3, 1.4], 2),  # none agrees
+    ],
+)
+def test_a_pass_on_a_busy_cpu_is_taken_again_and_the_best_try_is_kept(folder, profiled, kept):
+    backend = OnCpu()
+    taken = take(backend, clock=BusyMachine(backend, *profiled))
+    assert taken == 3 * UNPROFILED + 2 * PASS + (len(profiled) - 1) * (PASS + UNPROFILED)
+    written = manifest(folder)
+    assert written["passes"][0]["step_seconds"] == pytest.approx([profiled[kept - 1]] * 2)
+    assert {path.name: gzip.decompress(path.read_bytes()) for path in folder.glob("*.gz")} == {
+        "rank0-timing.json.gz": b"try %d" % kept,
+        "rank0-detail.json.gz": b"try 1",
+    }
+    assert [entry["name"] for entry in written["passes"]] == ["timing", "detail"]
+    beside = [round(1000 * seconds[0] - 1000) for seconds in written["unprofiled_step_seconds"]]
+    assert beside == ([0, 1, 1] if kept == 1 else [kept - 1, kept, 1])
+    assert written["facts"]["steps_taken"] == taken
+
+
+def test_no_pass_is_begun_again_after_a_minute(folder, monkeypatch):
+    monkeypatch.setattr(capture, "MOST_TRYING_SECONDS", 0.0)
+    backend = OnCpu()
+    assert take(backend, clock=BusyMachine(backend, 1.5)) == 3 * UNPROFILED + 2 * PASS
+
+
+@pytest.mark.parametrize("backend, ranks", [(OnCpu(), 2), (LoggingBackend(), 1)])
+def test_neither_ranks_nor_a_gpu_take_a_pass_again(folder, backend, ranks):
+    take(backend, clock=BusyMachine(backend, 1.5), world_size=ranks)
+    assert backend.calls.count("start timing") == 1
+
+
+def test_a_pass_that_failed_is_not_taken_again(folder):
+    take(OnCpu(fails="start timing"))
+    assert "error" in manifest(folder)["passes"][0]
+
+
+@pytest.mark.parametrize("more, kept", [(PASS - 1, 1.5), (PASS + 3, 1.5), (PASS + UNPROFILED + 2, 1.1)])
+def test_a_program_that_ends_while_a_pass_is_taken_again_has_all_passes(folder, more, kept):
+    backend = OnCpu()
+    profile = capture.Capture(lambda: backend, clock=BusyMachine(backend, 1.5, 1.1, 1.2))
+    profile.begin()
+    for _ in range(3 * UNPROFILED + 2 * PASS + more):
+        backend.calls.append("step")
+        assert profile.step_ended()
+    profile.close()
+    first, second = manifest(folder)["passes"]
+    assert (first["name"], second["name"]) == ("timing", "detail")
+    assert first["step_seconds"] == pytest.approx([kept] * 2)
+    assert "error" not in second
+    assert sorted(path.name for path in folder.glob("*.gz")) == [second["trace"], first["trace"]]
+
+
+def test_a_pass_that_was_disturbed_like_the_steps_on_one_side_of_it_does_not_agree():
+    assert tries.difference([1.0, 1.2], [1.1], [1.0, 1.2]) == pytest.approx(0.0)
+    assert tries.difference([1.1], [1.0], [1.2]) == pytest.approx((0.1 + 1 / 12) / 2)

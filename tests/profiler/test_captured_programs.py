@@ -21,6 +21,8 @@ MEASURED, PROFILED = 12, 3
 # Five steps and two to settle before, between and after the passes; in a pass two to warm up and a boundary.
 UNPROFILED, PASS, MEMORY = 2 + 5, 2 + 1 + PROFILED, 1
 STEPS_OF_PROFILE = 3 * UNPROFILED + 2 * PASS + MEMORY
+# The first pass is taken again, up to three times, where this machine was too busy to believe it.
+POSSIBLE_STEPS = range(STEPS_OF_PROFILE, STEPS_OF_PROFILE + 3 * (PASS + UNPROFILED) + 1, PASS + UNPROFILED)
 GPT2 = ["-m", "trainmark.workloads.gpt2.pytorch", "--size", "mini", "--length", "16", "--batch", "2"]
 
 PROBED = """
@@ -45,6 +47,10 @@ class Program(NamedTuple):
     @property
     def manifest(self) -> dict[str, Any]:
         return json.loads((self.profile / "rank0.json").read_text(encoding="utf-8"))
+
+    @property
+    def steps_taken(self) -> int:
+        return self.manifest["facts"]["steps_taken"]
 
     @property
     def trace(self) -> list[dict[str, Any]]:
@@ -209,7 +215,8 @@ def test_losses_and_weights_of_the_measured_steps_are_those_without_a_profile(ho
 
 def test_the_program_takes_exactly_the_steps_of_the_profile_more(hooked):
     lines = [len(program.done.stdout.splitlines()) for program in hooked]
-    assert lines[0] - lines[1] == STEPS_OF_PROFILE
+    assert lines[0] - lines[1] == hooked[0].steps_taken
+    assert hooked[0].steps_taken in POSSIBLE_STEPS
 
 
 def test_a_program_killed_in_a_profiled_step_leaves_no_manifest(tmp_path):
@@ -254,7 +261,7 @@ def test_optimizers_in_turn_make_one_profiled_step(tmp_path):
     two = start(tmp_path, trainer("two"), tmp_path / "profile", hooks=True)
     assert len(two.annotations("trainmark_step#")) == PROFILED + 1
     assert len(two.annotations("Optimizer.step#")) >= 2 * PROFILED
-    assert len(two.done.stdout.splitlines()) == MEASURED + STEPS_OF_PROFILE
+    assert len(two.done.stdout.splitlines()) == MEASURED + two.steps_taken
 
 
 def test_a_compiled_step_does_not_trace_the_hook(tmp_path):

@@ -23,25 +23,8 @@ STEPS = 40
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cupti")
-
-
-@pytest.fixture(scope="module")
-def library(folder):
-    built = build.build(str(folder / "cache"))
-    if built.path is None:
-        pytest.skip(built.reason)
-    return built.path
-
-
-@pytest.fixture(scope="module")
-def fake(folder, library):
-    path = folder / "libfake_cupti.so"
-    includes = [word for include in build.include_folders() for word in ("-isystem", include)]
-    command = [build._compiler(), "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", *includes]
-    subprocess.run([*command, str(HERE / "fake_cupti.c"), "-o", str(path)], check=True)
-    return path
+def folder(cupti_folder):
+    return cupti_folder
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from trainmark.explain import memory as explained
@@ -50,6 +52,7 @@ class Training:
 
 
 def observe(**arguments):
+    gc.collect()  # an optimizer refers to itself: what an earlier one held would count
     torch.cuda.empty_cache()
     return Training(**arguments).observe()
 

@@ -303,9 +303,7 @@ def cpu() -> Explanation:
             for name, time in alone.items()
         ),
         idle=(
-            IdleTime(
-                "loader", total - sum(alone.values()), 3, ("trainmark_data waits 30.6 ms in every step",)
-            ),
+            IdleTime("loader", total - sum(alone.values()), 3, ("next batch waits 30.6 ms in every step",)),
         ),
         timeline=Timeline(
             ((0, total // 3),),

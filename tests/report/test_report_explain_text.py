@@ -8,8 +8,17 @@ from string import Formatter
 import pytest
 from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
 
-from trainmark.explain.explanation import ClassTime, IdleTime, ModuleTime, Overlap
-from trainmark.report.explain import difference_text, figures, json_explanation, markdown, tables, terminal
+from trainmark.explain.explanation import ClassTime, IdleTime, Memory, MemoryPart, ModuleTime, Overlap
+from trainmark.explain.what_if.changes import CHANGES
+from trainmark.report.explain import (
+    difference_text,
+    figures,
+    json_explanation,
+    markdown,
+    page,
+    tables,
+    terminal,
+)
 from trainmark.report.format.explain_sentences import SENTENCES, sentence
 from trainmark.report.format.explain_words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
 from trainmark.report.format.line_fit import display_width
@@ -41,6 +50,46 @@ def test_every_row_is_within_a_unit_of_what_it_rounds():
 def test_figures_of_a_class_are_of_one_step():
     row = next(row for row in tables.step_table(resnet50()).rows if row[0] == "convolution")
     assert row[3:] == ["158", "3.15", "31.2", "19.80", "2.14"]
+
+
+@pytest.mark.parametrize(("floor", "shown"), [(500, "100"), (499, "> 100"), (1, "> 100")])
+def test_a_floor_of_next_to_nothing_is_given_no_exact_ratio(floor, shown):
+    own = ClassTime("copy", alone=50_000, busy=50_000, launches=1, floor=floor)
+    (row, _) = tables.step_table(replace(cpu(), classes=(own,), overlaps=(), idle=())).rows
+    assert row[-1] == shown
+
+
+def test_a_small_peak_is_divided_in_mebibytes():
+    parts = (MemoryPart("other", 650 << 20), MemoryPart("activations", 1 << 20, "layer1"))
+    table = tables.memory_table(replace(cpu(), memory=Memory(peak=651 << 20, reserved=None, parts=parts)))
+    assert (table.header[2], [row[2] for row in table.rows]) == ("MiB", ["650.0", "1.0"])
+    assert tables.memory_table(resnet50()).header[2] == "GiB"
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
+def test_what_to_do_in_words_is_told_in_chinese_and_is_nothing_to_type(change):
+    if not change.words:
+        assert change.lines[""]
+        return
+    advice = replace(resnet50().advice[0], how=change.words, is_line=False)
+    told = replace(resnet50(), advice=(advice,), what_ifs=())
+    assert sentence(change.words, "zh") != change.words
+    assert sentence(change.words, "zh") in page.render(told, lang="zh")
+    assert f"   {change.words}" in markdown.render(told).replace("\\", "")
+    assert f"     {change.words}" in terminal.lines(told, 200)
+
+
+def test_profiled_steps_that_were_faster_cost_nothing():
+    text = "\n".join(terminal.lines(replace(resnet50(), overhead=-0.003), 200))
+    assert "Profiling costs 0.0 % of a step." in text
+
+
+def test_only_a_line_to_type_can_be_copied():
+    def advised(is_line):
+        advice = replace(resnet50().advice[0], is_line=is_line)
+        return page.render(replace(resnet50(), advice=(advice,), what_ifs=()))
+
+    assert [advised(is_line).count('class="copy"') for is_line in (True, False)] == [1, 0]
 
 
 def test_the_answer_comes_first():

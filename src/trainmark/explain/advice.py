@@ -87,10 +87,10 @@ def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: Evidence) -> A
         gain, low, high = (
             100 * (step / seconds - 1) for seconds in (measured.seconds, measured.high, measured.low)
         )
-    how = what_if.how
+    how, is_line = what_if.how, what_if.is_line
     if cause == SYNCHRONISATION and (calls := evidence.shown_by(SYNCHRONISATION)):
-        how = f"take {calls[0]} out of the step, or do it every hundred steps"
-    return Advice(cause, sentence, gain, low, high, how)
+        how, is_line = f"take {calls[0]} out of the step, or do it every hundred steps", False
+    return Advice(cause, sentence, gain, low, high, how, is_line)
 
 
 def _gain_to_rank_by(advice: Advice, evidence: Evidence, causes: Sequence[Advice]) -> float:

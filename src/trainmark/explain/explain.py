@@ -8,11 +8,12 @@ from pathlib import Path
 from statistics import fmean
 
 from trainmark.events import DeviceSample
-from trainmark.explain.classes.attribute import classes_of, own_classes
+from trainmark.explain.attribute import classes_of, own_classes
 from trainmark.explain.explanation import ClassTime, Explanation, Peaks, Subject
 from trainmark.explain.idle.causes import causes
 from trainmark.explain.idle.clocks import Slowdown, slowdown
 from trainmark.explain.memory import memory, refusal
+from trainmark.explain.precision import product_peak
 from trainmark.explain.profile import chrome, perfetto
 from trainmark.explain.profile.folder import Captured, CapturedRank
 from trainmark.explain.profile.model import Profile
@@ -42,7 +43,8 @@ class TrialFacts:
     """What is known of a trial beside its profiles; of a trace from elsewhere only the title.
 
     `samples` are those of a step of all ranks; `work` is one rank's step as its workload declares it, for
-    classes whose operands nobody recorded. `nodes` names the node of each rank, `notes` are what the
+    classes whose operands nobody recorded. `product_peaks` are FLOP/s by precision, for a program of which
+    nobody said in which one it multiplies. `nodes` names the node of each rank, `notes` are what the
     measured steps tell by themselves.
     """
 
@@ -52,6 +54,7 @@ class TrialFacts:
     framework: str | None = None
     device: str | None = None
     peaks: Peaks = NO_PEAKS
+    product_peaks: Mapping[str, float] = field(default_factory=dict)
     work: Mapping[str, Work] = field(default_factory=dict)
     device_samples: Sequence[DeviceSample] = ()
     nodes: Sequence[str | None] = ()
@@ -85,7 +88,10 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
     if agreed.corrected and agreed.measured:
         idle = corrected_idle(idle, parts.total - round(agreed.measured * steps * 1e9))
     work = completed(_work(profile, detail, classes, facts.work), facts.work)
-    class_times = with_floors(parts.classes, work, facts.peaks, steps)
+    peaks = facts.peaks
+    if peaks.flops is None:
+        peaks = replace(peaks, flops=product_peak(facts.product_peaks, parts.classes, profile, detail))
+    class_times = with_floors(parts.classes, work, peaks, steps)
     clocks = slowdown(facts.device_samples, _arithmetic(class_times))
     world_size = max(first.world_size, profile.world_size)
     explanation = Explanation(
@@ -93,7 +99,7 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         steps=steps,
         total=parts.busy + sum(row.nanoseconds for row in idle),
         agreement=agreed,
-        peaks=facts.peaks,
+        peaks=peaks,
         classes=class_times,
         overlaps=parts.overlaps,
         idle=idle,

@@ -106,7 +106,7 @@ class Verified:
 class WhatIf:
     """A change and the step it would give, in seconds, with its interval and what that rests on.
 
-    `how` is the line to type or the setting to change; `why` is the arithmetic in one sentence.
+    `how` is a line to type or to write, else what to do in words; `why` is the arithmetic in one sentence.
     """
 
     name: str
@@ -118,11 +118,12 @@ class WhatIf:
     why: str
     basis: str
     verified: Verified | None = None
+    is_line: bool = True
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One thing to do: what it would give in percent of the throughput, and the line to type."""
+    """One thing to do: what it would give in percent of the throughput, and `how` as in WhatIf."""
 
     cause: str
     sentence: str
@@ -130,6 +131,7 @@ class Advice:
     low: float
     high: float
     how: str
+    is_line: bool = True
 
 
 @dataclass(frozen=True)

@@ -31,67 +31,38 @@ import sys
 import time
 
 from trainmark import probe
+from trainmark.profiler.phases import (
+    MEMORY,
+    MOST_SETTLING_STEPS,
+    SETTLING_STEPS,
+    WARMUP_STEPS,
+    Phase,
+    as_many_on_every_rank,
+    pass_phases,
+    plan,
+)
+from trainmark.profiler.tries import Tries
 
 PROFILE = "TRAINMARK_PROFILE"
 PROFILE_STEPS = "TRAINMARK_PROFILE_STEPS"
 VERSION = 1
 STEP, DATA = "trainmark_step#{}", "trainmark_data"
 USUAL_STEPS = 5
-UNPROFILED_STEPS = 5
-WARMUP_STEPS = 2
-# Starting a profiler and writing its trace stop the program for a while, in which a loader fills its queue:
-# as many steps more are taken before those that count. Under the profiler they are recorded, not annotated.
-SETTLING_STEPS, MOST_SETTLING_STEPS = 2, 40
 # A GPU at its power limit cools down meanwhile, and is faster for a second or two until it is hot again.
 MOST_HEATING_STEPS = 100
+# Where there are no events a thread waits for the end of a step, and is woken milliseconds late while the
+# host issues other steps. So it issues more until the last mark has arrived: then all marks are as late.
+MOST_TRAILING_STEPS = 64
 # Nothing else is written meanwhile, and a rank that writes nothing for long counts as hung.
 SIGN_OF_LIFE_SECONDS = 1.0
-MEMORY = "memory"
+# On a CPU the steps of a pass may take longer for a while: records of operators take pages that the memory of
+# the training had, or something else runs. Shares would be refused, so it is taken again after the others.
+MOST_TRYING_SECONDS = 60.0
 IN_MANIFEST = ("framework", "framework_version", "device", "device_name")
 
 
 def is_requested():
     return bool(os.environ.get(PROFILE))
-
-
-class Phase:
-    """Steps that are alike: `lead` that nobody looks at, one whose end is the start, then `steps` that count.
-
-    `profiler_pass` is None where no profiler runs.
-    """
-
-    def __init__(self, profiler_pass, lead, steps):
-        self.profiler_pass, self.lead, self.steps = profiler_pass, lead, steps
-
-    @property
-    def total(self):
-        return self.lead + 1 + self.steps
-
-
-def unprofiled_phase(settling):
-    return Phase(None, settling - 1, UNPROFILED_STEPS)
-
-
-def profiled_phase(name, steps, settling):
-    return Phase(name, WARMUP_STEPS + settling - SETTLING_STEPS, steps)
-
-
-def plan(backend, steps, settling):
-    """Return the phases: unprofiled steps before, between and after the passes; one step for the memory."""
-    phases = [unprofiled_phase(settling)]
-    for name in backend.passes():
-        phases += [profiled_phase(name, steps, settling), unprofiled_phase(settling)]
-    return phases + ([Phase(MEMORY, 0, 0)] if hasattr(backend, "start_memory") else [])
-
-
-def as_many_on_every_rank(phases, steps, settling):
-    """Add steps that nobody looks at, up to those of two passes and the memory.
-
-    A profiler may be missing on one host alone, and ranks that train together must end together.
-    """
-    most = 3 * unprofiled_phase(settling).total + 2 * profiled_phase("", steps, settling).total + 1
-    missing = most - sum(phase.total for phase in phases)
-    return phases + ([Phase(None, missing - 1, 0)] if missing > 0 else [])
 
 
 class Capture:
@@ -121,6 +92,7 @@ class Capture:
         self._error = None  # of the phase
         self._recording, self._annotation = False, None
         self._passes, self._unprofiled = [], []
+        self._tries = Tries()  # of the first pass
         self._host_seconds, self._issued_from = [], None
         self._memory, self._memory_facts = None, {}
         self._backend = self._attempt(make_backend)
@@ -141,6 +113,7 @@ class Capture:
         if self._world_size > 1 and (self._backend is not None or self._failed_here):
             self._phases = as_many_on_every_rank(self._phases, self._steps, self._settling)
         self._all_steps = sum(phase.total for phase in self._phases)
+        self._began = time.monotonic()
         try:
             self._clear_folder()
         except OSError as error:
@@ -163,9 +136,11 @@ class Capture:
             self._issued_from = None
         self._close_annotation()
         self._show_alive()
-        if self._ended > phase.lead:
+        if phase.lead < self._ended <= phase.total:
             self._marks.append(self._attempt(self._clock.mark, *([] if ready is None else [ready])))
-        if self._ended == phase.total:
+        if self._ended >= phase.total:
+            if self._trails():
+                return True
             self._end_phase()
             self._next_phase()
             return self.running
@@ -189,11 +164,15 @@ class Capture:
             with contextlib.suppress(OSError):
                 os.unlink(self._alive_file())
             try:
+                if self._tries.records:
+                    self._keep_best_try()
                 self._write_manifest()
             except Exception as error:  # noqa: BLE001  the program has trained all the same
                 self._give_up(error)
 
     def _next_phase(self):
+        if not self._phases:
+            self._phases = self._next_try()
         self._phase = self._phases.pop(0) if self._phases else None
         self._ended, self._marks, self._error = 0, [], None
         if self._phase is None:
@@ -223,10 +202,19 @@ class Capture:
             self._attempt(self._backend.synchronize)
             self._issued_from = time.perf_counter()
 
+    def _trails(self):
+        """Whether to go on with steps that nobody looks at; ranks must take as many as others."""
+        has_arrived = getattr(self._clock, "has_arrived", None)
+        if has_arrived is None or self._world_size > 1 or not self._marks or self._error is not None:
+            return False
+        few = self._ended < self._phase.total + MOST_TRAILING_STEPS
+        return few and not self._attempt(has_arrived, self._marks[-1])
+
     def _end_phase(self):
         name = self._phase.profiler_pass
         if name is None:
             self._unprofiled.append(self._attempt(self._seconds) or [])
+            self._tries.end(self._unprofiled[-1])
             return
         if name == MEMORY:
             self._memory = self._attempt(self._backend.memory)
@@ -235,10 +223,39 @@ class Capture:
         self._stop()
         seconds = self._attempt(self._seconds)
         if self._error is None:
-            record = {"trace": self._trace(name), "steps": self._phase.steps, "step_seconds": seconds}
+            trace = self._trace(name)
+            record = {"trace": trace, "steps": self._phase.steps, "step_seconds": seconds}
         else:
             record = {"error": self._error}
-        self._passes.append(dict(record, name=name))
+        record["name"] = name
+        if not self._passes or self._passes[0]["name"] == name:
+            self._tries.begin(record, self._unprofiled[-1])
+        if len(self._tries.records) < 2:
+            self._passes.append(record)
+
+    def _next_try(self):
+        """Return the phases of another try of the first pass, if one is needed and nobody else is disturbed.
+
+        Ranks that train together take as many steps; a GPU's kernels take as long under a profiler.
+        """
+        in_time = time.monotonic() - self._began < MOST_TRYING_SECONDS
+        if self._world_size > 1 or not in_time or not self._tries.is_disturbed():
+            return []
+        if (self._attempt(self._backend.facts) or {}).get("device") != "cpu":
+            return []
+        phases = pass_phases(self._passes[0]["name"], self._steps, self._settling)
+        self._all_steps += sum(phase.total for phase in phases)
+        return phases
+
+    def _keep_best_try(self):
+        first, (best, beside) = self._passes[0], self._tries.best()
+        if best is not first:
+            os.replace(os.path.join(self._folder, best["trace"]), os.path.join(self._folder, first["trace"]))
+            self._passes[0] = dict(best, trace=first["trace"])
+        for record in self._tries.records[1:]:
+            with contextlib.suppress(KeyError, OSError):
+                os.unlink(os.path.join(self._folder, record["trace"]))
+        self._unprofiled = beside + self._unprofiled[len(beside) : len(self._passes) + 1]
 
     def _end_early(self):
         """Give up the phases that are left. The trace of part of a pass would be taken for all of it."""
@@ -247,11 +264,12 @@ class Capture:
             self._stop()
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(self._folder, self._trace(self._phase.profiler_pass)))
+        known = [record["name"] for record in self._passes]
         reason = "the program ended after {} of {} steps of this pass".format(self._ended, self._phase.total)
         for phase in [self._phase, *self._phases]:
             if phase.profiler_pass == MEMORY:
                 self._memory_facts = {"memory_error": "the program ended before the step for it"}
-            elif phase.profiler_pass is not None:
+            elif phase.profiler_pass is not None and phase.profiler_pass not in known:
                 self._passes.append({"name": phase.profiler_pass, "error": reason})
             reason = "the program ended before this pass"
         self._phases, self._phase = [], None
@@ -289,7 +307,9 @@ class Capture:
         return None
 
     def _trace(self, name):
-        return "rank{}-{}.json.gz".format(self._rank, name)
+        is_first = all(record["name"] != name for record in self._passes)
+        number = "" if is_first else "-{}".format(len(self._tries.records) + 1)
+        return "rank{}-{}{}.json.gz".format(self._rank, name, number)
 
     def _clear_folder(self):
         """Remove what an earlier try of this rank has left; fails where nothing can be written."""

@@ -8,7 +8,7 @@ import shutil
 import sys
 from importlib import import_module
 
-from trainmark.profiler import pytorch_memory
+from trainmark.profiler import heap, pytorch_memory
 
 TIMING, DETAIL = "timing", "detail"
 COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
@@ -45,6 +45,8 @@ class Profiler:
             with_stack=detail,
         )
         self._profile.prepare_trace()
+        if not self._on_gpu:
+            heap.reserve()
 
     def start(self, name):
         with _annotations_only() if name == TIMING and self._on_gpu else contextlib.nullcontext():
@@ -75,6 +77,8 @@ class Profiler:
         return pytorch_peaks.measure("cuda" if self._on_gpu else "cpu")
 
     def start_memory(self):
+        if not self._on_gpu:
+            heap.give_back()
         optimizers = self._optimizers if self._optimizers is not None else self._living_optimizers()
         self._memory_watch = pytorch_memory.MemoryWatch(optimizers, self._models)
         self._memory_watch.start()

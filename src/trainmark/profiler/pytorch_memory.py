@@ -6,6 +6,7 @@ is, and what is alive then is added up; on a CPU the count is of the tensors tha
 
 import sys
 
+from trainmark.profiler import heap
 from trainmark.profiler.pytorch_saved import SavedTensors, storage_of, tensors_in
 
 MOST_OWNERS = 200
@@ -211,6 +212,5 @@ def activation_rows(owners):
 
 def process_peak():
     """Return the most bytes of this process that were resident, its libraries and the profiler included."""
-    with open("/proc/self/status") as status:
-        lines = dict(line.split(":", 1) for line in status)
-    return {"peak": int(lines["VmHWM"].split()[0]) * 1024, "reserved": None, "graph_pools": 0}
+    peak = heap.kibibytes("/proc/self/status")["VmHWM"] * 1024
+    return {"peak": peak, "reserved": None, "graph_pools": 0}

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import pytest
 import yaml
@@ -78,7 +79,16 @@ def test_a_batch_twice_as_large_is_run_and_its_truth_stands_beside_the_predictio
     (entry,) = verification.entries
     assert (entry.change, entry.trials) == ("batch ×2", 2)
     assert entry.low <= entry.measured <= entry.high
-    assert entry.measured < 0.9 * entry.before  # the host's time is shared by twice the rows
+    before, after = (
+        [record.figure for record in verification.run.records() if f"-b{batch}-" in record.spec.case]
+        for batch in (16, 32)
+    )
+    a_step = [
+        {round(figure.throughput * figure.step_times.mean) for figure in case} for case in (before, after)
+    ]
+    assert a_step == [{16}, {32}]
+    slower = median(figure.throughput for figure in before) / median(figure.throughput for figure in after)
+    assert entry.measured == pytest.approx(slower * entry.before, abs=1e-7)  # for as many rows as before
 
 
 def test_what_no_setting_makes_is_named_with_the_reason(verification):
@@ -182,6 +192,11 @@ def test_a_situation_is_scaled_to_the_step_timed_without_the_profiler():
     assert {other.title for other in situation.others} == {"A100 80GB SXM", "H100 SXM", "B200"}
     assert situation.settings.optimizer == "sgd"
     assert situation.parameters == parameters_of(case) == 25_557_032
+
+
+def test_a_users_program_trains_in_the_framework_that_its_profile_names():
+    assert settings_of(only_case(PROGRAM), framework="pytorch").framework == "pytorch"
+    assert settings_of(only_case(RESNET), framework="CUDA").framework == "pytorch"
 
 
 def test_the_suite_text_is_yaml_that_says_nothing_of_this_machine():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainmark.runner.explain.explained import Explained
 
 FORMATS = ("text", "md", "html", "json")
-OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit")
+OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 
 
 @click.command(
@@ -46,6 +46,7 @@ OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit")
 @click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
 @click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
 @click.option("--unit", help="Of a program: what its samples are, such as tokens.")
+@click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
 @click.option("--name", help="Of a program: name the run.")
 @runs_option
 @cluster_options
@@ -117,6 +118,7 @@ def _of_program(
 ) -> Explained:
     from trainmark.cli.common.live import live_display
     from trainmark.runner.explain.explained import explain_trial
+    from trainmark.runner.explain.injected import ensure_profile
     from trainmark.runner.explain.profiled_trial import profile_run, with_one_trial
     from trainmark.runner.preflight.prepare import prepare_program
     from trainmark.runner.start import new_run
@@ -126,6 +128,7 @@ def _of_program(
     with closing(prepared), live_display() as display:
         run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
         trial = profile_run(run, prepared, display, steps)
+        ensure_profile(run, prepared, trial, display, steps)
     return explain_trial(run, trial)
 
 
@@ -143,6 +146,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
     from trainmark.cli.common.live import live_display
     from trainmark.launch.launchers import stored_options
     from trainmark.runner.explain.explained import explain_trial, stored
+    from trainmark.runner.explain.injected import ensure_profile
     from trainmark.runner.explain.profiled_trial import profile_case, profiled_before, with_one_trial
     from trainmark.runner.preflight.prepare import prepare_again
 
@@ -159,6 +163,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
         if trial is None:
             with live_display() as display:
                 trial = profile_case(run, prepared, display, steps)
+                ensure_profile(run, prepared, trial, display, steps)
     return explain_trial(run, trial)
 
 

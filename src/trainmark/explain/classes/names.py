@@ -32,6 +32,7 @@ REFINED = {
 }
 UPDATED = frozenset({ELEMENTWISE, REDUCTION, OTHER})
 BACKWARD_FUNCTION = re.compile(r"\w+Backward\d*")
+ONEDNN = re.compile(r"^_Mkl(Native)?(?=[A-Z])")  # TensorFlow on x86-64: `_MklNativeConv2D`
 OPERATOR_PREFIXES = ("aten::", "autograd::", "c10d::", "mkldnn", "gloo:", "nccl:")
 
 
@@ -99,7 +100,7 @@ def class_of_source(name: str, path: str) -> str:
     "gradient_tape/MatMul_3/MatMul:MatMul", on a CPU the span is named by the type.
     """
     scope, _, leaf = path.rpartition("/")
-    by_type = _class_in("tensorflow", leaf.partition(":")[2] or name)
+    by_type = _class_in("tensorflow", ONEDNN.sub("", leaf.partition(":")[2] or name))
     return class_of_path(path) if by_type == OTHER else _in_scope(by_type, scope)
 
 

@@ -68,7 +68,7 @@ def causes(profile: Profile, gaps: Sequence[Gap], detail: Profile | None = None)
     summaries: Summaries = {}
     notes: Summaries = {}
     if profile.device == "cpu":
-        accounts = _on_cpu(profile, ordered)
+        accounts = _on_cpu(profile, ordered, detail)
     else:
         accounts, summaries, notes = _on_gpu(profile, ordered, detail)
     rows = (
@@ -172,8 +172,8 @@ def _summaries(accounts: Accounts, ledger: Ledger, launches: int, steps: int) ->
     return summaries, notes
 
 
-def _on_cpu(profile: Profile, gaps: list[Gap]) -> Accounts:
-    witness = Witness(profile, None)
+def _on_cpu(profile: Profile, gaps: list[Gap], detail: Profile | None) -> Accounts:
+    witness, of_loader = Witness(profile, None), Witness(profile, detail)
     host = profile.host
     threads = feeding_threads(profile) or frozenset(np.unique(host.thread).tolist())
     others = [
@@ -201,7 +201,7 @@ def _on_cpu(profile: Profile, gaps: list[Gap]) -> Accounts:
             elif charge.cause == COMMUNICATION:
                 accounts[COMMUNICATION].add(index, charge.nanoseconds, charge.delay.name, charge.delay.start)
             else:
-                place = _place_of(charge.delay, witness)
+                place = _place_of(charge.delay, of_loader)
                 accounts[LOADER].add(index, charge.nanoseconds, place, charge.delay.start)
     return accounts
 

@@ -26,8 +26,9 @@ BLOCKING_CALL = re.compile(
 )
 COPY_CALL = re.compile(r"(cuda|hip|cu)Memcpy\w*")
 # Fetching the batch: our own annotation, PyTorch's, and frames of loaders.
+OWN_LOADER_ROW = "trainmark_data"
 LOADER_ROW = re.compile(
-    r"trainmark_data|enumerate\(DataLoader\)#.*"
+    OWN_LOADER_ROW + r"|enumerate\(DataLoader\)#.*"
     r"|torch/utils/data/dataloader\.py\(\d+\): __next__"
     r"|(tensorflow/python/data/ops/iterator_ops|grain/.*|webdataset/.*)\.py\(\d+\): __next__"
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from trainmark.explain.idle.delays import Delay
+from trainmark.explain.idle.delays import OWN_LOADER_ROW, Delay
 from trainmark.explain.idle.frames import Stacks
 from trainmark.explain.idle.matching import Match
 from trainmark.explain.profile.model import Profile
@@ -39,10 +39,10 @@ class Witness:
         if self.match is not None:
             fetches = [fetch for fetch in self.match.fetches if fetch.name == delay.name]
             if not fetches:
-                return delay.name
+                return _fetch_name(delay)
             delay = max(fetches, key=lambda fetch: fetch.end - fetch.start)
         place = self._stacks.stand(delay.thread, delay.start, delay.end).text()
-        return f"{delay.name}: {place}" if place else delay.name
+        return f"{_fetch_name(delay)}: {place}" if place else _fetch_name(delay)
 
     def of_launch(self, span: int, row: int, start: int, end: int) -> str:
         """Name where the host was between two moments, and at the launch where that says nothing."""
@@ -86,6 +86,10 @@ class Tally:
         for place, nanoseconds in ordered[:MOST_PLACES]:
             count = round(len(self._events[place]) / steps, 1)
             yield f"{place} · {count:,g}× · {milliseconds(nanoseconds / steps)}"
+
+
+def _fetch_name(delay: Delay) -> str:
+    return "next batch" if delay.name == OWN_LOADER_ROW else delay.name
 
 
 def short_name(kernel: str) -> str:

@@ -18,7 +18,7 @@ from trainmark.explain.profile.json_stream import JsonError, JsonStream, Truncat
 from trainmark.explain.profile.metadata import Metadata
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans, Profile, Step
 from trainmark.explain.profile.nesting import operators_of, self_times
-from trainmark.explain.profile.steps import steps_of
+from trainmark.explain.profile.step_ends.steps import steps_of
 from trainmark.explain.profile.trace_file import MOST_BYTES, text_chunks
 
 # Each takes about 200 bytes at most while the columns are made.
@@ -27,13 +27,22 @@ MOST_SPANS = 10_000_000
 Spans = TypeVar("Spans", DeviceSpans, HostSpans)
 
 
-def read(path: Path, limit: int = MOST_SPANS, most_bytes: int = MOST_BYTES) -> Profile:
-    """Read a trace; UserError, one sentence, where it is none, damaged or holds more than `limit` spans."""
+def read(
+    path: Path,
+    step_seconds: float | None = None,
+    *,
+    limit: int = MOST_SPANS,
+    most_bytes: int = MOST_BYTES,
+) -> Profile:
+    """Read a trace; UserError, one sentence, where it is none, damaged or holds more than `limit` spans.
+
+    `step_seconds` is how long a step takes, where that is known: a trace may not say where one ends.
+    """
     stream = JsonStream(text_chunks(path, most_bytes))
     events, metadata = EventReader(limit), Metadata()
     try:
         _walk(stream, events, metadata)
-        return _profile(events, metadata)
+        return _profile(events, metadata, step_seconds)
     except TruncatedError as error:
         raise UserError(
             f"{path} is cut short: {error}, after {events.count:,} events; take the profile again."
@@ -74,7 +83,7 @@ def _walk(stream: JsonStream, events: EventReader, metadata: Metadata) -> None:
         raise JsonError(f"more text after the end at character {stream.place:,}")
 
 
-def _profile(events: EventReader, metadata: Metadata) -> Profile:
+def _profile(events: EventReader, metadata: Metadata, step_seconds: float | None) -> Profile:
     """Join the columns of one device with the host's, and make out the steps."""
     host = _shifted(events.host.host_spans(), metadata.base)
     has_operators = bool((host.kind == HostKind.OPERATOR).any())
@@ -101,7 +110,7 @@ def _profile(events: EventReader, metadata: Metadata) -> Profile:
         Step(step, start + metadata.base, end + metadata.base) for start, end, step in sorted(events.steps)
     )
     if not steps:
-        steps, note = steps_of(device, spans, host)
+        steps, note = steps_of(device, spans, host, step_seconds)
         notes += [note] if note else []
     facts: dict[str, Any] = {**metadata.facts, **events.facts(), "notes": tuple(notes)}
     return Profile(

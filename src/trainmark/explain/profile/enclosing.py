@@ -9,12 +9,14 @@ import numpy.typing as npt
 
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans
 
+ROUNDING = 2_000  # nanoseconds by which a profiler's ends of a call and of its caller may differ
+
 
 def parents(host: HostSpans) -> npt.NDArray[np.int32]:
     """Return the row that encloses each row on its thread, -1 at the outermost.
 
-    Rows are by start, the longer first. One that outlives the row it began in is taken as called by it:
-    profilers round the two ends differently.
+    Rows are by start, the longer first. One that outlives the row it began in, by more than rounding, was not
+    called by it: an annotation that a hook opens at the end of `Optimizer.step` lasts for the next step.
     """
     result = np.full(len(host), -1, np.int32)
     stacks: dict[int, list[tuple[int, int]]] = {}
@@ -23,8 +25,10 @@ def parents(host: HostSpans) -> npt.NDArray[np.int32]:
         stack = stacks.setdefault(thread, [])
         while stack and stack[-1][0] <= start:
             stack.pop()
-        if stack:
-            result[row] = stack[-1][1]
+        for outer_end, outer in reversed(stack):
+            if end <= outer_end + ROUNDING:
+                result[row] = outer
+                break
         stack.append((end, row))
     return result
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from trainmark.errors import UserError
@@ -29,8 +30,8 @@ ENDED = "the program ended"
 class CapturedRank:
     """One rank, with step times in seconds.
 
-    `unprofiled` are steps timed without the profiler, from before, between and after the passes; `profiled`
-    are those of the pass that shares are made from: `timing`, or `detail` where there is none.
+    `profiled` are steps of the pass that shares are made from: `timing`, or `detail` where there is none;
+    `unprofiled` are those timed without the profiler right before and right after it.
     """
 
     rank: int
@@ -171,6 +172,7 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
             notes.append(note)
     if not profiles:
         raise UserError(_no_profile(folder, manifest, notes))
+    shown = TIMING if TIMING in profiles else DETAIL
     return CapturedRank(
         manifest.rank,
         manifest.world_size,
@@ -179,11 +181,20 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
         manifest.device_name,
         profiles.get(TIMING),
         profiles.get(DETAIL),
-        tuple(seconds for steps in manifest.unprofiled_step_seconds for seconds in steps),
-        passes[TIMING if TIMING in profiles else DETAIL].step_seconds,
+        _beside(manifest, shown),
+        passes[shown].step_seconds,
         plain,
         tuple(f"Rank {manifest.rank}: {note}" for note in notes),
     )
+
+
+def _beside(manifest: _Manifest, name: str) -> tuple[float, ...]:
+    """Return the steps from before and after a pass; all of them where it is not known which these are."""
+    series = manifest.unprofiled_step_seconds
+    if len(series) == len(manifest.passes) + 1:
+        number = next(index for index, entry in enumerate(manifest.passes) if entry.name == name)
+        series = series[number : number + 2]
+    return tuple(seconds for steps in series for seconds in steps)
 
 
 def _no_profile(folder: Path, manifest: _Manifest, notes: Sequence[str]) -> str:
@@ -208,7 +219,8 @@ def _profile(
         return None, f"the {name} pass failed: {_one_line(entry.error)}."
     if entry.trace is None or not (folder / entry.trace).exists():
         return None, f"the trace of the {name} pass is missing."
-    profile = chrome.read(folder / entry.trace)
+    beside = _beside(manifest, name)
+    profile = chrome.read(folder / entry.trace, fmean(beside) if beside else None)
     if manifest.device == "cuda" and profile.device == "cpu":
         return None, f"the {name} pass recorded no kernels; may this user profile the GPU?"
     return profile, None

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from trainmark.explain.attribute import own_classes
 from trainmark.explain.classes import COMMUNICATION
-from trainmark.explain.classes.attribute import own_classes
 from trainmark.explain.explanation import Bucket, RankTime
 from trainmark.explain.intervals import EMPTY, Intervals, clip, intersect, length, subtract, union
 from trainmark.explain.profile.collective import collective_rows

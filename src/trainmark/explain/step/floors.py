@@ -19,7 +19,8 @@ def with_floors(
     """Return the classes with FLOP, bytes and floor of all steps; `work` is of one.
 
     A floor needs what is known of the whole class: FLOP with a peak rate, or bytes with a bandwidth. Of two
-    the longer one binds. Communication moves no memory by this count and has no floor here.
+    the longer one binds; FLOP without a rate leave none, since bytes alone would be too little.
+    Communication moves no memory by this count and has no floor here.
     """
     return tuple(_with_floor(time, work.get(time.name), peaks, steps) for time in classes)
 
@@ -31,6 +32,8 @@ def _with_floor(time: ClassTime, work: Work | None, peaks: Peaks, steps: int) ->
     moved = None if work.bytes is None else work.bytes * steps
     time = replace(time, flop=flop, bytes=moved)
     bounds = []
+    if flop and not peaks.flops:
+        return time
     if flop and peaks.flops:
         bounds.append((flop / peaks.flops, ARITHMETIC))
     if moved and peaks.bandwidth and time.name != COMMUNICATION:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from trainmark.explain.classes.attribute import sources_of, step_of_spans
+from trainmark.explain.attribute import sources_of, step_of_spans
 from trainmark.explain.explanation import ModuleTime
 from trainmark.explain.profile.autograd import backward_rows, forward_rows
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainmark.explain.what_if.rebuild import Prediction
 from trainmark.explain.what_if.situation import Situation
@@ -15,29 +16,40 @@ def _cannot_be_made(situation: Situation) -> Overrides | None:
     return None
 
 
+class How(NamedTuple):
+    """A line to type or to write, else what to do in words."""
+
+    text: str
+    is_line: bool
+
+
 @dataclass(frozen=True)
 class Change:
     """`overrides` are the keys of a suite that make the change, and no other, to one of our workloads.
 
     Where there are none, `suggestion` may have some that make it together with something else.
-    `lines` say what to write in a user's own program, by framework; "" is for all others.
+    `lines` are what to write in a user's own program, by framework; "" is for all others, which may have
+    `words` instead.
     """
 
     name: str
     title: str
     predict: Callable[[Situation], Prediction | None]
-    lines: Mapping[str, str]
+    words: str = ""
+    lines: Mapping[str, str] = field(default_factory=dict)
     overrides: Callable[[Situation], Overrides | None] = _cannot_be_made
     suggestion: Callable[[Situation], Overrides | None] = _cannot_be_made
 
-    def how(self, situation: Situation) -> str:
-        """Return the line to type, or the setting to change."""
+    def how(self, situation: Situation) -> How:
         settings, overrides = situation.settings, self.overrides(situation) or self.suggestion(situation)
         if settings.command and overrides:
             words = (f"--set {key}={_written(value)}" for key, value in overrides.items())
-            return " ".join([settings.command, *words])
-        line = self.lines.get(settings.framework or "", self.lines[""])
-        return f"no setting of {settings.workload} does it; in your own: {line}" if settings.command else line
+            return How(" ".join([settings.command, *words]), is_line=True)
+        own = self.lines.get(settings.framework or "")
+        if own and settings.command:
+            own = f"{own}  # no setting of {settings.workload} does it"
+        line = own or self.lines.get("")
+        return How(line, is_line=True) if line else How(self.words, is_line=False)
 
 
 def _written(value: str | int | bool) -> str:

@@ -27,7 +27,8 @@ NOISE = 0.02
 class Entry:
     """One verified what-if, times in seconds of a step of as many samples as before the change.
 
-    `low` and `high` are the interval of what was measured; `kind` is that of the device: cuda or cpu.
+    `low` and `high` are the interval of what was measured; `kind` is that of the device: cuda or cpu. `first`
+    is what was predicted before this very case showed that the rule is wrong, and mended it.
     """
 
     change: str
@@ -44,11 +45,17 @@ class Entry:
     trials: int
     date: str
     version: str
+    first: float | None = None
 
     @property
     def error(self) -> float:
         """Predicted ÷ measured − 1."""
         return self.predicted / self.measured - 1
+
+    @property
+    def surprise(self) -> float:
+        """Logarithm of measured ÷ predicted, before anything was learnt from this case."""
+        return log(self.measured / (self.first or self.predicted))
 
 
 class Bounds(NamedTuple):
@@ -70,7 +77,8 @@ def interval(change: str, kind: str, entries: Sequence[Entry]) -> Bounds:
     """Return the 90 % interval for the next error of this change, by Student's t over earlier ones.
 
     Of this change on this kind of device, else of all changes on it, else of all changes anywhere; each needs
-    four entries. The factors enclose 1: a record of errors to one side does not move the prediction itself.
+    four entries. A rule that a case has mended may be as wrong elsewhere: there the first prediction counts.
+    The factors enclose 1: a record of errors to one side does not move the prediction itself.
     """
     here = [entry for entry in entries if entry.kind == kind]
     pools = (
@@ -83,7 +91,7 @@ def interval(change: str, kind: str, entries: Sequence[Entry]) -> Bounds:
     )
     for pool, title in pools:
         if len(pool) >= LEAST_ENTRIES:
-            low, high = error_bounds([log(entry.measured / entry.predicted) for entry in pool])
+            low, high = error_bounds([entry.surprise for entry in pool])
             return Bounds(exp(min(low, 0.0)), exp(max(high, 0.0)), f"{len(pool)} {title}")
     basis = "no record: fewer than 4 what-ifs were verified, the interval is a guess"
     return Bounds(exp(-PRIOR), exp(PRIOR), basis)

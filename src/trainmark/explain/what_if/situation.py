@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from trainmark.explain.explanation import ClassTime, Explanation, Memory, Peaks
+from trainmark.explain.precision import precision_of
 
 NANOSECONDS = 1e9
 NO_PEAKS = Peaks()
@@ -14,7 +14,7 @@ COMMUNICATION, OPTIMISER = "communication", "optimiser"
 WEIGHT_BYTES = 4
 # What reads and writes tensors without reusing what it read: its time follows its bytes.
 MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
-PRODUCT_CLASSES = ("convolution", "matrix product", "attention")
+NO_FRAMEWORK = "CUDA"  # what a profile names where the kernels of a program are all that is known
 LAUNCH, SYNCHRONISATION, LOADER = "launch", "synchronisation", "loader"
 
 
@@ -126,7 +126,10 @@ class Situation:
         return convolution is not None and (product is None or convolution.launches > product.launches)
 
     def product_peak(self, precision: str) -> float | None:
-        """FLOP/s of products in that precision: measured, else by the ratio of the datasheet's peaks."""
+        """FLOP/s of products in that precision: measured, else by the ratio of the datasheet's peaks.
+
+        Where no precision was measured, all are the datasheet's.
+        """
         precision = "fp16" if precision == "amp" else precision
         if known := self.product_peaks.get(precision):
             return known
@@ -134,6 +137,8 @@ class Situation:
         if self.peaks.flops and precision == own:
             return self.peaks.flops
         sheet = self.datasheet.flops if self.datasheet else {}
+        if not self.peaks.flops and not self.product_peaks:
+            return sheet.get(precision)
         if own is None or not self.peaks.flops or precision not in sheet or own not in sheet:
             return None
         return self.peaks.flops * sheet[precision] / sheet[own]
@@ -215,25 +220,3 @@ def is_layout_copy(kernel: str) -> bool:
     """Whether a kernel only changes a layout: cuDNN's before and after a convolution in NCHW."""
     name = kernel.lower()
     return any(word in name for word in ("nchwtonhwc", "nhwctonchw", "nchw_to_nhwc", "nhwc_to_nchw"))
-
-
-# Kernel names by the operands that they multiply, the narrower first: cuBLAS, cuDNN, CUTLASS. In cuBLAS's
-# `nvjet_sm90_tst_256x128…` the letters are operands, arithmetic and result: t bfloat16, h float16, s float32.
-PRECISION_NAMES = {
-    "bf16": re.compile(r"bf16|bfloat16|nvjet_(?:\w+?_)?t[st][st]_"),
-    "amp": re.compile(r"fp16|f16f16|16816|h884|hgemm|_half|half_t|h1688|nvjet_(?:\w+?_)?h[sh][sh]_"),
-    "tf32": re.compile(r"tf32|s1688|nvjet_(?:\w+?_)?sst_"),
-    "fp32": re.compile(r"sgemm|ffma|simt|f32f32_f32f32_f32|scudnn|nvjet_(?:\w+?_)?sss_"),
-}
-
-
-def precision_of(classes: tuple[ClassTime, ...]) -> str | None:
-    """Return the precision in which most of the time of products is spent, by the names of their kernels."""
-    seconds: dict[str, int] = {}
-    for time in classes:
-        for kernel in time.kernels if time.name in PRODUCT_CLASSES else ():
-            name = kernel.name.lower()
-            named = (precision for precision, names in PRECISION_NAMES.items() if names.search(name))
-            if precision := next(named, None):
-                seconds[precision] = seconds.get(precision, 0) + kernel.nanoseconds
-    return max(seconds, key=seconds.__getitem__) if seconds else None

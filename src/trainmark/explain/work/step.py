@@ -7,15 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from trainmark.explain.classes import (
-    ATTENTION,
-    CONVOLUTION,
-    ELEMENTWISE,
-    MATRIX_PRODUCT,
-    OPTIMISER,
-    REDUCTION,
-)
-from trainmark.explain.classes.attribute import sources_of, step_of_spans
+from trainmark.explain.attribute import sources_of, step_of_spans
+from trainmark.explain.classes import ELEMENTWISE, OPTIMISER, PRODUCT_CLASSES, REDUCTION
 from trainmark.explain.classes.names import BACKWARD_FUNCTION, class_of_operator
 from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
 from trainmark.explain.profile.model import ByRow, DeviceKind, HostKind, Operands, Profile, Source
@@ -27,7 +20,6 @@ NEARLY_ALL = 0.95
 WRAPPER = re.compile(
     r"aten::(conv\dd|conv_transpose\dd|_?convolution|linear|matmul|einsum|scaled_dot_product_attention)"
 )
-PRODUCTS = frozenset({CONVOLUTION, MATRIX_PRODUCT, ATTENTION})
 
 
 def of_step(profile: Profile, classes: Sequence[str], list_element: int | None = None) -> dict[str, Work]:
@@ -65,7 +57,7 @@ class _Total:
 
     def work(self, name: str, steps: int) -> Work:
         time = max(self.time, 1)
-        flop = self.flop / steps if name in PRODUCTS and self.with_flop >= NEARLY_ALL * time else None
+        flop = self.flop / steps if name in PRODUCT_CLASSES and self.with_flop >= NEARLY_ALL * time else None
         moved = self.bytes / steps if self.with_bytes and self.with_bytes >= NEARLY_ALL * time else None
         return Work(flop or None, moved, max(self.with_flop, self.with_bytes) / time)
 
@@ -112,7 +104,7 @@ def _counted(profile: Profile, classes: Sequence[str], formulas: _Formulas) -> d
         # that calls others beside a product of its own, without a formula, leaves its class uncounted.
         callers = formulas.callers(launched)
         for row, name, time in calling:
-            calls = row in callers and (name not in PRODUCTS or formulas.is_wrapper(row))
+            calls = row in callers and (name not in PRODUCT_CLASSES or formulas.is_wrapper(row))
             if calls or formulas.is_autograd(row):
                 totals[name].time -= time
     for row, by_class in launched.items():
@@ -132,7 +124,7 @@ def _counted_operators(sources: Mapping[int, Source]) -> tuple[frozenset[str], f
 
 def _class_of_row(by_class: Mapping[str, int], cost: Cost) -> str:
     """Return the class of an operator's work: of a product that of its kernels, else the longest."""
-    names = [name for name in by_class if name in PRODUCTS] if cost.flop else []
+    names = [name for name in by_class if name in PRODUCT_CLASSES] if cost.flop else []
     return max(names or by_class, key=lambda name: by_class[name])
 
 

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+from typing import Dict, Optional
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.join(HERE, "injection.c")
@@ -26,7 +27,7 @@ FILE, AFTER, SECONDS = "TRAINMARK_CUPTI_FILE", "TRAINMARK_CUPTI_AFTER", "TRAINMA
 Built = collections.namedtuple("Built", "path reason")
 
 
-def build(folder):
+def build(folder: str) -> Built:
     """Compile into `folder`, once for the same source, headers and compiler."""
     compiler = _compiler()
     if compiler is None:
@@ -55,15 +56,17 @@ def build(folder):
     return Built(path, None)
 
 
-def environment(path, output=None, after=0.0, seconds=10.0):
+def environment(
+    path: str, output: Optional[str] = None, after: float = 0.0, seconds: float = 10.0
+) -> Dict[str, str]:
     """Return the variables under which a program is profiled by the library at `path`.
 
     With hooks the library is opened when they start it. A program without gives its records, `seconds` of
-    them from `after` seconds on, to a file for each process that begins with `output`.
+    them from `after` seconds after its start on, to a file for each process that begins with `output`.
     """
     variables = {LIBRARY: path}
-    cupti = cupti_library()
-    if cupti is not None:
+    cupti = os.environ.get(CUPTI_LIBRARY) or cupti_library()
+    if cupti:
         variables[CUPTI_LIBRARY] = cupti
     if output is not None:
         variables.update({INJECTION: path, FILE: output, AFTER: str(after), SECONDS: str(seconds)})

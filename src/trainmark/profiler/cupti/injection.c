@@ -2,14 +2,16 @@
  *
  * The driver loads this library where CUDA_INJECTION64_PATH names it, and calls InitializeInjection. A program
  * with hooks calls trainmark_profile_start and trainmark_profile_stop; for any other, TRAINMARK_CUPTI_FILE,
- * TRAINMARK_CUPTI_AFTER and TRAINMARK_CUPTI_SECONDS say where to, when and for how long to record.
+ * TRAINMARK_CUPTI_AFTER and TRAINMARK_CUPTI_SECONDS say where to, how long after the start of the process and for
+ * how long to record.
  *
  * CUPTI is opened at run time, the one that the program has loaded already first. Fields that are read stand at
  * the same place in the records of CUDA 12.0 to 13.x: newer ones only append.
  *
  * The file is a sequence of `struct record` in the byte order of the machine; one of type NAME or DEVICE is
  * followed by `bytes` bytes of text, and stands before those that refer to it. The first one has the time at which
- * recording began, the devices follow it, the last one is of type END.
+ * recording began, by CUPTI's clock and in `end` by CLOCK_MONOTONIC; the devices follow it, the last one is of
+ * type END.
  */
 #define _GNU_SOURCE
 #include <cupti.h>
@@ -325,14 +327,17 @@ static const char *begin(const char *path) {
   if (result != CUPTI_SUCCESS) return described(result);
   cupti.thread_id_type(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
   uint64_t now = 0;
+  struct timespec host = {0};
   cupti.timestamp(&now);
+  clock_gettime(CLOCK_MONOTONIC, &host);
   FILE *opened = fopen(path, "wb");
   if (opened == NULL) return "the file for records cannot be written";
   setvbuf(opened, NULL, _IOFBF, FILE_BUFFER_BYTES);
   pthread_mutex_lock(&writing);
   file = opened;
   written = dropped = failed_writes = failed_buffers = 0;
-  put(&(struct record){.type = HEADER, .name = sizeof(struct record), .start = now}, NULL);
+  put(&(struct record){.type = HEADER, .name = sizeof(struct record), .start = now,
+                       .end = (uint64_t)host.tv_sec * 1000000000u + (uint64_t)host.tv_nsec}, NULL);
   put_devices();
   pthread_mutex_unlock(&writing);
   for (size_t i = 0; i < KIND_COUNT && result == CUPTI_SUCCESS; i++) result = cupti.enable(KINDS[i]);
@@ -340,6 +345,7 @@ static const char *begin(const char *path) {
   for (size_t i = 0; i < KIND_COUNT; i++) cupti.disable(KINDS[i]);
   pthread_mutex_lock(&writing);
   fclose(file);
+  remove(path);
   file = NULL;
   forget_names();
   pthread_mutex_unlock(&writing);
@@ -392,7 +398,25 @@ static double seconds_of(const char *variable, double otherwise) {
   return text == NULL || (rest != text && *rest == '\0' && seconds >= 0) ? seconds : otherwise;
 }
 
+/* Seconds since the process was started, 0 where /proc does not tell. */
+static double age(void) {
+  char text[1024] = "";
+  unsigned long long ticks = 0;
+  struct timespec now;
+  FILE *stat = fopen("/proc/self/stat", "r");
+  if (stat == NULL) return 0;
+  size_t length = fread(text, 1, sizeof text - 1, stat);
+  fclose(stat);
+  text[length] = '\0';
+  char *field = strrchr(text, ')'); /* the name may hold anything; the start is the 20th field after it */
+  for (int i = 0; field != NULL && i < 20; i++) field = strchr(field + 1, ' ');
+  if (field == NULL || sscanf(field, "%llu", &ticks) != 1 || clock_gettime(CLOCK_BOOTTIME, &now) != 0) return 0;
+  double seconds = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec - (double)ticks / (double)sysconf(_SC_CLK_TCK);
+  return ticks > 0 && seconds > 0 ? seconds : 0;
+}
+
 static void wait_seconds(double seconds) {
+  if (seconds <= 0) return;
   struct timespec left = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
   while (nanosleep(&left, &left) != 0) continue;
 }
@@ -405,7 +429,7 @@ static void *record_for_a_while(void *argument) {
   char path[4096];
   const char *base = argument;
   if (snprintf(path, sizeof path, "%s.%ld", base, (long)getpid()) >= (int)sizeof path) return NULL;
-  wait_seconds(seconds_of("TRAINMARK_CUPTI_AFTER", 0));
+  wait_seconds(seconds_of("TRAINMARK_CUPTI_AFTER", 0) - age());
   const char *problem = trainmark_profile_start(path);
   report(problem);
   if (problem != NULL) return NULL;

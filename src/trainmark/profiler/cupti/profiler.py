@@ -93,11 +93,12 @@ class Profiler:
 
     def _remove(self):
         if self._file is not None:
-            os.remove(self._file)
+            with contextlib.suppress(FileNotFoundError):  # a recording that failed to begin removes its own
+                os.remove(self._file)
             self._file = None
 
 
-def own_cache():
+def own_cache() -> str:
     """Return the user's own folder: in a shared one somebody else could leave a library for us to load."""
     root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(root, "trainmark", "cupti")

@@ -7,6 +7,7 @@ import mmap
 import os
 import re
 import struct
+from typing import List, Sequence, Tuple
 
 from trainmark.profiler import chrome
 
@@ -53,7 +54,7 @@ def read(data):
         yield record, text
 
 
-def convert(path, annotations, output, process):
+def convert(path: str, annotations: Sequence[Annotation], output: str, process: int) -> int:
     """Write the records at `path` and the host's annotations as a trace; return how many were dropped.
 
     Of CUPTI's buffers that no memory was left for, one record each is counted: how many it is, nobody knows.
@@ -72,10 +73,17 @@ def convert(path, annotations, output, process):
                 return writer.lost
 
 
-def device_names(path):
+def device_names(path: str) -> List[str]:
     """Return the names of the devices that the program saw, by their number."""
     with open(path, "rb") as file:
         return _head(file.read(HEAD_BYTES))[1]
+
+
+def began(path: str) -> Tuple[int, int]:
+    """Return when recording began, in nanoseconds of CUPTI's clock and of the host's monotonic one."""
+    with open(path, "rb") as file:
+        head, _ = next(read(file.read(FORMAT.size)))
+    return head.start, head.end
 
 
 def _head(data):

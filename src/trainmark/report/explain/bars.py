@@ -64,7 +64,7 @@ def floors(explanation: Explanation, lang: Lang) -> list[Bar]:
     bounds = {"arithmetic": t["arithmetic"], "memory": t["memory_bound"], "link": t["link"]}
     bars = []
     for own in sorted(known, key=lambda own: -own.busy):
-        floor, times = own.floor or 0, figures.times_floor(own)
+        floor = own.floor or 0
         bars.append(
             Bar(
                 class_name(own.name, lang),
@@ -72,7 +72,7 @@ def floors(explanation: Explanation, lang: Lang) -> list[Bar]:
                 0.0,
                 100 * own.busy / longest,
                 100 * min(1.0, floor / own.busy) if own.busy else 0.0,
-                f"{number.significant(times, 2)} ×",
+                f"{figures.times_floor_text(own, 2)} ×",
                 f"{number.significant(own.busy / steps, 3)} ms, {t['floor']} "
                 f"{number.significant(floor / steps, 3)} ms"
                 + (f" ({bounds.get(own.bound, own.bound)})" if own.bound else ""),

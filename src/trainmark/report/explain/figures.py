@@ -12,6 +12,7 @@ from trainmark.report.format import number
 DIGITS = 4
 MOST_DECIMALS = 4
 MILLISECOND = 1_000_000
+MOST_TIMES_FLOOR = 100
 
 # Overlaps with a row of their own: those that matter, and not too many.
 LEAST_OVERLAP, MOST_OVERLAPS = 0.005, 6
@@ -81,7 +82,8 @@ def step_milliseconds(explanation: Explanation, values: Sequence[int]) -> list[s
 
 
 def step_decimals(explanation: Explanation) -> int:
-    return decimals_of(explanation.total / max(1, explanation.steps) / MILLISECOND)
+    """Return at least one decimal: of a step of seconds a class may take less than a millisecond."""
+    return max(1, decimals_of(explanation.total / max(1, explanation.steps) / MILLISECOND))
 
 
 def shares(explanation: Explanation, values: Sequence[int]) -> list[str]:
@@ -108,6 +110,17 @@ def _fixed(value: float, decimals: int) -> str:
 def times_floor(own: ClassTime) -> float | None:
     """How many times its floor a class takes; overlapped time counts, because the work in it does."""
     return own.busy / own.floor if own.floor else None
+
+
+def times_floor_text(own: ClassTime, digits: int) -> str:
+    """Write `times_floor`, empty where there is none.
+
+    Beyond a hundred the floor is that of the few launches that move anything.
+    """
+    times = times_floor(own)
+    if times is None:
+        return ""
+    return f"> {MOST_TIMES_FLOOR}" if times > MOST_TIMES_FLOOR else number.significant(times, digits)
 
 
 def samples_per_second(explanation: Explanation) -> float | None:

@@ -65,7 +65,9 @@ def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
 def _advice(explanation: Explanation, lang: Lang) -> Iterator[str]:
     for place, advice in enumerate(explanation.advice, 1):
         yield f"{place}. {plain(sentence(advice.sentence, lang))} {plain(sentences.gain_words(advice, lang))}"
-        if "\n" in advice.how.strip():
+        if not advice.is_line:
+            yield f"   {plain(sentence(advice.how, lang))}"
+        elif "\n" in advice.how.strip():
             yield "\n" + "\n".join(f"   {line}" for line in fence(advice.how).splitlines()) + "\n"
         elif advice.how.strip():
             yield f"   {code(advice.how)}"

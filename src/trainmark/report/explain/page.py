@@ -52,7 +52,12 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             step=tables.step_table(explanation, lang),
             looks=[*(kind_look(part.kind, part.name) for part in figures.parts(explanation)), ""],
             advice=[
-                (sentence(advice.sentence, lang), sentences.gain_words(advice, lang), advice.how.strip())
+                (
+                    sentence(advice.sentence, lang),
+                    sentences.gain_words(advice, lang),
+                    sentence(advice.how.strip(), lang),
+                    advice.is_line,
+                )
                 for advice in explanation.advice
             ],
             idle=tables.EMPTY if refused else tables.idle_table(explanation, lang),
@@ -62,7 +67,10 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             after_measured=explanation.agreement.measured is not None,
             floors=[] if refused else bars.floors(explanation, lang),
             floor_note=sentences.floor_sentence(explanation, lang),
-            changes=[(sentence(change.why, lang), change.how) for change in explanation.what_ifs],
+            changes=[
+                (sentence(change.why, lang), sentence(change.how, lang), change.is_line)
+                for change in explanation.what_ifs
+            ],
             basis=sentences.basis_sentence(explanation, lang),
             what_if=tables.what_if_table(explanation, lang),
             what_if_plot=what_if_plot(explanation, lang),

@@ -47,11 +47,11 @@ def where_sentence(explanation: Explanation, lang: Lang) -> str:
     t, clauses = explain_words(lang), list[tuple[float, str]]()
     if explanation.classes:
         most = max(explanation.classes, key=lambda own: own.alone)
-        times, share = figures.times_floor(most), most.alone / explanation.total
-        words = t["most" if times is None else "most_floor"].format(
+        times, share = figures.times_floor_text(most, 2), most.alone / explanation.total
+        words = t["most_floor" if times else "most"].format(
             share=figures.part_texts(explanation)["class", most.name][1],
             name=class_name(most.name, lang),
-            times=number.significant(times, 2),
+            times=times,
         )
         clauses.append((share, words))
     idle = explanation.idle_nanoseconds / explanation.total
@@ -106,7 +106,7 @@ def agreement_words(explanation: Explanation, lang: Lang) -> str:
     if agreement.corrected:
         sentences.append(t["corrected"])
     if explanation.overhead is not None:
-        sentences.append(t["overhead"].format(overhead=number.percent(explanation.overhead)))
+        sentences.append(t["overhead"].format(overhead=number.percent(max(0.0, explanation.overhead))))
     return joined(sentences, lang)
 
 

@@ -18,6 +18,7 @@ from trainmark.report.format.words import Lang
 FLOP = (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6))
 FLOP_FROM = 0.1  # of the larger unit, so that a column does not begin with zeros
 BYTES = (("GB", 1e9), ("MB", 1e6))
+GIB_FROM = 4 * number.GIB  # of a peak; below, a column in GiB would be zeros
 MOST_LONGEST_SPANS = 40
 LONGEST_KERNEL = 200
 SHORT_KERNEL = 90
@@ -211,18 +212,19 @@ def memory_table(explanation: Explanation, lang: Lang = "en") -> Table:
     t, memory = explain_words(lang), explanation.memory
     holders = sorted(memory.parts, key=lambda part: -part.bytes) if memory else []
     whole = sum(part.bytes for part in holders)  # fragmentation lies beyond the peak
+    unit, size, digits = ("GiB", number.GIB, 2) if whole >= GIB_FROM else ("MiB", number.MIB, 1)
     rows = [
         [
             holder_name(part.kind, lang),
             part.name,
-            f"{part.bytes / number.GIB:,.2f}",
+            f"{part.bytes / size:,.{digits}f}",
             number.percent(part.bytes / whole) if whole else "",
             part.freed,
         ]
         for part in holders
     ]
     return _without_empty(
-        Table([t["holder"], t["name"], "GiB", t["share"], t["freed"]], rows, frozenset({2, 3}))
+        Table([t["holder"], t["name"], unit, t["share"], t["freed"]], rows, frozenset({2, 3}))
     )
 
 
@@ -291,10 +293,7 @@ def _per_step(count: int, steps: int) -> str:
 def _floor(own: ClassTime | None, explanation: Explanation) -> list[str]:
     if own is None or own.floor is None:
         return ["", ""]
-    return [
-        _milliseconds(explanation, own.floor),
-        f"{number.significant(figures.times_floor(own), 3)}" if own.floor else "",
-    ]
+    return [_milliseconds(explanation, own.floor), figures.times_floor_text(own, 3)]
 
 
 def _without_empty(table: Table) -> Table:

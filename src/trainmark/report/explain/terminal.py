@@ -84,7 +84,10 @@ def advice_lines(explanation: Explanation, width: int | None, lang: Lang) -> lis
     for place, advice in enumerate(explanation.advice, 1):
         text = f"{sentence(advice.sentence, lang)} {sentences.gain_words(advice, lang)}"
         shown += wrapped(text, width, f"{place}. ", "   ")
-        shown += [f"     {one_line(line)}" for line in advice.how.splitlines() if line.strip()]
+        if advice.is_line:
+            shown += [f"     {one_line(line)}" for line in advice.how.splitlines() if line.strip()]
+        else:
+            shown += wrapped(sentence(advice.how, lang), width, "     ", "     ")
     return shown
 
 

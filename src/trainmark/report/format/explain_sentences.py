@@ -25,6 +25,35 @@ SENTENCES: Sentences = (
     ("every class at its floor", "所有类别达到下限"),
     ("the device at its highest clock", "设备以最高频率运行"),
     ("on a {device}", "换用 {device}"),
+    # What to do, in words
+    ("batch_size × 2, with the learning rate that goes with it", "batch_size × 2，并相应调整学习率"),
+    (
+        "the largest batch_size that fits, with the learning rate that goes with it",
+        "可容纳的最大 batch_size，并相应调整学习率",
+    ),
+    ("reduce gradients while others are still computed", "在其余梯度仍在计算时归约已有梯度"),
+    ("use the framework's compiler", "使用框架自带的编译器"),
+    ("use a {device}", "使用 {device}"),
+    (
+        "the best that kernels could give on this device; no setting does it",
+        "本设备上核函数所能达到的极限；没有对应的设置",
+    ),
+    (
+        "fewer and larger kernels: compile, capture a graph, or a larger batch",
+        "使用更少、更大的核函数：编译、捕获 CUDA graph 或增大批量",
+    ),
+    (
+        "read no value of the device inside the step: no .item(), float(), .cpu() or synchronize()",
+        "步内不读取设备上的值：不用 .item()、float()、.cpu() 或 synchronize()",
+    ),
+    ("prefetch batches in other processes", "在其他进程中预取数据"),
+    ("NHWC in place of NCHW", "以 NHWC 代替 NCHW"),
+    ("an optimiser that updates all parameters in one kernel", "用一个核函数更新所有参数的优化器"),
+    ("bfloat16 for products", "矩阵乘使用 bfloat16"),
+    (
+        "take {call} out of the step, or do it every hundred steps",
+        "将 {call} 移出训练步，或每一百步执行一次",
+    ),
     # Advice
     (
         "The device waits for the next batch for {share} of the step.",
@@ -187,6 +216,10 @@ SENTENCES: Sentences = (
     (
         "No step annotations: everything recorded is taken as one step.",
         "没有步的标记：全部记录视为一步。",
+    ),
+    (
+        "No step annotations: {steps} steps were made out by the kernels that repeat ({kernels} a step).",
+        "没有步的标记：由重复的核函数识别出 {steps} 步（每步 {kernels} 个）。",
     ),
     (
         "The profiler ran out of buffers and ended the recording early.",

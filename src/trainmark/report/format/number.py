@@ -9,7 +9,7 @@ from trainmark.measure.figure import Interval
 
 MISSING = "n/a"
 USUAL_CONFIDENCE = 0.95
-GIB = 2**30
+GIB, MIB = 2**30, 2**20
 
 
 def counted(count: int, noun: str) -> str:

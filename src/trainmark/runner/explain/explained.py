@@ -13,6 +13,7 @@ from trainmark.events import DeviceSample, stream
 from trainmark.explain.advice import Evidence, diagnose
 from trainmark.explain.explain import Taken, TrialFacts, captured_trace, explain
 from trainmark.explain.explanation import Explanation, Peaks
+from trainmark.explain.precision import BANDWIDTH
 from trainmark.explain.profile import folder as profile_folder
 from trainmark.explain.profile.folder import Captured
 from trainmark.explain.ranks.bandwidth import link_bandwidth
@@ -34,8 +35,6 @@ from trainmark.system.available import known_datasheet
 from trainmark.typed_json import encode
 
 EXPLANATION, TRACE = "explanation.json", "trace.json.gz"
-# How the manifest of a profile names the precisions of a suite.
-BANDWIDTH = "bandwidth"
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,7 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
         trial.case,
         device,
         own_command,
+        framework=captured.ranks[0].framework or None,
         product_peaks=peaks,
         host=_issue_seconds(captured) or host_seconds(taken.profile),
         clock=clock,
@@ -95,7 +95,8 @@ def explain_trace(path: Path) -> Explained:
     """Explain a trace file, or a folder of profiles, of which nothing else is known."""
     captured = profile_folder.read(path) if path.is_dir() else captured_trace(path)
     peaks = measured_peaks(captured)
-    taken = explain(captured, TrialFacts(title=path.name, peaks=Peaks(bandwidth=peaks.get(BANDWIDTH))))
+    facts = TrialFacts(path.name, peaks=Peaks(bandwidth=peaks.get(BANDWIDTH)), product_peaks=peaks)
+    taken = explain(captured, facts)
     first = captured.ranks[0]
     settings = Settings(framework=first.framework or None, world_size=first.world_size)
     sheet = known_datasheet(first.device_name or "")
@@ -127,7 +128,7 @@ def with_changes(taken: Taken, situation: Situation) -> Explanation:
 def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> TrialFacts:
     """Return what the trial's record, its samples and the machine's records tell beside the profiles."""
     case, record = trial.case, trial.record
-    figure = record.figure
+    figure, measured = record.figure, measured_peaks(captured)
     samples = _samples_of_step(figure)
     return TrialFacts(
         title=case.slug,
@@ -135,7 +136,8 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         samples=samples,
         framework=" ".join(filter(None, (record.key.framework, record.key.framework_version))) or None,
         device=record.key.device,
-        peaks=_peaks(run, case, figure, measured_peaks(captured)),
+        peaks=_peaks(run, case, figure, measured),
+        product_peaks=measured,
         work=_declared_work(case, samples),
         device_samples=_device_samples(trial.folder / SAMPLES),
         nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),

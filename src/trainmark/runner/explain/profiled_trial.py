@@ -71,6 +71,23 @@ def profile_case(run: RunFolder, prepared: Prepared, display: Display, steps: in
     place = explain_folder(run.path, case.slug)
     part = place.with_name(f".{case.slug}.part")
     shutil.rmtree(part, ignore_errors=True)
+    own = explaining_run(run, prepared, part)
+    if (run.code / "trainmark" / "profiler").is_dir():
+        shutil.copytree(run.code, own.code)
+    else:
+        display.note("the code of this run cannot profile itself: that of this version is profiled")
+    try:
+        trial = profile_run(own, prepared, display, steps)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    shutil.rmtree(place, ignore_errors=True)
+    part.rename(place)
+    return replace(trial, folder=place / trial.folder.relative_to(part))
+
+
+def explaining_run(run: RunFolder, prepared: Prepared, path: Path) -> RunFolder:
+    """Make the folder of a run of one trial, which belongs to another run."""
     info = RunInfo(
         name=f"{run.path.name}-{EXPLAIN}",
         suite=prepared.suite.name,
@@ -85,19 +102,7 @@ def profile_case(run: RunFolder, prepared: Prepared, display: Display, steps: in
         uuid=new_uuid(),
         schema=SCHEMA,
     )
-    own = RunFolder.create(part, info, prepared.suite.text)
-    if (run.code / "trainmark" / "profiler").is_dir():
-        shutil.copytree(run.code, own.code)
-    else:
-        display.note("the code of this run cannot profile itself: that of this version is profiled")
-    try:
-        trial = profile_run(own, prepared, display, steps)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
-    shutil.rmtree(place, ignore_errors=True)
-    part.rename(place)
-    return replace(trial, folder=place / trial.folder.relative_to(part))
+    return RunFolder.create(path, info, prepared.suite.text)
 
 
 def profile_run(run: RunFolder, prepared: Prepared, display: Display, steps: int) -> ProfiledTrial:

@@ -13,12 +13,12 @@ from trainmark.system.available import Datasheet, datasheets, known_datasheet
 COMPARED = ("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200")
 
 
-def settings_of(case: Case, command: str | None = None, optimizer: str | None = None) -> Settings:
-    """Return how a settled case trains; `command` runs it as it is."""
+def settings_of(case: Case, command: str | None = None, framework: str | None = None) -> Settings:
+    """Return how a settled case trains; `command` runs it as it is, `framework` is what its profile names."""
     own = isinstance(case.workload, Command)
     return Settings(
         workload=None if own else case.workload_name,
-        framework=case.framework,
+        framework=case.framework or framework,
         precision=case.precision,
         layout=case.layout,
         compiler=case.compiler,
@@ -27,7 +27,7 @@ def settings_of(case: Case, command: str | None = None, optimizer: str | None = 
         batch=case.batch_per_device,
         data=case.data,
         workers=case.workers,
-        optimizer=optimizer or _optimizer(case),
+        optimizer=_optimizer(case),
         world_size=case.topology.devices,
         command=None if own else command,
     )
@@ -55,6 +55,7 @@ def case_situation(
     device_name: str,
     command: str | None = None,
     *,
+    framework: str | None = None,
     product_peaks: Mapping[str, float] | None = None,
     device_memory: int | None = None,
     host: float | None = None,
@@ -65,7 +66,7 @@ def case_situation(
     others = [other for other in datasheets() if sheet and other.title in COMPARED and other != sheet]
     return situation_of(
         explanation,
-        settings_of(case, command),
+        settings_of(case, command, framework),
         "cuda" if case.device == "cuda" else "cpu",
         product_peaks=product_peaks,
         datasheet=device_peaks(sheet) if sheet else None,

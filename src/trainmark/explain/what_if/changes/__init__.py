@@ -53,6 +53,7 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
         if change in CHANGES and prediction.seconds > situation.step * WORSE:
             continue
         bounds = interval(change.name, situation.device, entries)
+        how = change.how(situation)
         what_ifs.append(
             WhatIf(
                 name=change.name,
@@ -60,7 +61,8 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
                 seconds=prediction.seconds,
                 low=prediction.seconds * bounds.low,
                 high=prediction.seconds * bounds.high,
-                how=change.how(situation),
+                how=how.text,
+                is_line=how.is_line,
                 why=prediction.why,
                 basis=bounds.basis,
             )

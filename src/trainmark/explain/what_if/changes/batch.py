@@ -111,14 +111,14 @@ CHANGES = (
         "batch ×2",
         "twice the batch",
         twice,
-        {"": "batch_size × 2, with the learning rate that goes with it"},
-        batch_overrides,
+        "batch_size × 2, with the learning rate that goes with it",
+        overrides=batch_overrides,
     ),
     Change(
         "largest batch",
         "the largest batch that fits",
         largest,
-        {"": "the largest batch_size that fits, with the learning rate that goes with it"},
-        largest_overrides,
+        "the largest batch_size that fits, with the learning rate that goes with it",
+        overrides=largest_overrides,
     ),
 )

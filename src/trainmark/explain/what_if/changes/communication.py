@@ -33,15 +33,13 @@ CHANGES = (
         "communication hidden",
         "communication hidden under computing",
         hidden,
-        {
-            "pytorch": "DistributedDataParallel(model, bucket_cap_mb=10): smaller buckets start earlier",
-            "": "reduce gradients while others are still computed",
-        },
+        "reduce gradients while others are still computed",
+        {"pytorch": "DistributedDataParallel(model, bucket_cap_mb=10)"},
     ),
     Change(
         "link ×2",
         "a link of twice the bandwidth",
         link_twice_as_fast,
-        {"": "check the link with `trainmark doctor`; NCCL_DEBUG=INFO tells which one is used"},
+        lines={"": "trainmark doctor  # checks the link; NCCL_DEBUG=INFO tells which one is used"},
     ),
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Change, Overrides, milliseconds
+from trainmark.explain.what_if.changes.layout import without_layout_copies
 from trainmark.explain.what_if.rebuild import Prediction, rebuilt, tuned_seconds
-from trainmark.explain.what_if.situation import PRODUCT_CLASSES, Situation
+from trainmark.explain.what_if.situation import NO_FRAMEWORK, Situation
 
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
@@ -14,7 +16,9 @@ PASSES, SAVED_PASSES, SAVED_AROUND_BATCH_NORM = 2.5, 1.5, 1.0
 # Of three products of a linear layer (forward, dgrad, wgrad) two stand in a chain, with a place before each;
 # a convolution has three, as the statistics of its batch norm are a pass of their own.
 PLACES = {"convolution": 1.0, "matrix product": 2 / 3, "attention": 2 / 3}
-ALREADY_COMPILED = ("jax", "mindspore", "mxnet")  # the whole step, in any case
+TURNS_CHANNELS_LAST = "pytorch"
+# Compiled in any case, the whole step; and where no compiler is known.
+NOT_TO_COMPILE = ("jax", "mindspore", "mxnet", NO_FRAMEWORK)
 
 
 def compiled(situation: Situation) -> Prediction | None:
@@ -22,7 +26,7 @@ def compiled(situation: Situation) -> Prediction | None:
     settings = situation.settings
     if situation.device == "cpu":  # measured slower there as often as faster
         return None
-    if settings.compiler or settings.framework in ALREADY_COMPILED or settings.engine == "fused":
+    if settings.compiler or settings.framework in NOT_TO_COMPILE or settings.engine == "fused":
         return None
     fusible = [part for part in situation.parts if part.name in FUSIBLE and part.launches]
     products = [part for part in situation.parts if part.name in PRODUCT_CLASSES]
@@ -34,13 +38,18 @@ def compiled(situation: Situation) -> Prediction | None:
     saved = SAVED_AROUND_BATCH_NORM if situation.has_batch_norm else SAVED_PASSES
     ratio = fused_bytes(before / after, saved)
     alone = {part.name: tuned_seconds(part) * ratio for part in fusible}
+    turned = without_layout_copies(situation) if settings.framework == TURNS_CHANNELS_LAST else {}
+    alone |= {name: seconds for name, seconds in turned.items() if name not in alone}
     step = rebuilt(situation, alone, situation.launches - before + after)
-    now, then = sum(part.alone for part in fusible), sum(alone.values())
+    now = sum(part.alone for part in fusible)
+    then = sum(alone[part.name] for part in fusible)
     why = (
         f"{before:.0f} elementwise, normalising and reducing launches become {after:.0f}, at most one "
         f"in each place between products, with {ratio:.2f} of their bytes: {milliseconds(now)} become "
         f"{milliseconds(then)}."
     )
+    if turned:
+        why += " Inductor turns convolutions to channels last, without kernels that change layouts."
     return Prediction(step, why)
 
 
@@ -51,7 +60,7 @@ def fused_bytes(length: float, saved: float = SAVED_PASSES) -> float:
 
 def compile_overrides(situation: Situation) -> Overrides | None:
     settings = situation.settings
-    return {"compile": True} if settings.framework not in ALREADY_COMPILED else None
+    return {"compile": True} if settings.framework not in NOT_TO_COMPILE else None
 
 
 CHANGES = (
@@ -59,11 +68,11 @@ CHANGES = (
         "compile",
         "compile the model",
         compiled,
+        "use the framework's compiler",
         {
             "pytorch": "model = torch.compile(model)",
             "tensorflow": "@tf.function(jit_compile=True)",
             "paddle": 'paddle.jit.to_static(model, backend="CINN")',
-            "": "use the framework's compiler",
         },
         compile_overrides,
     ),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Change, milliseconds, percent
 from trainmark.explain.what_if.changes.precision import product_seconds
 from trainmark.explain.what_if.rebuild import Prediction, rebuilt
 from trainmark.explain.what_if.situation import (
     COMMUNICATION,
-    PRODUCT_CLASSES,
     DevicePeaks,
     Part,
     Situation,
@@ -88,7 +88,7 @@ def on_other_devices(situation: Situation) -> tuple[Change, ...]:
             f"on {other.title}",
             f"on a {other.title}",
             partial(on_device, other),
-            {"": f"use a {other.title}"},
+            f"use a {other.title}",
         )
         for other in situation.others
     )
@@ -99,12 +99,12 @@ CHANGES = (
         "floors",
         "every class at its floor",
         at_floors,
-        {"": "the best that kernels could give on this device; no setting does it"},
+        "the best that kernels could give on this device; no setting does it",
     ),
     Change(
         "full clock",
         "the device at its highest clock",
         full_clock,
-        {"": "nvidia-smi -q -d PERFORMANCE,POWER says why; nvidia-smi -pl raises a power cap"},
+        lines={"": "nvidia-smi -q -d PERFORMANCE,POWER  # says why; nvidia-smi -pl raises a power cap"},
     ),
 )

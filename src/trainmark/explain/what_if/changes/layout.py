@@ -11,15 +11,10 @@ def channels_last(situation: Situation) -> Prediction | None:
     """The kernels that only change the layout fall away; CPU libraries block channels by themselves."""
     if situation.part("convolution") is None or situation.settings.layout == "NHWC":
         return None
-    copies = {part.name: part.layout_copies for part in situation.parts if part.layout_copies}
-    if not copies or situation.device != "cuda":
+    shares = without_layout_copies(situation)
+    if not shares or situation.device != "cuda":
         return None
-    shares = {
-        part.name: part.alone * (1 - min(1.0, copies[part.name] / part.busy))
-        for part in situation.parts
-        if part.name in copies and part.busy
-    }
-    total = sum(copies.values())
+    total = sum(part.layout_copies for part in situation.parts)
     why = f"The step without {milliseconds(total)} of changing layouts around convolutions"
     norm = situation.part("normalisation")
     if norm is not None and tuned_seconds(norm) < norm.alone:
@@ -27,6 +22,15 @@ def channels_last(situation: Situation) -> Prediction | None:
         shares[norm.name] = tuned_seconds(norm)
         why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
     return Prediction(rebuilt(situation, shares), f"{why}.")
+
+
+def without_layout_copies(situation: Situation) -> dict[str, float]:
+    """Return the seconds of the classes that change layouts around convolutions, were that not needed."""
+    return {
+        part.name: part.alone * (1 - min(1.0, part.layout_copies / part.busy))
+        for part in situation.parts
+        if part.layout_copies and part.busy
+    }
 
 
 def layout_overrides(situation: Situation) -> Overrides | None:
@@ -39,10 +43,10 @@ CHANGES = (
         "channels last",
         "tensors with channels last",
         channels_last,
+        "NHWC in place of NCHW",
         {
-            "pytorch": "model = model.to(memory_format=torch.channels_last), and its inputs likewise",
+            "pytorch": "model = model.to(memory_format=torch.channels_last)  # and its inputs likewise",
             "tensorflow": 'tf.keras.backend.set_image_data_format("channels_last")',
-            "": "NHWC in place of NCHW",
         },
         layout_overrides,
     ),

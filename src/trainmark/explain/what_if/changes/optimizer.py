@@ -48,11 +48,11 @@ CHANGES = (
         "fused optimiser",
         "a fused optimiser",
         fused_optimiser,
+        "an optimiser that updates all parameters in one kernel",
         {
             "pytorch": "torch.optim.AdamW(..., fused=True)",
-            "jax": "jit the update together with the gradients",
+            "jax": "@jax.jit  # of the update together with the gradients",
             "paddle": "paddle.optimizer.AdamW(..., use_multi_tensor=True)",
-            "": "an optimiser that updates all parameters in one kernel",
         },
         suggestion=optimizer_suggestion,
     ),

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, Overrides
+from trainmark.explain.classes import PRODUCT_CLASSES
+from trainmark.explain.what_if.change import Change, Overrides, milliseconds
 from trainmark.explain.what_if.rebuild import Prediction, rebuilt
-from trainmark.explain.what_if.situation import MEMORY_CLASSES, PRODUCT_CLASSES, Part, Situation
+from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Situation
 
 # A product reaches less of a higher peak: its share of it falls with this power of the ratio of the peaks.
 # An estimate: 0.96 at twice the peak, 0.85 at fifteen times; the record tells how far it is off.
 TEMPER = 0.06
 HALF_BYTES = 0.5
-# PyTorch's eager batch norm in bfloat16 is not cuDNN's: on an H200 ResNet-50 at batch 256 takes 54.1 ms with
-# it and 42.0 ms in float16 (docs/results/h200), so that of float32's time this much is left.
-EAGER_BATCH_NORM = 0.85
+# PyTorch's eager batch norm in bfloat16 is its own, not cuDNN's. Of the float32 time on an H200 this much is
+# left, by layout: ResNet-50 takes 54.1 ms with it and 42.0 ms in float16 at batch 256, channels last
+# (docs/results/h200); at batch 64, channels first, cuDNN's 10.8 ms become 14.5 (docs/results/h200-explain).
+EAGER_BATCH_NORM = {"NHWC": 0.85, "NCHW": 1.34}
+# Attention in float32 does not use what the peak is made of; a flash kernel in bfloat16 reaches this share of
+# a product's peak (GPT-2 124M on an H200: 1.86 TFLOP in 8.9 ms).
+FLASH_SHARE = 0.27
 
 
 def bf16(situation: Situation) -> Prediction | None:
@@ -28,8 +33,13 @@ def bf16(situation: Situation) -> Prediction | None:
         for part in situation.parts
         if part.name in PRODUCT_CLASSES
     }
+    attention, uses_flash = situation.part("attention"), False
+    if attention is not None and attention.flop and situation.device == "cuda":
+        flash = attention.flop / (FLASH_SHARE * then)
+        uses_flash = flash < alone[attention.name]
+        alone[attention.name] = min(alone[attention.name], flash)
     # Activations have half of the bytes; losses and statistics, which stay in float32, are few.
-    alone |= {part.name: part.alone * HALF_BYTES for part in situation.parts if part.name in MEMORY_CLASSES}
+    alone |= {part.name: halved_seconds(part) for part in situation.parts if part.name in MEMORY_CLASSES}
     settings, norm = situation.settings, situation.part("normalisation")
     if (
         norm is not None
@@ -37,7 +47,9 @@ def bf16(situation: Situation) -> Prediction | None:
         and not settings.compiler
         and situation.has_batch_norm
     ):
-        alone[norm.name] = norm.alone * EAGER_BATCH_NORM
+        converts = any(part.layout_copies for part in situation.parts)
+        layout = settings.layout or ("NCHW" if converts else "NHWC")
+        alone[norm.name] = norm.alone * EAGER_BATCH_NORM[layout]
     if situation.device == "cpu":
         # Vector units convert every bfloat16 to float32 and back: what is saved in bytes is spent there.
         alone |= {part.name: part.alone for part in situation.parts if part.name in MEMORY_CLASSES}
@@ -46,7 +58,15 @@ def bf16(situation: Situation) -> Prediction | None:
         f"Products at {then / now:.1f} times the peak, as far from it as now and a little further; "
         f"elementwise operations and normalisation: {halved}; the optimiser stays in float32."
     )
+    if uses_flash and attention is not None:
+        why += f" Attention by a flash kernel: {milliseconds(alone[attention.name])}."
     return Prediction(rebuilt(situation, alone), why)
+
+
+def halved_seconds(part: Part) -> float:
+    """Return the seconds of a class with half of its bytes; transposing takes as long, element by element."""
+    transposing = min(1.0, part.layout_copies / part.busy) if part.busy else 0.0
+    return part.alone * (transposing + HALF_BYTES * (1 - transposing))
 
 
 def product_seconds(
@@ -79,12 +99,12 @@ CHANGES = (
         "bf16",
         "bfloat16 in place of float32",
         bf16,
+        "bfloat16 for products",
         {
-            "pytorch": 'with torch.autocast("cuda", dtype=torch.bfloat16): around the forward pass',
-            "jax": "dtype=jnp.bfloat16 for activations",
+            "pytorch": 'with torch.autocast("cuda", dtype=torch.bfloat16):  # around the forward pass',
+            "jax": "dtype=jnp.bfloat16  # of activations",
             "tensorflow": 'tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")',
             "paddle": 'with paddle.amp.auto_cast(dtype="bfloat16"):',
-            "": "bfloat16 for products",
         },
         precision_overrides,
     ),

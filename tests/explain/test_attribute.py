@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders_step import Row, Span, call, profile_of
 
-from trainmark.explain.classes.attribute import classes_of
+from trainmark.explain.attribute import classes_of
 from trainmark.explain.profile.model import DeviceKind, HostKind, Source
 
 ADD = "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>"
@@ -26,6 +26,29 @@ def eager(start: int = 0):
 def test_one_kernel_is_of_two_classes_by_what_launched_it():
     spans = [Span(ADD, 10, 20, launch=1), Span(ADD, 30, 40, launch=2)]
     assert classes_of(profile_of(spans, [50], rows=eager())) == ["elementwise", "optimiser"]
+
+
+def test_a_step_annotation_that_a_hook_opens_in_the_optimizer_is_not_a_part_of_it():
+    rows = [
+        Row("Optimizer.step#SGD.step", 0, 100_000, HostKind.ANNOTATION),
+        Row("trainmark_step#1", 90_000, 900_000, HostKind.ANNOTATION),
+        Row("aten::relu", 200_000, 300_000),
+        call(250_000, 1),
+    ]
+    assert classes_of(profile_of([Span(ADD, 260_000, 270_000, launch=1)], [900_000], rows=rows)) == [
+        "elementwise"
+    ]
+
+
+def test_a_call_whose_end_is_rounded_beyond_its_callers_is_the_callers_own():
+    rows = [
+        Row("Optimizer.step#SGD.step", 0, 100_000, HostKind.ANNOTATION),
+        Row("aten::add_", 50_000, 100_900),
+        call(60_000, 1),
+    ]
+    assert classes_of(profile_of([Span(ADD, 70_000, 80_000, launch=1)], [100_000], rows=rows)) == [
+        "optimiser"
+    ]
 
 
 def test_a_pass_without_operators_takes_the_classes_of_the_one_with_them():

@@ -1,4 +1,7 @@
-"""Where the steps of a profile end: at the last device span that a step's annotation launched."""
+"""Where the steps of a profile end: at the last device span that a step's annotation launched.
+
+Without annotations, steps are made out by the kernels that repeat.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans, Nanoseconds, Step
+from trainmark.explain.profile.step_ends.periods import steps_by_repetition
 
 # Ours first; then what `torch.profiler`'s own schedule writes.
 ANNOTATIONS = (re.compile(r"trainmark_step#(\d{1,9})"), re.compile(r"ProfilerStep#(\d{1,9})"))
 
 
-def steps_of(device: str, spans: DeviceSpans, host: HostSpans) -> tuple[tuple[Step, ...], str | None]:
+def steps_of(
+    device: str, spans: DeviceSpans, host: HostSpans, step_seconds: float | None = None
+) -> tuple[tuple[Step, ...], str | None]:
     """Return the steps, without a gap between them, and a note on how they were made out where it matters.
 
     Annotation i-1 gives where step i begins, as events at the ends of the steps would measure it: the first
@@ -21,7 +27,7 @@ def steps_of(device: str, spans: DeviceSpans, host: HostSpans) -> tuple[tuple[St
     """
     numbers, starts, ends = _annotations(host)
     if not numbers:
-        return _whole(spans, host), "No step annotations: everything recorded is taken as one step."
+        return _unannotated(device, spans, host, step_seconds)
     boundaries = ends if device == "cpu" else _device_ends(spans, host, starts, ends)
     if len(numbers) == 1:
         note = "One step annotation: the step begins with it, whatever the device still had to do by then."
@@ -49,6 +55,17 @@ def _annotations(host: HostSpans) -> tuple[list[int], Nanoseconds, Nanoseconds]:
             return list(rows), host.start[chosen], host.end[chosen]
     nothing = np.zeros(0, np.int64)
     return [], nothing, nothing
+
+
+def _unannotated(
+    device: str, spans: DeviceSpans, host: HostSpans, step_seconds: float | None
+) -> tuple[tuple[Step, ...], str]:
+    repetition = None if device == "cpu" else steps_by_repetition(spans, step_seconds)
+    if repetition is None:
+        return _whole(spans, host), "No step annotations: everything recorded is taken as one step."
+    steps, kernels = repetition
+    made_out = f"{len(steps):,} steps were made out by the kernels that repeat ({kernels:,} a step)"
+    return steps, f"No step annotations: {made_out}."
 
 
 def _whole(spans: DeviceSpans, host: HostSpans) -> tuple[Step, ...]:

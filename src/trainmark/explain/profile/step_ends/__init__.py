@@ -1,0 +1,1 @@
+"""Where the steps of a trace end: by annotations, else by the kernels that repeat."""
