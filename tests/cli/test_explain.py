@@ -142,6 +142,13 @@ def test_an_explanation_is_made_again_from_its_profile_where_changes_are_to_be_v
     assert [path.name for path in runs.iterdir()] == ["it"]  # nothing of a user's program can be changed
 
 
+def test_a_change_that_is_named_and_not_predicted_is_refused_with_those_that_are(trainmark, runs, stored):
+    result = trainmark("explain", "it", "--verify", "--what-if", "channels last")
+    assert result.code == 2
+    assert "'channels last' is not predicted for this case, these are: " in result.err
+    assert [path.name for path in runs.iterdir()] == ["it"]
+
+
 def test_again_takes_a_new_trial_in_place_of_the_stored_one(trainmark, runs, stored):
     (stored / "trace.json.gz").unlink()
     before = read(stored)["total"]
@@ -260,6 +267,8 @@ def test_two_that_are_compared_are_written_where_asked(trainmark, runs, stored, 
         (("folder",), "there is no run 'folder'"),
         (("runs/it/trials",), "runs/it has no case 'trials'"),
         (("whole.json.gz", "--verify"), "only a case of a run can be changed, and a trace is none"),
+        (("it", "--what-if", "compile"), "--what-if says what --verify is to make: give both"),
+        (("it", "--verify", "--what-if", "floors"), "'floors' cannot be made by a suite: name one of graph"),
         (("it", "cut.json.gz"), "cut.json.gz"),
         (("whole.json.gz", "--memory"), "nothing is known of the memory"),
     ],

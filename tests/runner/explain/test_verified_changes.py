@@ -13,6 +13,7 @@ from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import Part, Settings, Situation
 from trainmark.runner.explain import record
 from trainmark.runner.explain.situation import case_situation, parameters_of, settings_of
+from trainmark.runner.explain.verified import named
 from trainmark.runner.explain.verify import (
     OWN_PROGRAM,
     changed_cases,
@@ -117,6 +118,14 @@ def test_nothing_runs_where_no_change_can_be_made(tmp_path):
     verification = verify(case, situation, predict(situation), tmp_path)
     assert set(verification.unverified.values()) == {OWN_PROGRAM}
     assert not list(tmp_path.iterdir())
+
+
+def test_only_the_what_ifs_that_are_named_are_made():
+    what_ifs = predict(mostly_waiting(only_case(PERCEPTRON, str(EXAMPLE))))
+    assert named(what_ifs, ()) == what_ifs
+    assert [what_if.name for what_if in named(what_ifs, ["batch ×2"])] == ["batch ×2"]
+    with pytest.raises(UserError, match=r"'bf16' is not predicted for this case, these are: .*batch ×2"):
+        named(what_ifs, ["bf16"])
 
 
 def test_a_suite_of_what_ifs_is_the_case_and_one_change_each():

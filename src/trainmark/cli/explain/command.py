@@ -27,6 +27,19 @@ FORMATS = ("text", "md", "html", "json")
 OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 
 
+def what_if_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what no suite can make before anything is profiled; `batch x2` is `batch ×2`."""
+    if not names:
+        return ()
+    from trainmark.explain.what_if.changes import CHANGES
+
+    known = [change.name for change in CHANGES if change.can_be_made]
+    written = tuple(name.replace("x2", "×2") for name in names)
+    if unknown := [name for name in written if name not in known]:
+        raise click.BadParameter(f"{unknown[0]!r} cannot be made by a suite: name one of {', '.join(known)}.")
+    return written
+
+
 @click.command(
     "explain", cls=RunCommand, short_help="Say where a step's time goes, why, and what would change it."
 )
@@ -35,6 +48,10 @@ OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 @click.option(
     "--repeats", type=click.IntRange(2), default=6, show_default=True, help="Of --verify: trials a case."
 )
+@click.option(
+    "--what-if", "changes", multiple=True, callback=what_if_names, metavar="NAME",
+    help="Of --verify: make only this change.",
+)  # fmt: skip
 @click.option("--again", is_flag=True, help="Profile a new trial, though the case was explained before.")
 @click.option(
     "--profile-steps", type=click.IntRange(1, 100), default=5, show_default=True,
@@ -59,6 +76,7 @@ def explain_command(
     targets: tuple[str, ...],
     verify: bool,
     repeats: int,
+    changes: tuple[str, ...],
     again: bool,
     profile_steps: int,
     name: str | None,
@@ -84,10 +102,13 @@ def explain_command(
       trainmark explain before/eager after/compiled    what makes the difference
       trainmark explain trace.json.gz                  a trace that PyTorch's profiler wrote
       trainmark explain latest --verify                make the changes, and measure them
+      trainmark explain latest --verify --what-if compile --repeats 2
       trainmark explain latest --format html --out step.html
     """
     from trainmark.cli.explain.targets import parse_targets
 
+    if changes and not verify:
+        raise click.UsageError("--what-if says what --verify is to make: give both.")
     words = program_words(click.get_current_context().meta["program"], "", None)
     kind = "json" if as_json else kind
     language: Lang = "zh" if lang == "zh" else "en"
@@ -104,7 +125,7 @@ def explain_command(
         return _show_difference(explained, kind, language, out)
     (one,) = explained
     if verify:
-        one = _verified(one, repeats, runs)
+        one = _verified(one, repeats, changes, runs)
     return _show(one, kind, language, out, only_memory)
 
 
@@ -167,7 +188,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
     return explain_trial(run, trial)
 
 
-def _verified(explained: Explained, repeats: int, runs: Path) -> Explained:
+def _verified(explained: Explained, repeats: int, changes: Sequence[str], runs: Path) -> Explained:
     """Make the changes that can be made, each beside the case as it is; their errors join the record."""
     from trainmark.cli.common.live import live_display
     from trainmark.runner.explain.verified import verify_changes
@@ -175,7 +196,7 @@ def _verified(explained: Explained, repeats: int, runs: Path) -> Explained:
     if explained.case is None or explained.situation is None:
         raise UserError("only a case of a run can be changed, and a trace is none.")
     with live_display() as display:
-        return verify_changes(explained, runs, display, repeats)
+        return verify_changes(explained, runs, display, repeats, changes)
 
 
 def _show(explained: Explained, kind: str | None, lang: Lang, out: Path | None, only_memory: bool) -> int:

@@ -40,6 +40,11 @@ class Change:
     overrides: Callable[[Situation], Overrides | None] = _cannot_be_made
     suggestion: Callable[[Situation], Overrides | None] = _cannot_be_made
 
+    @property
+    def can_be_made(self) -> bool:
+        """Whether a suite can make it, in some case."""
+        return self.overrides is not _cannot_be_made
+
     def how(self, situation: Situation) -> How:
         settings, overrides = situation.settings, self.overrides(situation) or self.suggestion(situation)
         if settings.command and overrides:
