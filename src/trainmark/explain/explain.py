@@ -19,7 +19,7 @@ from trainmark.explain.profile.folder import Captured, CapturedRank
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import evidence as rank_evidence
 from trainmark.explain.ranks.ranks import ranks as ranks_of
-from trainmark.explain.step.agreement import agreement, corrected_idle
+from trainmark.explain.step.agreement import agreement, corrected_idle, reference_steps
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.floors import with_floors
 from trainmark.explain.step.modules import by_path, modules
@@ -44,13 +44,14 @@ class TrialFacts:
 
     `samples` are those of a step of all ranks; `work` is one rank's step as its workload declares it, for
     classes whose operands nobody recorded. `product_peaks` are FLOP/s by precision, for a program of which
-    nobody said in which one it multiplies. `nodes` names the node of each rank, `notes` are what the
-    measured steps tell by themselves.
+    nobody said in which one it multiplies. `step_seconds` is the mean of the measured steps. `nodes` names
+    the node of each rank, `notes` are what the measured steps tell by themselves.
     """
 
     title: str
     unit: str = "samples"
     samples: float | None = None
+    step_seconds: float | None = None
     framework: str | None = None
     device: str | None = None
     peaks: Peaks = NO_PEAKS
@@ -84,7 +85,9 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
     parts = breakdown(profile, classes)
     steps = len(profile.steps)
     idle = causes(profile, parts.gaps, detail)
-    agreed = agreement(profile, first.unprofiled, idle)
+    busy = parts.busy / steps / 1e9 if steps else 0.0
+    beside = reference_steps(first.unprofiled, facts.step_seconds, profile.device, busy)
+    agreed = agreement(profile, beside, idle)
     if agreed.corrected and agreed.measured:
         idle = corrected_idle(idle, parts.total - round(agreed.measured * steps * 1e9))
     work = completed(_work(profile, detail, classes, facts.work), facts.work)
@@ -106,7 +109,7 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         modules=by_path(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
         memory=memory(first.manifest.get("memory"), world_size, facts.sharded),
         timeline=timeline(profile, classes),
-        overhead=_overhead(first),
+        overhead=_overhead(first, beside),
         facts={name: str(value) for name, value in profile.facts.items() if isinstance(value, str | int)},
     )
     notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first), *facts.notes]
@@ -178,11 +181,11 @@ def _subject(first: CapturedRank, facts: TrialFacts, world_size: int) -> Subject
     )
 
 
-def _overhead(rank: CapturedRank) -> float | None:
+def _overhead(rank: CapturedRank, unprofiled: Sequence[float]) -> float | None:
     """How much longer a step of the pass for shares takes than one without the profiler."""
-    if not rank.profiled or not rank.unprofiled:
+    if not rank.profiled or not unprofiled:
         return None
-    return fmean(rank.profiled) / fmean(rank.unprofiled) - 1
+    return fmean(rank.profiled) / fmean(unprofiled) - 1
 
 
 def _profile_notes(profile: Profile) -> list[str]:

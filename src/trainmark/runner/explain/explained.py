@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from trainmark.errors import UserError
@@ -134,6 +133,7 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         title=case.slug,
         unit=figure.unit if figure else "samples",
         samples=samples,
+        step_seconds=figure.step_times.mean if figure else None,
         framework=" ".join(filter(None, (record.key.framework, record.key.framework_version))) or None,
         device=record.key.device,
         peaks=_peaks(run, case, figure, measured),
@@ -156,10 +156,13 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
 
 
 def _issue_seconds(captured: Captured) -> float | None:
-    """Return how long the host took for a step that it issued to an idle device, without the profiler."""
+    """Return the least that the host took for a step that it issued to an idle device, without the profiler.
+
+    The least: CUPTI, which stays attached after the first pass, and whatever else runs only make it longer.
+    """
     seconds = captured.ranks[0].manifest.get("host_step_seconds")
     known = [second for second in seconds if isinstance(second, float)] if isinstance(seconds, list) else []
-    return median(known) if known and captured.ranks[0].device == "cuda" else None
+    return min(known) if known and captured.ranks[0].device == "cuda" else None
 
 
 def _peaks(run: RunFolder, case: Case, figure: TrialFigure | None, measured: Mapping[str, float]) -> Peaks:

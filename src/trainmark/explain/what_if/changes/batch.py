@@ -19,6 +19,8 @@ from trainmark.explain.what_if.situation import (
 # wave of blocks that fills the device in part. Steps of ResNet-50 at batch 128, 256 and 512 on an H200, eager
 # and compiled (docs/results/h200-speed.md), give 5 to 8 µs.
 START_SECONDS = {"cuda": 5.5e-6, "cpu": 1e-6}
+# Of short kernels it is at most this share: ResNet-50 at batch 32 and 64 (docs/results/h200-explain).
+MOST_START = 0.25
 # A share of the memory that stays free for the allocator and the libraries.
 USABLE_MEMORY = 0.92
 WITH_WEIGHTS = ("convolution", "matrix product")
@@ -78,7 +80,7 @@ def fixed_seconds(part: Part, situation: Situation) -> float:
     """Return the seconds of a class that are the same for any batch."""
     if part.name == OPTIMISER:
         return part.alone
-    start = part.launches * START_SECONDS[situation.device]
+    start = min(part.launches * START_SECONDS[situation.device], MOST_START * part.alone)
     weights = part.alone * weight_share(part, situation) if part.name in WITH_WEIGHTS else 0.0
     return min(start + weights, part.alone)
 
