@@ -8,7 +8,7 @@ import pytest
 from builders_step import Span, profile_of
 
 from trainmark.explain.explanation import IdleTime
-from trainmark.explain.step.agreement import agreement, corrected_idle
+from trainmark.explain.step.agreement import agreement, corrected_idle, reference_steps
 
 MILLISECOND = 1_000_000
 
@@ -45,6 +45,25 @@ def test_steps_that_differ_by_more_are_refused_with_both_times(measured, sentenc
     result = judged(kernels(10, 10, 0), 100, [measured])
     assert result.refusal is not None
     assert sentence in result.refusal
+
+
+def test_a_host_that_cupti_slows_is_held_to_the_steps_measured_before_it():
+    assert reference_steps([0.020, 0.021], 0.0138, "cuda", busy=0.004) == (0.0138,)
+
+
+@pytest.mark.parametrize(
+    ("beside", "measured", "device", "busy"),
+    [
+        ([0.0140, 0.0141], 0.0138, "cuda", 0.004),  # within 3 %
+        ([0.013], 0.0138, "cuda", 0.004),  # faster
+        ([0.020, 0.021], 0.0138, "cuda", 0.019),  # the device itself is slower by now
+        ([0.020, 0.021], 0.0138, "cpu", 0.004),
+        ([0.020, 0.021], None, "cuda", 0.004),
+        ([], 0.0138, "cuda", 0.004),
+    ],
+)
+def test_else_the_steps_beside_the_pass_are_the_reference(beside, measured, device, busy):
+    assert reference_steps(beside, measured, device, busy) == tuple(beside)
 
 
 def test_lost_records_are_refused_even_where_the_steps_agree():

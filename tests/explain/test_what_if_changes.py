@@ -50,6 +50,22 @@ def test_a_compiler_shortens_what_it_can_fuse_and_nothing_else():
     assert left < predicted(step, "compile").seconds < step.step
 
 
+def test_an_update_that_is_compiled_with_the_model_passes_over_its_state_once():
+    chain = replace(USUAL["optimiser"], alone=20 * MS, busy=20 * MS, launches=60)
+    own = Settings(framework="pytorch", precision="bf16", batch=8, optimizer="adamw", compiles_update=True)
+    stock = replace(own, compiles_update=False)
+    step = gpu_step(optimiser=chain, settings=own, parameters=100_000_000)
+    once = (28 + 12) * 1e8 / (0.85 * 4e12)
+    saved = predicted(replace(step, settings=stock), "compile").seconds - predicted(step, "compile").seconds
+    assert saved == pytest.approx(20 * MS - once)
+    assert "The update, compiled as well: 1.18 ms." in predicted(step, "compile").why
+    assert "update" not in predicted(replace(step, settings=stock), "compile").why
+    fused = gpu_step(settings=own, parameters=100_000_000)
+    assert predicted(fused, "compile").seconds == pytest.approx(
+        predicted(replace(fused, settings=stock), "compile").seconds
+    )
+
+
 def test_inductor_spares_the_kernels_that_change_the_layout_and_xla_does_not_say():
     turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
     saved = {}
@@ -88,6 +104,13 @@ def test_a_larger_batch_shares_the_reading_of_weights_where_they_are_most_of_the
 def test_a_larger_batch_hides_launch_gaps_under_longer_kernels():
     late, early = gpu_step(idle={"launch": 30 * MS}), gpu_step()
     assert predicted(late, "batch ×2").seconds == pytest.approx(predicted(early, "batch ×2").seconds)
+
+
+def test_of_short_kernels_a_quarter_is_the_start_and_the_rest_grows_with_the_batch():
+    short = replace(USUAL["elementwise"], alone=1 * MS, busy=1 * MS, launches=1000)
+    brief, none = gpu_step(elementwise=short), gpu_step(elementwise=replace(short, alone=0.0, busy=0.0))
+    share = predicted(brief, "batch ×2").seconds - predicted(none, "batch ×2").seconds
+    assert share == pytest.approx((0.25 / 2 + 0.75) * MS)
 
 
 def test_a_slow_loader_is_as_slow_for_each_sample_of_a_larger_batch():

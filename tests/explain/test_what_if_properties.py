@@ -1,5 +1,6 @@
 """What holds for every what-if of every step."""
 
+import re
 from dataclasses import replace
 
 from builders_what_if import A100, H200
@@ -10,6 +11,7 @@ from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.explanation import Peaks
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Settings, Situation
+from trainmark.report.format.explain_sentences import sentence
 
 seconds = st.floats(1e-5, 1.0)
 idle_seconds = st.floats(0.0, 1.0)
@@ -44,13 +46,16 @@ def situations(draw):
     idle = {cause: draw(idle_seconds) for cause in CAUSES}
     precision = draw(st.sampled_from(["fp32", "tf32", "amp", "bf16", None]))
     framework = draw(st.sampled_from(["pytorch", "jax", "tensorflow", None]))
+    own_update = draw(st.booleans())
     return Situation(
         step=sum(part.alone for part in own) + sum(idle.values()),
         device=draw(st.sampled_from(["cuda", "cpu"])),
         parts=tuple(own),
         idle=idle,
         gaps={"launch": draw(st.integers(0, 1000))},
-        settings=Settings(framework=framework, precision=precision, layout="NCHW", batch=8),
+        settings=Settings(
+            framework=framework, precision=precision, layout="NCHW", batch=8, compiles_update=own_update
+        ),
         peaks=Peaks(draw(st.floats(1e9, 1e15)), draw(st.floats(1e9, 1e13))),
         datasheet=H200,
         others=(A100,),
@@ -66,6 +71,8 @@ def test_an_interval_encloses_its_prediction_and_says_what_it_rests_on(situation
         assert what_if.basis
         assert what_if.how
         assert what_if.why.endswith(".")
+        for text in (what_if.title, what_if.why, what_if.basis):
+            assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", sentence(text, "zh")), text
 
 
 @given(situations())

@@ -84,6 +84,18 @@ def test_a_case_that_mended_a_rule_counts_with_what_was_predicted_before():
     assert interval("compile", "cuda", mended).low < 0.8 < interval("compile", "cuda", right).low
 
 
+def test_steps_that_wait_for_the_host_are_a_record_of_their_own_whatever_the_change():
+    sure = entries([0.01, -0.01, 0.02, -0.02])
+    late = [
+        *entries([0.3, -0.3], waits_for_host=True),
+        *entries([0.2, -0.2], change="bf16", waits_for_host=True),
+    ]
+    own, host = (interval("compile", "cuda", [*sure, *late], waits) for waits in (False, True))
+    assert own.basis == "4 verified predictions of it on cuda"
+    assert host.basis == "4 verified predictions of steps that wait for the host, on cuda"
+    assert log(own.high) < 0.1 < 0.5 < log(host.high)
+
+
 def test_errors_to_one_side_leave_the_prediction_inside():
     bounds = interval("compile", "cuda", entries([0.5, 0.51, 0.52, 0.53]))
     assert bounds.low <= 1 < bounds.high

@@ -107,6 +107,7 @@ class WhatIf:
     """A change and the step it would give, in seconds, with its interval and what that rests on.
 
     `how` is a line to type or to write, else what to do in words; `why` is the arithmetic in one sentence.
+    With `waits_for_host` the device still waits for launches in it, and the host sets its time.
     """
 
     name: str
@@ -119,6 +120,7 @@ class WhatIf:
     basis: str
     verified: Verified | None = None
     is_line: bool = True
+    waits_for_host: bool = False
 
 
 @dataclass(frozen=True)

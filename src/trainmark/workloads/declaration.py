@@ -156,8 +156,9 @@ class Workload:
     `flops` are of one sample's forward and backward pass, `layers` run from input to output. `datasets` are
     the kinds of stored data that it can train from besides synthetic data, read by one of its `loaders`;
     `layouts` are those that its tensors can have, `engines` whose kernels train it. Of each the first is the
-    default. What is `learnable` trains to a finish line on synthetic data too. `names_elsewhere` are those of
-    MLPerf (`mlperf`), AI-Rank (`airank`) and DLPerf (`dlperf`), for exports in their formats.
+    default. `compiles_update` names the frameworks whose `compile` is for the update of parameters too. What
+    is `learnable` trains to a finish line on synthetic data too. `names_elsewhere` are those of MLPerf
+    (`mlperf`), AI-Rank (`airank`) and DLPerf (`dlperf`), for exports in their formats.
 
     A batch is counted in `batch_unit`, a step of one device takes `samples_per_item` samples for each: a
     sequence has many tokens. `hardware_flops` adds what is computed twice (activation recomputation), and
@@ -186,6 +187,7 @@ class Workload:
     loaders: tuple[str, ...] = ("host",)
     layouts: tuple[str, ...] = ()
     engines: tuple[str, ...] = ("stock",)
+    compiles_update: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
     learnable: bool = False
     names_elsewhere: Mapping[str, str] = field(default_factory=dict)

@@ -17,11 +17,30 @@ ISSUE_SECONDS = {"pytorch": 6e-6}
 TUNED, TUNED_NORM = 1 / 0.85, 8 / 5 / 0.85
 
 
+# A step with a larger share of launch gaps takes as long as the host does.
+LEAST_WAITING = 0.05
+
+
 class Prediction(NamedTuple):
-    """Seconds of a step of as many samples as now, and the arithmetic in one sentence."""
+    """Seconds of a step of as many samples as now, the arithmetic in one sentence, and its launch gaps."""
 
     seconds: float
     why: str
+    launch_gaps: float = 0.0
+
+    @property
+    def waits_for_host(self) -> bool:
+        return self.launch_gaps > LEAST_WAITING * self.seconds
+
+
+class RebuiltStep(NamedTuple):
+    """Seconds of a step, and how many of them the device waits for launches."""
+
+    seconds: float
+    launch_gaps: float
+
+    def because(self, why: str) -> Prediction:
+        return Prediction(self.seconds, why, self.launch_gaps)
 
 
 def rebuilt(
@@ -29,8 +48,8 @@ def rebuilt(
     alone: Mapping[str, float],
     launches: float | None = None,
     idle: Mapping[str, float] | None = None,
-) -> float:
-    """Return the seconds of the step with these times of classes, launches, and idle times by cause.
+) -> RebuiltStep:
+    """Return the step with these times of classes, launches, and idle times by cause.
 
     Overlapped time scales with the classes. Communication is hidden under computing: where that gets shorter,
     communication comes out by as large a share of what was hidden. On a GPU the host issues kernels while
@@ -48,7 +67,7 @@ def rebuilt(
     if LAUNCH not in (idle or {}):
         share = 1.0 if launches is None or not situation.launches else launches / situation.launches
         causes[LAUNCH] = launch_gaps(situation, compute + exposed, share)
-    return compute + exposed + sum(causes.values())
+    return RebuiltStep(compute + exposed + sum(causes.values()), causes.get(LAUNCH, 0.0))
 
 
 def tuned_seconds(part: Part) -> float:

@@ -28,7 +28,8 @@ class Entry:
     """One verified what-if, times in seconds of a step of as many samples as before the change.
 
     `low` and `high` are the interval of what was measured; `kind` is that of the device: cuda or cpu. `first`
-    is what was predicted before this very case showed that the rule is wrong, and mended it.
+    is what was predicted before this very case showed that the rule is wrong, and mended it. In a predicted
+    step that `waits_for_host` the device waits for launches.
     """
 
     change: str
@@ -46,6 +47,7 @@ class Entry:
     date: str
     version: str
     first: float | None = None
+    waits_for_host: bool = False
 
     @property
     def error(self) -> float:
@@ -73,19 +75,23 @@ def published() -> tuple[Entry, ...]:
     return tuple(decode(Entry, entry) for entry in plain)
 
 
-def interval(change: str, kind: str, entries: Sequence[Entry]) -> Bounds:
+def interval(change: str, kind: str, entries: Sequence[Entry], waits_for_host: bool = False) -> Bounds:
     """Return the 90 % interval for the next error of this change, by Student's t over earlier ones.
 
     Of this change on this kind of device, else of all changes on it, else of all changes anywhere; each needs
-    four entries. A rule that a case has mended may be as wrong elsewhere: there the first prediction counts.
-    The factors enclose 1: a record of errors to one side does not move the prediction itself.
+    four entries. Steps that wait for the host are a record of their own, whatever the change: they take as
+    long as the host, which differs by a fifth from one start of a program to the next. A rule that a case has
+    mended may be as wrong elsewhere: there the first prediction counts. The factors enclose 1: a record of
+    errors to one side does not move the prediction itself.
     """
     here = [entry for entry in entries if entry.kind == kind]
+    alike = [entry for entry in here if entry.waits_for_host == waits_for_host]
+    if waits_for_host:
+        own = alike, f"verified predictions of steps that wait for the host, on {kind}"
+    else:
+        own = [entry for entry in alike if entry.change == change], f"verified predictions of it on {kind}"
     pools = (
-        (
-            [entry for entry in here if entry.change == change],
-            f"verified predictions of it on {kind}",
-        ),
+        own,
         (here, f"verified predictions of all changes on {kind}"),
         (list(entries), "verified predictions of all changes on any device"),
     )

@@ -23,6 +23,7 @@ class Settings:
     """How the program trains, as far as it is known; of a user's own program nearly all is None.
 
     `command` is the line that runs it as it is, to which `--set` is appended; None for a user's program.
+    `compiles_update`: its setting `compile` is for the update of the parameters too, not the model alone.
     """
 
     workload: str | None = None
@@ -36,6 +37,7 @@ class Settings:
     data: str | None = None
     workers: int | None = None
     optimizer: str | None = None
+    compiles_update: bool = False
     world_size: int = 1
     command: str | None = None
 

@@ -6,8 +6,11 @@ that fits none stays in English.
 
 from __future__ import annotations
 
+import re
+
 from trainmark.report.format.words import Lang, Sentences, translated
 
+BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 SENTENCES: Sentences = (
     # Titles of changes
     ("compile the model", "编译模型"),
@@ -135,10 +138,19 @@ SENTENCES: Sentences = (
     ("The step without {time} of waiting in synchronisation.", "一步减去同步等待的 {time}。"),
     ("The step without {time} of waiting for the next batch.", "一步减去等待下一批数据的 {time}。"),
     (
-        "{before} elementwise, normalising and reducing launches between {products} products become {after},"
-        " with {ratio} of their bytes: {time} become {fused}.",
-        "{products} 个矩阵乘之间的 {before} 次逐元素、归一化与归约启动变为 {after} 次，"
+        "{before} elementwise, normalising and reducing launches become {after}, at most one in each place"
+        " between products, with {ratio} of their bytes: {time} become {fused}.",
+        "{before} 次逐元素、归一化与归约启动变为 {after} 次，矩阵乘之间至多一次，"
         "字节数为原来的 {ratio}：{time} 变为 {fused}。",
+    ),
+    ("The update, compiled as well: {time}.", "参数更新一并编译：{time}。"),
+    (
+        "The host still takes {time} to issue a step, and the device waits for it: capture a graph as well.",
+        "主机下发一步仍需 {time}，设备等待主机：请同时捕获 CUDA 图。",
+    ),
+    (
+        "Inductor turns convolutions to channels last, without kernels that change layouts.",
+        "Inductor 将卷积转为 channels last，不再需要转换布局的核函数。",
     ),
     (
         "{constant} of a step (optimiser, starts of kernels, exposed communication, gaps) do not grow with"
@@ -151,11 +163,23 @@ SENTENCES: Sentences = (
         "一步减去卷积前后转换布局的 {time}。",
     ),
     (
+        "The step without {time} of changing layouts around convolutions, and normalisation at what its"
+        " bytes need: {norm}.",
+        "一步减去卷积前后转换布局的 {time}，归一化降至其字节数所需的 {norm}。",
+    ),
+    (
         "Products at {times} times the peak, as far from it as now and a little further; elementwise"
         " operations and normalisation: half of the bytes; the optimiser stays in float32.",
         "矩阵乘的峰值为 {times} 倍，达到峰值的比例与现在相近而略低；逐元素与归一化的字节数减半；"
         "优化器仍为 float32。",
     ),
+    (
+        "Products at {times} times the peak, as far from it as now and a little further; elementwise"
+        " operations and normalisation: unchanged (converted on the fly); the optimiser stays in float32.",
+        "矩阵乘的峰值为 {times} 倍，达到峰值的比例与现在相近而略低；逐元素与归一化不变（边读边转换）；"
+        "优化器仍为 float32。",
+    ),
+    ("Attention by a flash kernel: {time}.", "注意力改用 flash 核函数：{time}。"),
     (
         "{launches} launches of the optimiser become {fused} that pass over weights, gradients and state"
         " once: {time} become {then}.",
@@ -184,6 +208,10 @@ SENTENCES: Sentences = (
     ),
     # What intervals rest on
     ("{count} verified predictions of it on {kind}", "{kind} 上该改动的 {count} 次已验证预测"),
+    (
+        "{count} verified predictions of steps that wait for the host, on {kind}",
+        "{kind} 上等待主机的各步的 {count} 次已验证预测",
+    ),
     (
         "{count} verified predictions of all changes on any device",
         "所有设备上全部改动的 {count} 次已验证预测",
@@ -260,5 +288,7 @@ SENTENCES: Sentences = (
 
 
 def sentence(text: str, lang: Lang) -> str:
-    """Return the sentence in a language; in English it is as it was made."""
-    return translated(text, lang, SENTENCES)
+    """Return the sentence in a language; in English it is as it was made. Several are translated each."""
+    pieces = BETWEEN_SENTENCES.split(text)
+    each = [translated(piece, lang, SENTENCES) for piece in pieces]
+    return "".join(each) if all(map(str.__ne__, pieces, each)) else translated(text, lang, SENTENCES)

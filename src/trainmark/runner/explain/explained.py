@@ -24,7 +24,7 @@ from trainmark.explain.work.model import Work
 from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
 from trainmark.runner.explain.record import known_record
-from trainmark.runner.explain.situation import case_situation, device_peaks
+from trainmark.runner.explain.situation import case_situation, device_peaks, is_sharded
 from trainmark.store.fabric import load_fabric
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import RunFolder
@@ -79,7 +79,7 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
         own_command,
         framework=captured.ranks[0].framework or None,
         product_peaks=peaks,
-        host=_issue_seconds(captured) or host_seconds(taken.profile),
+        host=measured_issue_seconds(captured) or host_seconds(taken.profile),
         clock=clock,
     )
     explanation = with_changes(taken, situation)
@@ -141,7 +141,7 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         work=_declared_work(case, samples),
         device_samples=_device_samples(trial.folder / SAMPLES),
         nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),
-        sharded=dict(case.axes).get("sharding") not in (None, "none"),
+        sharded=is_sharded(case),
         notes=[f"Of the measured steps: {doubt.message}" for doubt in figure.doubts] if figure else (),
     )
 
@@ -155,7 +155,7 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
     return {str(name): float(value) for name, value in peaks.items() if isinstance(value, int | float)}
 
 
-def _issue_seconds(captured: Captured) -> float | None:
+def measured_issue_seconds(captured: Captured) -> float | None:
     """Return the least that the host took for a step that it issued to an idle device, without the profiler.
 
     The least: CUPTI, which stays attached after the first pass, and whatever else runs only make it longer.

@@ -28,6 +28,7 @@ def settings_of(case: Case, command: str | None = None, framework: str | None = 
         data=case.data,
         workers=case.workers,
         optimizer=_optimizer(case),
+        compiles_update=_compiles_update(case),
         world_size=case.topology.devices,
         command=None if own else command,
     )
@@ -39,6 +40,17 @@ def _optimizer(case: Case) -> str | None:
     declared = case.family.workload
     wanted = case.recipe or declared.standard_recipe
     return next((recipe.optimizer for recipe in declared.recipes() if recipe.name == wanted), None)
+
+
+def _compiles_update(case: Case) -> bool:
+    """Whether `compile` makes kernels of the update too; a sharded one is the framework's own optimiser."""
+    if isinstance(case.workload, Command) or is_sharded(case) or case.engine not in (None, "stock"):
+        return False
+    return case.framework in case.family.workload.compiles_update
+
+
+def is_sharded(case: Case) -> bool:
+    return dict(case.axes).get("sharding") not in (None, "none")
 
 
 def parameters_of(case: Case) -> int | None:

@@ -196,6 +196,7 @@ def outcome(
             trials=what_if.verified.trials,
             date=today,
             version=__version__,
+            waits_for_host=what_if.waits_for_host,
         )
         for what_if in made
         if what_if.verified is not None

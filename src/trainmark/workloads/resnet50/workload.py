@@ -87,5 +87,6 @@ WORKLOAD = Workload(
     loaders=("host", "own", "dali-cpu", "dali-gpu"),
     layouts=("NCHW", "NHWC"),
     engines=("stock", "fused"),
+    compiles_update=("tensorflow",),
     names_elsewhere={"mlperf": "resnet", "airank": "ResNet50", "dlperf": "rn50"},
 )

@@ -84,6 +84,7 @@ def transformer(
         conformance=conformance,
         datasets=spec.datasets,
         engines=tuple(options.ENGINES),
+        compiles_update=("pytorch", "tensorflow"),
         names_elsewhere=names_elsewhere or {},
         shares=("transformers",),
     )

@@ -73,7 +73,7 @@ def _times(situation: Situation, factor: int) -> Prediction | None:
         f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do "
         f"not grow with the batch: {factor} times the samples share them; the time is that of as many as now."
     )
-    return Prediction(step / factor, why)
+    return Prediction(step / factor, why, gaps / factor)
 
 
 def fixed_seconds(part: Part, situation: Situation) -> float:

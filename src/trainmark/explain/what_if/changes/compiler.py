@@ -5,13 +5,14 @@ from __future__ import annotations
 from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Change, Overrides, milliseconds
 from trainmark.explain.what_if.changes.layout import without_layout_copies
+from trainmark.explain.what_if.changes.optimizer import fused_seconds
 from trainmark.explain.what_if.rebuild import (
     Prediction,
     issue_seconds,
     rebuilt,
     tuned_seconds,
 )
-from trainmark.explain.what_if.situation import LAUNCH, NO_FRAMEWORK, Situation
+from trainmark.explain.what_if.situation import NO_FRAMEWORK, OPTIMISER, Situation
 
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
@@ -24,7 +25,8 @@ PLACES = {"convolution": 1.0, "matrix product": 2 / 3, "attention": 2 / 3}
 # Generated code launches fewer kernels, but checks guards and allocates for them: the host gains nothing. On
 # the host of an H200 GPT-2 124M at batch 2 takes 13.8 ms eager and 13.7 ms compiled, ResNet-50 at batch 32
 # 17.9 ms at most and 22.4 ms.
-HOST_BOUND = 1.05
+# Bytes a parameter beside the update's own: gradients gathered into one tensor, and read for their norm.
+CLIPPING_BYTES = 12
 TURNS_CHANNELS_LAST = "pytorch"
 # Compiled in any case, the whole step; and where no compiler is known.
 NOT_TO_COMPILE = ("jax", "mindspore", "mxnet", NO_FRAMEWORK)
@@ -49,7 +51,6 @@ def compiled(situation: Situation) -> Prediction | None:
     alone = {part.name: tuned_seconds(part) * ratio for part in fusible}
     turned = without_layout_copies(situation) if settings.framework == TURNS_CHANNELS_LAST else {}
     alone |= {name: seconds for name, seconds in turned.items() if name not in alone}
-    step = rebuilt(situation, alone)
     now = sum(part.alone for part in fusible)
     then = sum(alone[part.name] for part in fusible)
     why = (
@@ -57,14 +58,27 @@ def compiled(situation: Situation) -> Prediction | None:
         f"in each place between products, with {ratio:.2f} of their bytes: {milliseconds(now)} become "
         f"{milliseconds(then)}."
     )
-    if step > rebuilt(situation, alone, idle={LAUNCH: 0.0}) * HOST_BOUND:
+    if (update := compiled_update_seconds(situation)) is not None:
+        alone[OPTIMISER] = update
+        why += f" The update, compiled as well: {milliseconds(update)}."
+    step = rebuilt(situation, alone).because(why)
+    if step.waits_for_host:
         why += (
             f" The host still takes {milliseconds(issue_seconds(situation))} to issue a step, and the device "
             "waits for it: capture a graph as well."
         )
     if turned:
         why += " Inductor turns convolutions to channels last, without kernels that change layouts."
-    return Prediction(step, why)
+    return step._replace(why=why)
+
+
+def compiled_update_seconds(situation: Situation) -> float | None:
+    """Return the time of an update that is compiled with the model; None where it stays what it is."""
+    part = situation.part(OPTIMISER)
+    fused = fused_seconds(situation, CLIPPING_BYTES)
+    if part is None or fused is None or not situation.settings.compiles_update:
+        return None
+    return min(part.alone, fused)
 
 
 def fused_bytes(length: float, saved: float = SAVED_PASSES) -> float:

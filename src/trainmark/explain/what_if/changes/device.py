@@ -7,7 +7,7 @@ from functools import partial
 from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Change, milliseconds, percent
 from trainmark.explain.what_if.changes.precision import product_seconds
-from trainmark.explain.what_if.rebuild import Prediction, rebuilt
+from trainmark.explain.what_if.rebuild import Prediction, RebuiltStep, rebuilt
 from trainmark.explain.what_if.situation import (
     COMMUNICATION,
     DevicePeaks,
@@ -25,13 +25,12 @@ def at_floors(situation: Situation) -> Prediction | None:
         return None
     alone = {part.name: part.alone * min(1.0, (part.floor or 0.0) / part.busy) for part in known}
     saved = sum(part.alone - alone[part.name] for part in known)
-    return Prediction(
-        rebuilt_without_host(situation, alone),
-        f"{milliseconds(saved)} less, were every class with a known floor at it; idle time as now.",
+    return rebuilt_without_host(situation, alone).because(
+        f"{milliseconds(saved)} less, were every class with a known floor at it; idle time as now."
     )
 
 
-def rebuilt_without_host(situation: Situation, alone: dict[str, float]) -> float:
+def rebuilt_without_host(situation: Situation, alone: dict[str, float]) -> RebuiltStep:
     """Return the step with these times of classes, its idle time as it is."""
     return rebuilt(situation, alone, idle=situation.idle or {"launch": 0.0})
 
@@ -43,9 +42,8 @@ def full_clock(situation: Situation) -> Prediction | None:
         return None
     bound = [part for part in situation.parts if part.name in PRODUCT_CLASSES and part.bound != "memory"]
     alone = {part.name: part.alone * clock for part in bound}
-    return Prediction(
-        rebuilt(situation, alone),
-        f"The device ran at {percent(clock)} of its highest clock, and products take as much longer.",
+    return rebuilt(situation, alone).because(
+        f"The device ran at {percent(clock)} of its highest clock, and products take as much longer."
     )
 
 
@@ -64,10 +62,9 @@ def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
         for part in situation.parts
         if part.name != COMMUNICATION
     }
-    return Prediction(
-        rebuilt(situation, alone),
+    return rebuilt(situation, alone).because(
         f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth, by "
-        "their datasheets; the host and the link stay.",
+        "their datasheets; the host and the link stay."
     )
 
 

@@ -60,16 +60,15 @@ def without_synchronisation(situation: Situation) -> Prediction | None:
         )
         return Prediction(situation.step - waiting - gaps, why)
     why = f"The step without {milliseconds(waiting)} of waiting in synchronisation."
-    return Prediction(situation.step - waiting, why)
+    return Prediction(situation.step - waiting, why, gaps)
 
 
 def free_loader(situation: Situation) -> Prediction | None:
     waiting = situation.idle_for(LOADER)
     if _is_small(waiting, situation):
         return None
-    return Prediction(
-        situation.step - waiting, f"The step without {milliseconds(waiting)} of waiting for the next batch."
-    )
+    why = f"The step without {milliseconds(waiting)} of waiting for the next batch."
+    return Prediction(situation.step - waiting, why, situation.idle_for(LAUNCH))
 
 
 def loader_overrides(situation: Situation) -> Overrides | None:

@@ -28,7 +28,7 @@ def channels_last(situation: Situation) -> Prediction | None:
         # Libraries have their best batch norm for channels last.
         shares[norm.name] = tuned_seconds(norm)
         why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
-    return Prediction(rebuilt(situation, shares, issued_launches(situation)), f"{why}.")
+    return rebuilt(situation, shares, issued_launches(situation)).because(f"{why}.")
 
 
 def issued_launches(situation: Situation) -> float:

@@ -26,15 +26,18 @@ def fused_optimiser(situation: Situation) -> Prediction | None:
         f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
         f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
     )
-    return Prediction(rebuilt(situation, {OPTIMISER: fused}, launches), why)
+    return rebuilt(situation, {OPTIMISER: fused}, launches).because(why)
 
 
-def fused_seconds(situation: Situation) -> float | None:
-    """Return the time of one pass over parameters and state; None where their number is not known."""
+def fused_seconds(situation: Situation, more_bytes: int = 0) -> float | None:
+    """Return the time of one pass over parameters and state; None where their number is not known.
+
+    `more_bytes` are what else is read and written for each parameter.
+    """
     if not situation.parameters or not situation.peaks.bandwidth:
         return None
     name = (situation.settings.optimizer or "").lower()
-    size = PARAMETER_BYTES.get(name, DEFAULT_PARAMETER_BYTES)
+    size = PARAMETER_BYTES.get(name, DEFAULT_PARAMETER_BYTES) + more_bytes
     return size * situation.parameters / (REACHED_BANDWIDTH * situation.peaks.bandwidth)
 
 

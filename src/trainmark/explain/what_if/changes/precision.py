@@ -60,7 +60,7 @@ def bf16(situation: Situation) -> Prediction | None:
     )
     if uses_flash and attention is not None:
         why += f" Attention by a flash kernel: {milliseconds(alone[attention.name])}."
-    return Prediction(rebuilt(situation, alone), why)
+    return rebuilt(situation, alone).because(why)
 
 
 def halved_seconds(part: Part) -> float:
