@@ -53,6 +53,11 @@ def test_twice_the_batch_hides_the_waiting_where_the_device_gets_busy_enough():
     assert predicted(bound_by_host(400 * MS))["batch ×2"].waits_for_host
 
 
+def test_on_a_cpu_the_host_is_the_device():
+    step = replace(bound_by_host(40 * MS), device="cpu")
+    assert not any(what_if.waits_for_host for what_if in predict(step))
+
+
 def test_what_waits_for_the_host_has_the_interval_of_such_steps():
     waiting, early = predicted(bound_by_host(40 * MS)), predicted(gpu_step())
     assert "steps that wait for the host" in waiting["compile"].basis

@@ -52,7 +52,8 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
             continue
         if change in CHANGES and prediction.seconds > situation.step * WORSE:
             continue
-        bounds = interval(change.name, situation.device, entries, prediction.waits_for_host)
+        waits = situation.device == "cuda" and prediction.waits_for_host  # else the host is the device
+        bounds = interval(change.name, situation.device, entries, waits)
         how = change.how(situation)
         what_ifs.append(
             WhatIf(
@@ -65,7 +66,7 @@ def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tupl
                 is_line=how.is_line,
                 why=prediction.why,
                 basis=bounds.basis,
-                waits_for_host=prediction.waits_for_host,
+                waits_for_host=waits,
             )
         )
     return tuple(sorted(what_ifs, key=lambda what_if: what_if.seconds))
