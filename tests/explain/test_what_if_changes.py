@@ -113,6 +113,12 @@ def test_of_short_kernels_a_quarter_is_the_start_and_the_rest_grows_with_the_bat
     assert share == pytest.approx((0.25 / 2 + 0.75) * MS)
 
 
+def test_a_larger_batch_hides_communication_under_longer_kernels():
+    step = gpu_step(communication=Part("communication", 40 * MS, 100 * MS, 10), overlap=60 * MS)
+    alone = gpu_step(overlap=60 * MS)
+    assert predicted(step, "batch ×2").seconds == pytest.approx(predicted(alone, "batch ×2").seconds)
+
+
 def test_a_slow_loader_is_as_slow_for_each_sample_of_a_larger_batch():
     free, slow = gpu_step(), gpu_step(idle={"loader": 50 * MS})
     assert predicted(slow, "batch ×2").seconds - predicted(free, "batch ×2").seconds == pytest.approx(50 * MS)
