@@ -14,19 +14,20 @@ from trainmark.explain.step.breakdown import breakdown
 torch = pytest.importorskip("torch")
 
 STEPS = 4
+LOADER_SLEEP, LOG_SLEEP = 0.05, 0.01
+MOST_TRIES, MOST_DISTURBED = 6, 1.3
 
 
 def sleeping_loader():
-    time.sleep(0.02)
+    time.sleep(LOADER_SLEEP)
     return torch.ones(8, 16)
 
 
 def write_log():
-    time.sleep(0.005)
+    time.sleep(LOG_SLEEP)
 
 
-@pytest.fixture(scope="module")
-def idle(tmp_path_factory):
+def profiled(path):
     model = torch.nn.Linear(16, 16)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     settings = {"with_stack": True, "record_shapes": True}
@@ -38,17 +39,25 @@ def idle(tmp_path_factory):
                 model(batch).sum().backward()
                 optimizer.step()
                 write_log()
-    path = tmp_path_factory.mktemp("trace") / "trace.json"
     profiler.export_chrome_trace(str(path))
-    profile = read(path)
-    parts = breakdown(profile, classes_of(profile, None))
+    return read(path)
+
+
+@pytest.fixture(scope="module")
+def idle(tmp_path_factory):
+    """What else this machine does may stop the host for longer than the sleeps: then it is profiled again."""
+    for number in range(MOST_TRIES):
+        profile = profiled(tmp_path_factory.mktemp("trace") / f"trace{number}.json")
+        parts = breakdown(profile, classes_of(profile, None))
+        if parts.total < MOST_DISTURBED * STEPS * (LOADER_SLEEP + LOG_SLEEP) * 1e9:
+            break
     return parts, causes(profile, parts.gaps)
 
 
 def test_the_sleeping_loader_is_first_with_the_function_that_sleeps(idle):
     _, (loader, *_) = idle
     assert loader.cause == "loader"
-    assert loader.nanoseconds >= STEPS * 20_000_000
+    assert loader.nanoseconds >= STEPS * LOADER_SLEEP * 1e9
     assert loader.evidence[0].startswith("next batch: sleep at ")
     assert "sleeping_loader · 1×" in loader.evidence[0]
 
@@ -56,7 +65,7 @@ def test_the_sleeping_loader_is_first_with_the_function_that_sleeps(idle):
 def test_a_sleep_outside_the_loader_is_the_hosts(idle):
     _, rows = idle
     (launch,) = [row for row in rows if row.cause == "launch"]
-    assert STEPS * 5_000_000 <= launch.nanoseconds < STEPS * 20_000_000
+    assert STEPS * LOG_SLEEP * 1e9 <= launch.nanoseconds < STEPS * LOADER_SLEEP * 1e9
     assert "sleep at " in launch.evidence[0]
     assert "write_log" in launch.evidence[0]
 
