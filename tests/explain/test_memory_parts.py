@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.explain.memory import in_bytes, memory, refusal, savings
+from trainmark.explain.memory import COMPILED, CROSS_ENTROPY, in_bytes, memory, refusal, savings
+from trainmark.report.format.explain_sentences import sentence
 
 GIB = 2**30
 MODULES = ("network.blocks.0.up", "network.blocks.1.norm", "network.norm", "", "outside of modules")
@@ -81,6 +84,17 @@ def test_only_what_frees_two_percent_of_the_peak_is_suggested_the_most_first(obs
     assert freed == sorted(freed, reverse=True)
 
 
+@given(observations, st.sampled_from([COMPILED, CROSS_ENTROPY, "Linear"]), st.booleans(), st.integers(1, 64))
+def test_what_is_said_of_holders_and_of_what_frees_them_is_in_chinese(observed, kind, on_cpu, ranks):
+    observed["activations"].append({"module": "network.head", "type": kind, "bytes": observed["peak"] // 4})
+    observed |= {"device": "cpu" if on_cpu else "cuda:0", "update_peak": observed["peak"] // 2}
+    result = memory(observed, ranks)
+    told = [text for part in result.parts for text in (part.name, part.freed) if text]
+    for text in (*told, *result.suggestions):
+        assert "frees" not in sentence(text, "zh")
+        assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", sentence(text, "zh")), text
+
+
 def parts(observed):
     return {(part.kind, part.name): part.bytes for part in memory(observed).parts}
 
@@ -123,7 +137,8 @@ def test_the_update_with_its_own_peak_bounds_what_checkpointing_frees():
     observed = dict(STEP, update_peak=16 * GIB)
     (sentence,) = (text for text in memory(observed).suggestions if "checkpointing" in text)
     assert saving(observed, "checkpointing") == 4 * GIB
-    assert "frees 4.00 GiB (then the optimizer's update is the peak)" in sentence
+    assert "frees 4.00 GiB: " in sentence
+    assert sentence.endswith(" Then the optimizer's update is the peak.")
 
 
 def test_sgd_with_one_moment_has_no_smaller_optimizer_state():

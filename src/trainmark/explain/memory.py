@@ -155,8 +155,8 @@ def _checkpointing(observed: Mapping[str, Any]) -> Iterator[Saving]:
     saved, inputs, largest = (in_bytes(_count(best, name)) for name in ("bytes", "inputs", "largest"))
     sentence = (
         f"Activation checkpointing of the {_count(best, 'count')} modules {best.get('pattern')} "
-        f"({best.get('type')}) frees {in_bytes(freed)}{then}: they save {saved}, of which {inputs} of inputs "
-        f"and one module's {largest} remain; their forward pass is computed twice."
+        f"({best.get('type')}) frees {in_bytes(freed)}: they save {saved}, of which {inputs} of inputs "
+        f"and one module's {largest} remain; their forward pass is computed twice.{then}"
     )
     yield Saving("checkpointing", freed, sentence, "activations")
 
@@ -165,7 +165,7 @@ def _above_update(observed: Mapping[str, Any], freed: int) -> tuple[int, str]:
     """Return what of it the peak can fall, as the update has a peak of its own, and words for that."""
     update = _count(observed, "update_peak")
     if update and freed > _count(observed, "peak") - update:
-        return max(0, _count(observed, "peak") - update), " (then the optimizer's update is the peak)"
+        return max(0, _count(observed, "peak") - update), " Then the optimizer's update is the peak."
     return freed, ""
 
 
@@ -175,7 +175,7 @@ def _half_batch(observed: Mapping[str, Any]) -> Iterator[Saving]:
     yield Saving(
         "half the batch",
         freed,
-        f"Half the batch frees {in_bytes(freed)}{then}: half of the activations, {in_bytes(known)}.",
+        f"Half the batch frees {in_bytes(freed)}: half of the activations, {in_bytes(known)}.{then}",
         "inputs",
     )
 
@@ -203,7 +203,7 @@ def _fused_cross_entropy(observed: Mapping[str, Any]) -> Iterator[Saving]:
         "a fused head and loss",
         freed,
         f"A head with a fused cross entropy, which computes the logits in pieces, frees at least "
-        f"{in_bytes(freed)} that the loss saves{then}.",
+        f"{in_bytes(freed)} that the loss saves.{then}",
         "loss",
     )
 

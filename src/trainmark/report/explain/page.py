@@ -189,7 +189,7 @@ def _memory(explanation: Explanation, lang: Lang) -> list[bars.Segment]:
         bars.Segment(
             f"k-{kinds.index(part.kind) % 9}",
             100 * part.bytes / whole,
-            " ".join(filter(None, (holder_name(part.kind, lang), part.name))),
+            " ".join(filter(None, (holder_name(part.kind, lang), sentence(part.name or "", lang)))),
             number.percent(part.bytes / whole),
             sentences.gibibytes(part.bytes),
         )

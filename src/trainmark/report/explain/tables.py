@@ -216,10 +216,10 @@ def memory_table(explanation: Explanation, lang: Lang = "en") -> Table:
     rows = [
         [
             holder_name(part.kind, lang),
-            part.name,
+            part.name and sentence(part.name, lang),
             f"{part.bytes / size:,.{digits}f}",
             number.percent(part.bytes / whole) if whole else "",
-            part.freed,
+            part.freed and sentence(part.freed, lang),
         ]
         for part in holders
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from trainmark.report.format.explain_memory_sentences import MEMORY_SENTENCES
 from trainmark.report.format.words import Lang, Sentences, translated
 
 BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
@@ -272,18 +273,11 @@ SENTENCES: Sentences = (
         "{time} of it would be hidden without the synchronisation before it",
         "若无此前的同步，其中 {time} 会被掩盖",
     ),
-    # Memory
-    (
-        "Half the batch frees {freed}: half of the activations, {known}.",
-        "批量减半可释放 {freed}：即激活 {known} 的一半。",
-    ),
-    (
-        "Activation checkpointing of the {count} modules {pattern} ({type}) frees {freed}: they save {saved},"
-        " of which {inputs} of inputs and one module's {largest} remain; their forward pass is computed"
-        " twice.",
-        "对 {count} 个模块 {pattern}（{type}）做激活重计算可释放 {freed}：它们保存 {saved}，"
-        "其中输入 {inputs} 与单个模块的 {largest} 仍保留；其前向计算两次。",
-    ),
+    ("Python between operators · {count} · {time}", "算子之间的 Python · {count} · {time}"),
+    ("before {kernel} · {count} · {time}", "{kernel} 之前 · {count} · {time}"),
+    ("next batch · {count} · {time}", "下一批数据 · {count} · {time}"),
+    ("next batch: {place} · {count} · {time}", "下一批数据：{place} · {count} · {time}"),
+    *MEMORY_SENTENCES,
 )
 
 
