@@ -7,6 +7,7 @@ from trainmark.report.explain.figures import apportioned, decimals_of, signed_pe
 from trainmark.report.explain.sentences import duration, subject_line
 from trainmark.report.explain.terminal import note_lines
 from trainmark.report.format import number
+from trainmark.report.format.explain_sentences import sentence
 from trainmark.report.format.explain_words import cause_name, class_name, explain_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.table import Table
@@ -40,7 +41,10 @@ def markdown(difference: Difference, lang: Lang = "en") -> str:
         table(difference, lang).markdown(),
     ]
     if difference.notes:
-        parts += [f"## {t['notes']}", "\n".join(f"- {plain(note)}" for note in difference.notes)]
+        parts += [
+            f"## {t['notes']}",
+            "\n".join(f"- {plain(sentence(note, lang))}" for note in difference.notes),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -118,7 +118,7 @@ def render_difference(difference: Difference, lang: Lang = "en") -> str:
             cut=w["axis_cut"].format(low=sentences.duration(low)) if low > 0 else "",
             table=difference_text.table(difference, lang),
             unit=difference_text.unit(difference, lang),
-            notes=difference.notes,
+            notes=[sentence(note, lang) for note in difference.notes],
         )
     )
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 
 from trainmark.report.format.explain_memory_sentences import MEMORY_SENTENCES
+from trainmark.report.format.explain_note_sentences import NOTE_SENTENCES, SUBJECTS
 from trainmark.report.format.words import Lang, Sentences, translated
 
+SUBJECT = re.compile(r"(Of the measured steps|Memory|Rank \d+): (.+)", re.DOTALL)
 BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 SENTENCES: Sentences = (
     # Titles of changes
@@ -278,11 +280,14 @@ SENTENCES: Sentences = (
     ("next batch · {count} · {time}", "下一批数据 · {count} · {time}"),
     ("next batch: {place} · {count} · {time}", "下一批数据：{place} · {count} · {time}"),
     *MEMORY_SENTENCES,
+    *NOTE_SENTENCES,
 )
 
 
 def sentence(text: str, lang: Lang) -> str:
     """Return the sentence in a language; in English it is as it was made. Several are translated each."""
+    if lang == "zh" and (subject := SUBJECT.fullmatch(text)):
+        return f"{translated(subject[1], lang, SUBJECTS)}：{sentence(subject[2], lang)}"
     pieces = BETWEEN_SENTENCES.split(text)
     each = [translated(piece, lang, SENTENCES) for piece in pieces]
     return "".join(each) if all(map(str.__ne__, pieces, each)) else translated(text, lang, SENTENCES)
