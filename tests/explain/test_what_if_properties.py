@@ -11,7 +11,7 @@ from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.explanation import Peaks
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Settings, Situation
-from trainmark.report.format.explain_sentences import sentence
+from trainmark.report.explain.language.chinese import sentence
 
 seconds = st.floats(1e-5, 1.0)
 idle_seconds = st.floats(0.0, 1.0)

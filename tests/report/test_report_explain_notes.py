@@ -14,7 +14,7 @@ from trainmark.explain.ranks.bandwidth import evidence
 from trainmark.measure.doubt import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
 from trainmark.report.explain import difference_text, page
-from trainmark.report.format.explain_sentences import sentence
+from trainmark.report.explain.language.chinese import sentence
 
 ENGLISH = re.compile("[a-z]{3,} [a-z]{2,} [a-z]{2,}")
 

@@ -11,8 +11,8 @@ from explain_documents import cpu, difference, hostile, refused, resnet50, timel
 
 from trainmark.explain.explanation import Timeline
 from trainmark.report.explain import bars, page
+from trainmark.report.explain.language.chinese import sentence
 from trainmark.report.explain.timeline import timeline_data
-from trainmark.report.format.explain_sentences import sentence
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MOST_BYTES = 400_000

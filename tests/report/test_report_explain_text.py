@@ -19,8 +19,8 @@ from trainmark.report.explain import (
     tables,
     terminal,
 )
-from trainmark.report.format.explain_sentences import SENTENCES, sentence
-from trainmark.report.format.explain_words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
+from trainmark.report.explain.language.chinese import SENTENCES, sentence
+from trainmark.report.explain.language.words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
 from trainmark.report.format.line_fit import display_width
 from trainmark.report.format.wrap import wrapped
 

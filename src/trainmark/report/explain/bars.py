@@ -8,9 +8,9 @@ from itertools import accumulate, pairwise
 from trainmark.explain.difference import Difference
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import difference_text, figures, tables
+from trainmark.report.explain.language.words import class_name, explain_words
 from trainmark.report.explain.look import kind_look, look
 from trainmark.report.format import number
-from trainmark.report.format.explain_words import class_name, explain_words
 from trainmark.report.format.words import Lang
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.report.format.explain_words import CLASSES
+from trainmark.report.explain.language.words import CLASSES
 
 IDLE, OVERLAP = "k-idle", "k-overlap"
 

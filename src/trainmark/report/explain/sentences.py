@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from trainmark.explain.explanation import Advice, Explanation, Peaks, Subject
 from trainmark.measure.quantity import rate_words
 from trainmark.report.explain import figures
+from trainmark.report.explain.language.chinese import sentence
+from trainmark.report.explain.language.words import cause_name, class_name, explain_words
 from trainmark.report.format import number
-from trainmark.report.format.explain_sentences import sentence
-from trainmark.report.format.explain_words import cause_name, class_name, explain_words
 from trainmark.report.format.words import Lang
 
 MOST_OF_IDLE = 0.5

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import sentences, tables
-from trainmark.report.format.explain_sentences import sentence
-from trainmark.report.format.explain_words import cause_name, explain_words
+from trainmark.report.explain.language.chinese import sentence
+from trainmark.report.explain.language.words import cause_name, explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.report.format.wrap import wrapped

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from trainmark.explain.explanation import Explanation
+from trainmark.report.explain.language.words import class_name, explain_words
 from trainmark.report.explain.look import look
-from trainmark.report.format.explain_words import class_name, explain_words
 from trainmark.report.format.words import Lang
 from trainmark.visible import one_line
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from trainmark.report.format.explain_memory_sentences import MEMORY_SENTENCES
-from trainmark.report.format.explain_note_sentences import NOTE_SENTENCES, SUBJECTS
+from trainmark.report.explain.language.memory import MEMORY_SENTENCES
+from trainmark.report.explain.language.notes import NOTE_SENTENCES, SUBJECTS
 from trainmark.report.format.words import Lang, Sentences, translated
 
 SUBJECT = re.compile(r"(Of the measured steps|Memory|Rank \d+): (.+)", re.DOTALL)

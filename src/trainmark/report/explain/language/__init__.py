@@ -1,0 +1,1 @@
+"""The words of an explanation in English and Chinese."""
