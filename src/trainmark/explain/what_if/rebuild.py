@@ -46,14 +46,15 @@ class RebuiltStep(NamedTuple):
 def rebuilt(
     situation: Situation,
     alone: Mapping[str, float],
-    launches: float | None = None,
+    issued: float = 1.0,
     idle: Mapping[str, float] | None = None,
 ) -> RebuiltStep:
-    """Return the step with these times of classes, launches, and idle times by cause.
+    """Return the step with these times of classes and idle times by cause.
 
-    Overlapped time scales with the classes. Communication is hidden under computing: where that gets shorter,
-    communication comes out by as large a share of what was hidden. On a GPU the host issues kernels while
-    others run, so that kernels that get shorter make gaps longer.
+    `issued` is the share of the host's work to issue a step that is left. Overlapped time scales with the
+    classes. Communication is hidden under computing: where that gets shorter, communication comes out by as
+    large a share of what was hidden. On a GPU the host issues kernels while others run, so that kernels that
+    get shorter make gaps longer.
     """
     computing = [part for part in situation.parts if part.name != COMMUNICATION]
     now = sum(part.alone for part in computing)
@@ -65,8 +66,7 @@ def rebuilt(
     exposed = min(max(exposed, 0.0), communication.busy if communication else 0.0)
     causes = {**situation.idle, **(idle or {})}
     if LAUNCH not in (idle or {}):
-        share = 1.0 if launches is None or not situation.launches else launches / situation.launches
-        causes[LAUNCH] = launch_gaps(situation, compute + exposed, share)
+        causes[LAUNCH] = launch_gaps(situation, compute + exposed, issued)
     return RebuiltStep(compute + exposed + sum(causes.values()), causes.get(LAUNCH, 0.0))
 
 
@@ -78,17 +78,17 @@ def tuned_seconds(part: Part) -> float:
     return part.alone * min(1.0, multiple * part.floor / part.busy)
 
 
-def launch_gaps(situation: Situation, busy: float, launches: float) -> float:
-    """Return how long the device waits for the host, with this busy time and share of the launches."""
+def launch_gaps(situation: Situation, busy: float, issued: float) -> float:
+    """Return how long the device waits for the host, with this busy time and share of the step to issue."""
     gaps = situation.idle_for(LAUNCH)
     if situation.device != "cuda":
-        return gaps * launches  # the host is the device: nothing is issued ahead
+        return gaps * issued  # the host is the device: nothing is issued ahead
     if situation.settings.cuda_graph:
         return gaps
     before = situation.compute + situation.exposed
     bound = gaps / (before + gaps) if gaps else 0.0
-    longer = gaps * launches + bound * (before - busy)
-    return max(0.0, longer, issue_seconds(situation) * launches - busy)
+    longer = gaps * issued + bound * (before - busy)
+    return max(0.0, longer, issue_seconds(situation) * issued - busy)
 
 
 def issue_seconds(situation: Situation) -> float:

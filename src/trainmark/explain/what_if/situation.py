@@ -56,6 +56,11 @@ class Part:
     bound: str | None = None
     layout_copies: float = 0.0  # seconds of kernels that only change a convolution's layout
 
+    @property
+    def layout_share(self) -> float:
+        """Share of its time in kernels that only change a layout."""
+        return min(1.0, self.layout_copies / self.busy) if self.busy else 0.0
+
 
 @dataclass(frozen=True)
 class DevicePeaks:

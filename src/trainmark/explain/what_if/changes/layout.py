@@ -9,7 +9,7 @@ from trainmark.explain.what_if.rebuild import (
     rebuilt,
     tuned_seconds,
 )
-from trainmark.explain.what_if.situation import Part, Situation
+from trainmark.explain.what_if.situation import Situation
 
 LAUNCH_SECONDS = 5e-6  # one call of cudaLaunchKernel, without the operator around it
 
@@ -28,31 +28,26 @@ def channels_last(situation: Situation) -> Prediction | None:
         # Libraries have their best batch norm for channels last.
         shares[norm.name] = tuned_seconds(norm)
         why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
-    return rebuilt(situation, shares, issued_launches(situation)).because(f"{why}.")
+    return rebuilt(situation, shares, issued_share(situation)).because(f"{why}.")
 
 
-def issued_launches(situation: Situation) -> float:
-    """Return the launches that take the host as long as the step without those that change layouts.
+def issued_share(situation: Situation) -> float:
+    """Return the share of the host's time to issue a step that is left without kernels that change layouts.
 
     These cost no more than their launch: the convolution around them is dispatched once either way.
     """
-    removed = sum(part.launches * _layout_share(part) for part in situation.parts)
     issue = issue_seconds(situation)
-    saved = min(1.0, removed * LAUNCH_SECONDS / issue) if issue else 0.0
-    return situation.launches * (1 - saved)
+    removed = sum(part.launches * part.layout_share for part in situation.parts)
+    return max(0.0, 1 - removed * LAUNCH_SECONDS / issue) if issue else 1.0
 
 
 def without_layout_copies(situation: Situation) -> dict[str, float]:
     """Return the seconds of the classes that change layouts around convolutions, were that not needed."""
     return {
-        part.name: part.alone * (1 - _layout_share(part))
+        part.name: part.alone * (1 - part.layout_share)
         for part in situation.parts
         if part.layout_copies and part.busy
     }
-
-
-def _layout_share(part: Part) -> float:
-    return min(1.0, part.layout_copies / part.busy) if part.busy else 0.0
 
 
 def layout_overrides(situation: Situation) -> Overrides | None:

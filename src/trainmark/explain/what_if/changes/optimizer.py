@@ -21,12 +21,12 @@ def fused_optimiser(situation: Situation) -> Prediction | None:
     fused = fused_seconds(situation)
     if fused is None or part.alone < LEAST_GAIN * fused:
         return None
-    launches = situation.launches - part.launches + FUSED_LAUNCHES
+    issued = 1 - (part.launches - FUSED_LAUNCHES) / situation.launches
     why = (
         f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
         f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
     )
-    return rebuilt(situation, {OPTIMISER: fused}, launches).because(why)
+    return rebuilt(situation, {OPTIMISER: fused}, issued).because(why)
 
 
 def fused_seconds(situation: Situation, more_bytes: int = 0) -> float | None:

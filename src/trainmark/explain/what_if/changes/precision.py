@@ -65,8 +65,7 @@ def bf16(situation: Situation) -> Prediction | None:
 
 def halved_seconds(part: Part) -> float:
     """Return the seconds of a class with half of its bytes; transposing takes as long, element by element."""
-    transposing = min(1.0, part.layout_copies / part.busy) if part.busy else 0.0
-    return part.alone * (transposing + HALF_BYTES * (1 - transposing))
+    return part.alone * (part.layout_share + HALF_BYTES * (1 - part.layout_share))
 
 
 def product_seconds(
