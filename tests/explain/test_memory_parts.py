@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.explain.memory import COMPILED, CROSS_ENTROPY, in_bytes, memory, refusal, savings
+from trainmark.explain.memory import COMPILED, CROSS_ENTROPY, OUTSIDE, in_bytes, memory, refusal, savings
 from trainmark.report.explain.language.chinese import sentence
 
 GIB = 2**30
-MODULES = ("network.blocks.0.up", "network.blocks.1.norm", "network.norm", "", "outside of modules")
+MODULES = ("network.blocks.0.up", "network.blocks.1.norm", "network.norm", "", OUTSIDE)
 # A step of 20 GiB: half of it activations of 10 blocks.
 STEP = {
     "device": "cuda:0",
@@ -101,6 +101,11 @@ def parts(observed):
 
 def test_a_blocks_modules_are_one_part():
     assert parts(STEP)["activations", "network.blocks.3"] == GIB
+
+
+def test_a_loss_outside_of_modules_is_named_by_itself():
+    observed = {**STEP, "activations": [{"module": OUTSIDE, "type": CROSS_ENTROPY, "bytes": GIB}]}
+    assert parts(observed)["activations", CROSS_ENTROPY] == GIB
 
 
 def test_what_no_tensor_accounts_for_is_workspaces_and_temporaries():

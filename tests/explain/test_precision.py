@@ -72,6 +72,11 @@ def test_on_a_cpu_operands_tell_the_precision_of_most_products(types, precision)
     assert product_peak(MEASURED, (), profile, None) == MEASURED.get(precision)
 
 
+def test_of_operands_that_differ_the_first_tells():
+    row = Row("aten::mm", 0, 5, operands=Operands(((4, 8), (8, 16)), ("c10::BFloat16", "float")))
+    assert precision_of_operands(replace(profile_of([], (100,), rows=[row]), device="cpu")) == "bf16"
+
+
 def test_the_detailed_pass_tells_where_there_is_one():
     assert product_peak(MEASURED, (), multiplying(), multiplying("c10::BFloat16")) == 4e11
 

@@ -68,6 +68,20 @@ def test_all_ranks_are_read_with_their_passes_and_step_times(tmp_path):
     assert rank.manifest["memory"] == {"peak": 5}
 
 
+def test_steps_are_held_against_those_right_beside_their_pass_where_these_are_known(tmp_path):
+    series = [[0.5, 0.25], [0.75], [9.0]]
+    for number, unprofiled in enumerate([series, series[:2]]):
+        path = tmp_path / str(number)
+        path.mkdir()
+        captured = folder.read(leave(path, manifest(0, unprofiled_step_seconds=unprofiled), manifest(1)))
+        assert captured.ranks[0].unprofiled == (0.5, 0.25, 0.75)
+    first, second = manifest(0)["passes"]
+    detail_alone = manifest(0, unprofiled_step_seconds=series, passes=[dict(first, error="full"), second])
+    (tmp_path / "detail").mkdir()
+    captured = folder.read(leave(tmp_path / "detail", detail_alone, manifest(1)))
+    assert captured.ranks[0].unprofiled == (0.75, 9.0)
+
+
 def test_a_rank_that_left_nothing_is_noted(tmp_path):
     assert folder.read(leave(tmp_path, manifest(1))).notes == (
         "1 of 2 ranks left a profile; rank 0 is missing.",

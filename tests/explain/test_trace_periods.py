@@ -201,6 +201,14 @@ def test_a_reduction_for_the_log_in_every_tenth_step_does_not_make_ten_steps_one
     assert len(found.steps) == 44
 
 
+def test_a_gradient_scaler_may_skip_the_update_of_a_step_now_and_then():
+    step = transformer(12)
+    names = [name for number in range(40) for name in (micro_batch() if number % 10 == 4 else step)]
+    found = steps_by_repetition(device_spans(names))
+    assert found is not None
+    assert found.kernels in (len(step), len(step) - 1)
+
+
 def test_where_the_optimizer_is_known_whatever_else_is_rare_makes_no_longer_steps():
     step = transformer(2)
     names = [name for number in range(45) for name in step + ["reduce_for_log"] * 12 * (number % 10 == 9)]

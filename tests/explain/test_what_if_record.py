@@ -1,8 +1,10 @@
 """Intervals follow the record of verified predictions, and nothing else."""
 
 import random
+import re
 from dataclasses import replace
 from math import exp, log
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +19,8 @@ from trainmark.explain.what_if.record import (
     table,
 )
 
+DOCS = Path(__file__).parents[2] / "docs"
+SHARE = re.compile(r"[+−]\d+\.\d %")
 ENTRY = Entry(
     change="compile",
     workload="gpt2",
@@ -115,3 +119,19 @@ def test_the_table_and_the_summary_say_how_far_predictions_were_off():
     assert "| +25.0 % |" in lines[3]
     assert summary(record).largest == pytest.approx(0.25)
     assert summary([]) is None
+
+
+def test_the_documents_give_the_figures_of_the_record():
+    entries, median, largest = summary(published())
+    first = [replace(entry, predicted=entry.first or entry.predicted) for entry in published()]
+    told = (DOCS / "explain.md").read_text(encoding="utf-8")
+    assert f"has {entries} what-ifs" in told
+    assert f"the median error is {100 * median:.1f} %" in told
+    assert f"{100 * largest:.1f} %, inside" in told
+    assert f"the median is {100 * summary(first).median:.1f} %" in told
+    rows = (DOCS / "results" / "h200-explain" / "README.md").read_text(encoding="utf-8").split("\n")
+    names = {entry.change for entry in published()}
+    made = [row.split("|") for row in rows if row.startswith("| ")]
+    made = [cells for cells in made if len(cells) == 8 and cells[1].strip(" *²³") in names]
+    errors = [f"{100 * entry.error:+.1f} %".replace("-", "−") for entry in published()]
+    assert sorted(SHARE.search(cells[6])[0] for cells in made) == sorted(errors)

@@ -8,12 +8,12 @@ from explain_documents import resnet50
 
 from trainmark.events import DeviceSample
 from trainmark.explain.difference import difference
-from trainmark.explain.explanation import Bucket, Kernel, RankTime
+from trainmark.explain.explanation import Bucket, Kernel, MemoryPart, RankTime
 from trainmark.explain.idle.clocks import slowdown
 from trainmark.explain.ranks.bandwidth import evidence
 from trainmark.measure.doubt import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
-from trainmark.report.explain import difference_text, page
+from trainmark.report.explain import difference_text, markdown, page
 from trainmark.report.explain.language.chinese import sentence
 
 ENGLISH = re.compile("[a-z]{3,} [a-z]{2,} [a-z]{2,}")
@@ -95,3 +95,12 @@ def test_what_ranks_note():
 )
 def test_a_sentence_behind_its_subject(note):
     assert_chinese([note])
+
+
+def test_what_is_known_of_holders_of_memory_is_shown_in_chinese():
+    one = resnet50()
+    held = (MemoryPart("weights", 97 << 20, "half-precision copies by autocast", "sharding frees 48.50 MiB"),)
+    told = replace(one, memory=replace(one.memory, parts=held))
+    for shown in (markdown.render(told, "zh"), page.render(told, "zh")):
+        assert "autocast 的半精度副本" in shown
+        assert "分片可释放 48.50 MiB" in shown

@@ -144,7 +144,7 @@ def _notes(a: Explanation, b: Explanation, per: Per, measured: Ratio | None) -> 
         yield f"The batch of {unknown} is not known: times are of a step, whatever its size."
     if a.subject.world_size != b.subject.world_size:
         ranks = a.subject.world_size, b.subject.world_size
-        yield "A runs on {} ranks and B on {}: times are of one rank's step.".format(*ranks)
+        yield "Ranks: {} in A, {} in B; times are of one rank's step.".format(*ranks)
     if measured is not None:
         samples = (b.subject.samples or 1) / (a.subject.samples or 1) if per == "sample" else 1
         yield _measured_note(a.step_seconds / b.step_seconds * samples, measured)

@@ -19,7 +19,7 @@ from trainmark.explain.profile.folder import Captured, CapturedRank
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import evidence as rank_evidence
 from trainmark.explain.ranks.ranks import ranks as ranks_of
-from trainmark.explain.step.agreement import agreement, corrected_idle, reference_steps
+from trainmark.explain.step.agreement import agreement, corrected_idle, reference_note, reference_steps
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.floors import with_floors
 from trainmark.explain.step.modules import by_path, modules
@@ -115,6 +115,8 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
     notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first), *facts.notes]
     if agreed.refusal is not None and agreed.measured is not None:
         notes.insert(0, WHAT_TO_DO)
+    if beside != first.unprofiled:
+        notes.append(reference_note(fmean(first.unprofiled), fmean(beside)))
     if clocks is not None:
         notes.append(clocks.sentence)
     if world_size > 1:

@@ -12,6 +12,7 @@ LEAST_SHARE = 0.02  # of the peak: below it nothing is suggested
 MOST_MODULES = 20
 GIB, MIB, KIB = 2**30, 2**20, 2**10
 COMPILED = "compiled graph"
+OUTSIDE = "outside of modules"
 CROSS_ENTROPY = "cross_entropy"
 
 
@@ -84,7 +85,7 @@ def modules(observed: Mapping[str, Any]) -> dict[str, int]:
         path, kind = str(row.get("module", "")), str(row.get("type", ""))
         name = _block_of(path, patterns) or path or kind
         if kind in (COMPILED, CROSS_ENTROPY):
-            name = f"{kind} of {path}" if path else kind
+            name = kind if path in ("", OUTSIDE) else f"{kind} of {path}"
         sizes[name] = sizes.get(name, 0) + _count(row, "bytes")
     ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     shown = dict(ordered[:MOST_MODULES])

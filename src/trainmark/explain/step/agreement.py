@@ -61,6 +61,14 @@ def reference_steps(
     return (measured,) if slowed and busy <= measured else tuple(beside)
 
 
+def reference_note(beside: float, measured: float) -> str:
+    """Say that the steps beside the pass are not what its table adds up to, with both times."""
+    return (
+        f"Beside the profiled steps the host was slower ({beside * 1e3:.2f} ms a step) than when the case "
+        f"was measured ({measured * 1e3:.2f} ms): the table is of the measured step."
+    )
+
+
 def _refusal(profiled: float, measured: float) -> str:
     difference = profiled / measured - 1
     direction = "longer" if difference > 0 else "shorter"

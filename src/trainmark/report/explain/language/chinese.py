@@ -12,7 +12,7 @@ from trainmark.report.explain.language.memory import MEMORY_SENTENCES
 from trainmark.report.explain.language.notes import NOTE_SENTENCES, SUBJECTS
 from trainmark.report.format.words import Lang, Sentences, translated
 
-SUBJECT = re.compile(r"(Of the measured steps|Memory|Rank \d+): (.+)", re.DOTALL)
+SUBJECT = re.compile(rf"({'|'.join(SUBJECTS)}|Rank \d+): (.+)", re.DOTALL)
 BETWEEN_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 SENTENCES: Sentences = (
     # Titles of changes
@@ -287,7 +287,7 @@ SENTENCES: Sentences = (
 def sentence(text: str, lang: Lang) -> str:
     """Return the sentence in a language; in English it is as it was made. Several are translated each."""
     if lang == "zh" and (subject := SUBJECT.fullmatch(text)):
-        return f"{translated(subject[1], lang, SUBJECTS)}：{sentence(subject[2], lang)}"
+        return f"{SUBJECTS.get(subject[1], subject[1])}：{sentence(subject[2], lang)}"
     pieces = BETWEEN_SENTENCES.split(text)
     each = [translated(piece, lang, SENTENCES) for piece in pieces]
     return "".join(each) if all(map(str.__ne__, pieces, each)) else translated(text, lang, SENTENCES)

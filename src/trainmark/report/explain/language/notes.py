@@ -10,11 +10,7 @@ from trainmark.report.format.doubt_words import SENTENCES_ZH as DOUBTS_ZH
 from trainmark.report.format.words import Sentences
 
 # What a note may begin with, before a sentence of its own.
-SUBJECTS: Sentences = (
-    ("Of the measured steps", "测得的各步"),
-    ("Memory", "内存"),
-    ("Rank {rank}", "rank {rank}"),
-)
+SUBJECTS = {"Of the measured steps": "测得的各步", "Memory": "内存"}
 
 _CLOCKS: Sentences = tuple(
     (
@@ -49,6 +45,14 @@ _PASSES: Sentences = (
         "{count} devices in one trace: device {device} has most records; {others} records of the others are"
         " left out.",
         "一份记录中有 {count} 个设备：设备 {device} 的记录最多；其余 {others} 条未计入。",
+    ),
+)
+
+_REFERENCE: Sentences = (
+    (
+        "Beside the profiled steps the host was slower ({beside} ms a step) than when the case was measured"
+        " ({measured} ms): the table is of the measured step.",
+        "分析前后主机较慢（每步 {beside} ms），测量时为 {measured} ms：表中为测得的一步。",
     ),
 )
 
@@ -91,7 +95,7 @@ _DIFFERENCES: Sentences = (
         "{side} 的批量未知：时间按一步计，不论其大小。",
     ),
     (
-        "A runs on {a} ranks and B on {b}: times are of one rank's step.",
+        "Ranks: {a} in A, {b} in B; times are of one rank's step.",
         "A 有 {a} 个 rank，B 有 {b} 个：时间为一个 rank 的一步。",
     ),
     (
@@ -119,6 +123,7 @@ NOTE_SENTENCES: Sentences = (
     *((DOUBTS[name], chinese) for name, chinese in DOUBTS_ZH.items()),
     *_CLOCKS,
     *_PASSES,
+    *_REFERENCE,
     *_RANKS,
     *_UNVERIFIED,
     *_DIFFERENCES,
