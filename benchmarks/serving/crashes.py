@@ -19,8 +19,8 @@ from trainmark.server.database.models import Case, Pack, Result, Run, Trial
 from trainmark.server.ingest.files import pack_path
 
 CLIENTS = 20
-# After its first answer; the first push of a server waits for the imports of the fork server.
-LONGEST_WAIT = 6.0
+# After so many acknowledgements as are drawn: wherever that falls in the pushes that are under way.
+LONGEST_WAIT = 0.5
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Outcome:
     refused: list[str] = field(default_factory=list)
     kills: int = 0
     interrupted: int = 0
+    acknowledged_before_a_kill: int = 0
 
 
 def push_through_crashes(
@@ -55,7 +56,7 @@ def push_through_crashes(
                 with lock:
                     outcome.interrupted += 1
                     remaining.insert(0, file)
-                time.sleep(0.02)
+                time.sleep(0.1)
                 continue
             with lock:
                 if answer.status in (200, 201):
@@ -71,10 +72,13 @@ def push_through_crashes(
     chance = random.Random(seed)
     try:
         for _ in range(kills):
-            server.request("/healthz")
+            wanted = len(outcome.acknowledged) + chance.randint(0, len(files) // (kills + 1))
+            while len(outcome.acknowledged) < wanted and any(thread.is_alive() for thread in clients):
+                time.sleep(0.01)
             time.sleep(chance.uniform(0.0, LONGEST_WAIT))
             server.kill()
             outcome.kills += 1
+            outcome.acknowledged_before_a_kill = len(outcome.acknowledged)
             server.start()
     except BaseException:
         stopped.set()

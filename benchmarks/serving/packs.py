@@ -18,7 +18,7 @@ from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
 
-CREATED = 1_794_000_000.0
+CREATED = 1_754_000_000.0
 DAY = 86_400.0
 STEPS, WARMUP_STEPS, BATCH = 60, 10, 8
 

@@ -48,12 +48,11 @@ def cluster() -> Iterator[str]:
         if user:
             nobody = pwd.getpwnam("nobody")
             os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-        data, log = folder / "data", folder / "log"
-        options = f"{OPTIONS} -k {folder}"
+        data = folder / "data"
         _run(
             user, place / "initdb", "-D", data, "-U", "trainmark", "-A", "trust", "-E", "UTF8", "--no-locale"
         )
-        _run(user, place / "pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "-t", "60", "start")
+        start(folder)
         try:
             url = f"postgresql+psycopg://trainmark@/postgres?host={folder}"
             engine = create_engine(url, isolation_level="AUTOCOMMIT")
@@ -62,9 +61,20 @@ def cluster() -> Iterator[str]:
             engine.dispose()
             yield f"postgresql://trainmark@/trainmark?host={folder}"
         finally:
-            _run(user, place / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+            stop(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def start(folder: Path) -> None:
+    """Start the server of a cluster's folder, again where it was stopped."""
+    options = ("-l", folder / "log", "-o", f"{OPTIONS} -k {folder}", "-w", "-t", "60")
+    _run(_as_user(), programs() / "pg_ctl", "-D", folder / "data", *options, "start")
+
+
+def stop(folder: Path) -> None:
+    """Stop it as a crash would."""
+    _run(_as_user(), programs() / "pg_ctl", "-D", folder / "data", "-m", "immediate", "-w", "stop")
 
 
 def _run(user: list[str], *words: str | Path) -> None:

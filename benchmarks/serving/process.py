@@ -86,6 +86,14 @@ class ServerProcess:
     def stop(self) -> None:
         self._end(signal.SIGTERM)
 
+    def stopped_log(self) -> str:
+        """Stop it and return what it has logged."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGTERM)
+        log, _ = self._process.communicate()
+        self._process = None
+        return log
+
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
             return

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import json
 import operator
 import os
 import time
 from collections import deque
 from importlib import import_module
-from typing import IO, Any, Callable, Deque
+from typing import Any, Callable, Deque
 from weakref import WeakSet
 
 EVENTS_FOLDER = "TRAINMARK_EVENTS"
@@ -29,6 +30,97 @@ NODE = "TRAINMARK_NODE"
 FLUSH_SECONDS = 0.25
 # A device that runs this many steps behind the host is waited for: the queue must not grow without end.
 MOST_PENDING = 64
+# By how much the process's clock may leave the machine's: /proc/uptime counts in hundredths of a second, a
+# process may be held up between the two readings, and both errors are in either end of a span and of a gap.
+CLOCK_SHARE, CLOCK_SECONDS = 0.01, 0.03
+MOST_READINGS = 5
+# Fewer looks cannot tell a clock of another pace from a machine that slept once.
+FEWEST_LOOKS = 4
+
+
+def now(clock: Callable[[], float] = time.monotonic) -> float:
+    """Return the monotonic time; what replaces it in `time` and in modules later does not reach it here."""
+    return clock()
+
+
+def wall_time(clock: Callable[[], float] = time.time) -> float:
+    return clock()
+
+
+def clock_and_machine() -> tuple[float, float] | None:
+    """Return this clock and the kernel's, read at once; libraries that replace clocks leave /proc alone."""
+    for _ in range(MOST_READINGS):
+        before = now()
+        try:
+            with open("/proc/uptime", "rb") as file:
+                machine = float(file.read().split()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+        if now() - before < CLOCK_SECONDS / 10:
+            return before, machine
+    return None
+
+
+class ClockCheck:
+    """How far the clock of this process leaves the machine's, as under faketime, libfaketime and freezegun.
+
+    While the machine sleeps monotonic time stands still, and rightly so: that is one wide gap among none.
+    """
+
+    def __init__(self) -> None:
+        self._first = self._last = clock_and_machine()
+        self._looks, self._widest = 0, 0.0
+
+    def look(self) -> None:
+        read = clock_and_machine()
+        if read is None:
+            return
+        if self._last is None:
+            self._first = self._last = read
+        self._looks += 1
+        self._widest = max(self._widest, (read[1] - self._last[1]) - (read[0] - self._last[0]))
+        self._last = read
+
+    def facts(self) -> dict[str, float]:
+        """Nothing where the two agree."""
+        self.look()
+        if self._first is None or self._last is None:
+            return {}
+        span, machine = self._last[0] - self._first[0], self._last[1] - self._first[1]
+        slept = self._widest if self._looks >= FEWEST_LOOKS else 0.0
+        drift = machine - slept - span
+        return {"clock_drift": round(drift, 2)} if abs(drift) > CLOCK_SECONDS + CLOCK_SHARE * span else {}
+
+
+class EventFile:
+    """A file to append whole lines to, though the program may close its descriptor and open another there."""
+
+    def __init__(self, path: str, flags: int = 0) -> None:
+        self.name = os.path.abspath(path)
+        self._descriptor = self._open(os.O_CREAT | flags)
+        self._identity = self._identity_now()
+
+    def write(self, data: memoryview) -> int:
+        if self._identity_now() != self._identity:
+            self._descriptor = self._open(0)
+            if self._identity_now() != self._identity:
+                self.close()
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), self.name)
+        return os.write(self._descriptor, data)
+
+    def close(self) -> None:
+        if self._identity_now() == self._identity:
+            os.close(self._descriptor)
+
+    def _open(self, flags: int) -> int:
+        # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
+        return os.open(self.name, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | flags, 0o666)
+
+    def _identity_now(self) -> tuple[int, int] | None:
+        with contextlib.suppress(OSError):
+            seen = os.fstat(self._descriptor)
+            return seen.st_dev, seen.st_ino
+        return None
 
 
 class HostClock:
@@ -40,7 +132,7 @@ class HostClock:
     """
 
     def mark(self, ready: Any = None) -> Any:
-        return time.monotonic()
+        return now()
 
     def seconds(self, mark: Any, wait: bool) -> float | None:
         return float(mark)
@@ -65,7 +157,7 @@ class EventClock(HostClock):
         self._passed: list[Any] = []
         self._last = self.mark()
         self._last.synchronize()
-        self._seconds = time.monotonic()
+        self._seconds = now()
 
     def mark(self, ready: Any = None) -> Any:
         event = self._passed.pop() if self._passed else self._event()
@@ -100,7 +192,7 @@ class LossClock(HostClock):
 
     def read(self, loss: Any) -> Callable[[], Any]:
         """Wait for the loss of the step that is marked next; the function returned gives its number."""
-        arrival = self._last = self._waiters.submit(lambda: (self._value(loss), time.monotonic()))
+        arrival = self._last = self._waiters.submit(lambda: (self._value(loss), now()))
         return lambda: arrival.result()[0]
 
     def mark(self, ready: Any = None) -> Any:
@@ -149,16 +241,17 @@ def stop_recording() -> None:
 class Run:
     """What `start` gives; one per process."""
 
-    def __init__(self, file: IO[bytes] | None, rank: int, clock: HostClock) -> None:
+    def __init__(self, file: EventFile | None, rank: int, clock: HostClock) -> None:
         self._recording = True
         _runs.add(self)
         self._file, self._rank, self._clock = file, rank, clock
         self._pending: Deque[Any] = deque()
         self._lines: list[str] = []
         self._next_step = 0
-        self._flushed = time.monotonic()
+        self._flushed = now()
         # wall = mono + this; taken once, so that a clock set during the run does not bend the steps.
-        self._wall_offset = time.time() - time.monotonic()
+        self._wall_offset = wall_time() - now()
+        self._clock_check = ClockCheck() if file is not None else None
 
     def step(self, samples: float | None, ready: Any = None, **numbers: Any) -> None:
         """The step that just ended: its samples, and `loss`, `lr`, `memory` where known.
@@ -181,14 +274,17 @@ class Run:
         self._pending.append((self._next_step, mark, samples, numbers))
         self._next_step += 1
         self._drain(wait=len(self._pending) > MOST_PENDING, most=1)
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+        due = now() - self._flushed > FLUSH_SECONDS
+        if due:
             self._drain(wait=False)
+        # The first steps soon, and hardly more writes for it: a short program may leave by `os._exit`.
+        if due or self._next_step & (self._next_step - 1) == 0:
             self.flush()
 
     def mark(self, kind: str, **facts: Any) -> None:
         """An `epoch`, `eval`, `checkpoint` or `note` between the steps."""
         self._drain(wait=True)
-        self._emit(kind, time.monotonic(), facts=facts)
+        self._emit(kind, now(), facts=facts)
         self.flush()
 
     def settle(self) -> None:
@@ -199,11 +295,15 @@ class Run:
     def end(self, **facts: Any) -> None:
         """The run is over by its own will; without this the trial counts as cut short."""
         self._drain(wait=True)
-        self._emit("run_end", time.monotonic(), facts=facts)
+        if self._clock_check is not None:
+            facts.update(self._clock_check.facts())
+        self._emit("run_end", now(), facts=facts)
         self.close()
 
     def flush(self) -> None:
-        self._flushed = time.monotonic()
+        self._flushed = now()
+        if self._clock_check is not None:
+            self._clock_check.look()
         file = self._file
         if self._lines and file is not None:
             rest, self._lines = memoryview("".join(self._lines).encode()), []
@@ -281,16 +381,15 @@ def start(
     world_size = int(os.environ.get("WORLD_SIZE", "1")) if world_size is None else world_size
     timed = named_clock(clock or "host") if clock is None or isinstance(clock, str) else clock
     facts["clock"] = "host" if type(timed) is HostClock else getattr(timed, "name", "own")
-    # Unbuffered, whole lines per write: what was flushed survives a kill, and no line is torn.
     path = os.path.join(folder, "rank{}.jsonl".format(rank))
     if first_step or "resumed_step" in facts:  # at step 0 where no checkpoint could be read
         _drop_torn_line(path)
-    file = open(path, "ab", buffering=0)
+    file = EventFile(path)
     if NODE in os.environ:
         facts.setdefault("node", os.environ[NODE])
     run = Run(file, rank, timed)
     run._next_step = first_step
-    run._emit("run_start", time.monotonic(), world_size=world_size, unit=unit, scope=scope, facts=facts)
+    run._emit("run_start", now(), world_size=world_size, unit=unit, scope=scope, facts=facts)
     run.flush()
     atexit.register(run.close)
     show_stacks_on_request()

@@ -6,7 +6,7 @@ import json
 import shutil
 
 import pytest
-from fabricated_runs import fabricate
+from fabricated_runs import BUSY, fabricate, fabricate_program
 
 STEADY = [100.0, 101.0, 102.0, 99.0, 100.5, 101.5]
 SLOWER = [rate * 0.9 for rate in STEADY]
@@ -88,6 +88,47 @@ def test_fail_unsure_without_a_limit_is_refused(against):
     result = against(STEADY, "--fail-unsure")
     assert (result.code, result.out) == (2, "")
     assert "--fail-unsure needs --fail-below." in result.err
+
+
+@pytest.fixture
+def programs(trainmark, tmp_path):
+    """Compares two runs of one's own program with different arguments, the second four times slower."""
+
+    def compared(*words: str, doubts=()):
+        for name, line, factor in (("lr", "train.py --lr 0.1", 1.0), ("wide", "train.py --width 8", 0.25)):
+            shutil.rmtree(tmp_path / "runs" / name, ignore_errors=True)
+            rates = [factor * rate for rate in STEADY]
+            fabricate_program(tmp_path / "runs", name, f"python {line}", rates, doubts)
+        return trainmark("compare", "lr", "wide", *words)
+
+    return compared
+
+
+def test_runs_of_two_commands_are_compared_and_the_words_that_differ_are_named(programs):
+    (row,) = json.loads(programs("--json").out)["rows"]
+    assert (row["mark"], row["differs"]) == ("-", ["command"])
+    commands = {"before": "python train.py --lr 0.1", "after": "python train.py --width 8"}
+    assert row["differences"] == [{"name": "command", **commands}]
+    for words in ((), ("--format", "md"), ("--format", "html")):
+        assert "command −--lr 0.1 +--width 8" in programs(*words).out
+
+
+def test_what_differs_between_doubtful_runs_is_not_judged_and_has_its_own_exit_code(programs):
+    printed = programs("--fail-below", "0.97", doubts=(BUSY,))
+    assert (printed.code, printed.out.splitlines()[1][0]) == (3, "!")
+    verdict = "Do not rely on this: the host was busy in 6 of 6 trials."
+    assert f"train 1n1g, lr and wide: {verdict}" in printed.out
+    assert (
+        printed.err == f"trainmark: train 1n1g is at ×0.250, below 0.97, which cannot be judged. {verdict}\n"
+    )
+
+
+def test_doubtful_runs_fail_where_asked_and_their_doubts_are_in_every_format(programs):
+    assert programs("--fail-below", "0.97", "--fail-unsure", doubts=(BUSY,)).code == 1
+    (row,) = json.loads(programs("--fail-below", "0.97", "--json", doubts=(BUSY,)).out)["rows"]
+    assert (row["failed"], row["not_judged"], row["doubts_after"]) == (False, True, ["host-busy"])
+    for kind in ("md", "html"):
+        assert "Do not rely on this" in programs("--format", kind, doubts=(BUSY,)).out
 
 
 @pytest.fixture

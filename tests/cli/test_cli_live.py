@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from trainmark.cli.common import screen
 from trainmark.cli.common.live import Lines, Moving, course
 from trainmark.events import Mark, Step, stream
 from trainmark.runner.trial.follow import Follower
@@ -108,10 +110,37 @@ def test_a_resumed_training_goes_on_counting_where_it_was_taken_up(follower, tmp
 
 def test_the_moving_line_shows_a_training(follower, tmp_path):
     moving = Moving()
-    trial = SimpleNamespace(id="pytorch/01", case=SimpleNamespace(rules=SimpleNamespace(steps=1)))
+    trial = SimpleNamespace(
+        id="pytorch/01", case=SimpleNamespace(workload="resnet50", rules=SimpleNamespace(steps=1))
+    )
     moving.trial_began(trial, 1, 1, None)
     grow(follower, tmp_path, upto(training(target=None), "epoch", 2, "begin"))
     moving.progress(follower.steps, follower.rate, follower.training)
     shown = str(moving._shown.status)
     assert "epoch 3/3  step 20/30" in shown
     assert "at most 0:08 left" in shown
+
+
+def test_in_a_pipe_a_silent_trial_gives_a_sign_of_life(monkeypatch):
+    monkeypatch.setattr(screen, "SILENCE_SECONDS", 0.02)
+    written = queue.Queue()
+
+    class Heard(Lines):
+        def note(self, text):
+            super().note(text)
+            written.put(text)
+
+    workload, rules = SimpleNamespace(untouched=True), SimpleNamespace(steps=120)
+    trial = SimpleNamespace(id="train-1n1g/02", case=SimpleNamespace(workload=workload, rules=rules))
+    with Heard() as display:
+        display.trial_began(trial, 2, 6, 300.0)
+        display.progress(1400, 12.5)
+        notes = []
+        while not any("step" in text for text in notes):
+            notes.append(written.get(timeout=60))
+    line = notes[-1]
+    # A sign of life may come before the trial does.
+    assert "about 5:00 for 5 more trials" in notes
+    assert re.fullmatch(
+        r"… \[2/6\] train-1n1g/02  step 1,400  12\.5/s now  \d:\d\d left  0:\d\d since the start", line
+    )

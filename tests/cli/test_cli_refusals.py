@@ -39,7 +39,7 @@ def test_the_help_of_every_command_shows_an_example_of_it(trainmark, command, op
 @pytest.mark.parametrize("group", ["", "data", "frameworks", "suites"])
 def test_the_list_of_commands_is_whole_in_80_columns(trainmark, group, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    listed = trainmark(*group.split(), "--help").out.partition("Commands:\n")[2].splitlines()
+    listed = trainmark(*group.split(), "--help").out.partition("Options:\n")[2].splitlines()
     assert listed
     assert not [line for line in listed if line.endswith("...") or len(line) > 80]
 

@@ -61,7 +61,7 @@ def test_what_a_block_for_another_library_takes_of_ours_is_there(block):
 def test_every_trainmark_command_on_the_pages_is_understood(line):
     words = shlex.split(line.partition(" > ")[0].partition(" || ")[0])[1:]
     group = trainmark
-    context = click.Context(group, info_name="trainmark")
+    context = click.Context(group, info_name="trainmark", **trainmark.context_settings)
     while words and isinstance(group, click.Group) and not words[0].startswith("-"):
         name, group, words = group.resolve_command(context, words)
         context = click.Context(group, parent=context, info_name=name)

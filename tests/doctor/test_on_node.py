@@ -19,7 +19,7 @@ from trainmark.launch.asking import Reply
 from trainmark.launch.transport.bundle import AGENT, PACKAGE, module_sources, program
 from trainmark.system.gpu.nvidia_smi import Query
 from trainmark.system.network.addresses import ipv6_addresses
-from trainmark.system.software.installed import installed
+from trainmark.system.software.installed import SlowInterpreterError, installed, interpreter
 
 FILES = sorted(
     {PACKAGE / f"{name.replace('.', '/')}.py" for name in (*module_sources(FACTS), *module_sources(AGENT))}
@@ -51,6 +51,15 @@ def test_what_is_sent_needs_only_the_standard_library(file):
 def test_what_is_sent_fits_on_a_command_line(name):
     # Linux takes 128 KiB in one argument.
     assert len(PROGRAMS[name].encode()) < 100_000
+
+
+def test_an_interpreter_that_is_slow_is_not_taken_for_absent(tmp_path):
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    with pytest.raises(SlowInterpreterError, match="did not answer within"):
+        interpreter(str(slow), limit=0.2)
+    assert interpreter(str(tmp_path / "nowhere")) is None
 
 
 def test_what_is_sent_runs_with_python_3_8():

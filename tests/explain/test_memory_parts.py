@@ -112,6 +112,12 @@ def test_what_no_tensor_accounts_for_is_workspaces_and_temporaries():
     assert parts(STEP)["other", "workspaces and temporaries"] == 3 * GIB
 
 
+def test_ranks_of_one_machines_memory_are_not_advised_to_spread_it():
+    kinds = {saving.kind for saving in savings({**STEP, "device": "cpu"})}
+    assert "sharding" not in kinds and kinds
+    assert "sharding" in {saving.kind for saving in savings({**STEP, "device": "cpu"}, 2)}
+
+
 def saving(observed, kind, **situation):
     return next((one.bytes for one in savings(observed, **situation) if one.kind == kind), None)
 

@@ -6,7 +6,7 @@ from builders_step import Row, Span, call, profile_of
 
 from trainmark.explain.explanation import ModuleTime
 from trainmark.explain.profile.model import HostKind, Source
-from trainmark.explain.step.modules import by_depth, by_type, modules
+from trainmark.explain.step.modules import by_depth, by_path, by_type, modules
 
 ENGINE = "autograd::engine::evaluate_function: "
 
@@ -97,3 +97,33 @@ def test_scopes_of_a_compiled_program_are_its_modules():
         ModuleTime("Block_3 / Dense_1", forward=0, backward=30, launches=1),
         ModuleTime("Block_3", forward=5, backward=0, launches=1),
     )
+
+
+def two_models(*names: str):
+    rows, spans = [], []
+    for number, name in enumerate(names):
+        start = 100 * number
+        rows += [frame(name, start, start + 90), frame(f"Linear_{number}", start + 10, start + 80)]
+        rows.append(call(start + 20, number + 1))
+        spans.append(Span("gemm", start + 30, start + 40, launch=number + 1))
+    return profile_of(spans, [1000], rows=rows)
+
+
+def test_models_of_one_type_are_told_apart_by_their_variables_or_by_number():
+    profile = two_models("Sequential_0", "Sequential_1", "Net_0")
+    named = modules(profile, {"Sequential_0": "G", "Sequential_1": "D", "Net_0": "net"})
+    assert {time.name for time in by_path(named, 4)} == {
+        "G (Sequential) / Linear",
+        "D (Sequential) / Linear",
+        "Net / Linear",
+    }
+    assert {time.name for time in by_path(modules(profile), 4)} == {
+        "Sequential #1 / Linear",
+        "Sequential #2 / Linear",
+        "Net / Linear",
+    }
+
+
+def test_many_layers_that_a_program_calls_itself_are_one_row():
+    profile = two_models(*(f"Block_{number}" for number in range(9)))
+    assert {time.name for time in by_path(modules(profile), 4)} == {"Block / Linear"}

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from builders_step import Span, profile_of
+from builders_step import Row, Span, profile_of
 
 from trainmark.explain.explain import TrialFacts, explain
+from trainmark.explain.explanation import Peaks
 from trainmark.explain.profile.folder import Captured, CapturedRank
+from trainmark.explain.work.model import Work
 from trainmark.report.explain.language.chinese import sentence
 
 MILLISECOND = 1_000_000
@@ -36,3 +38,30 @@ def test_else_it_adds_up_to_the_steps_beside_it_without_a_note(busy, measured):
     explanation = explained(busy, measured)
     assert explanation.total / explanation.steps == pytest.approx(BESIDE * 1e9, rel=1e-6)
     assert not any("host was slower" in note for note in explanation.notes)
+
+
+@pytest.mark.parametrize(
+    ("own_clock", "what"), [(0.024, "The profile lacks nothing"), (0.040, "What the profile lacks")]
+)
+def test_a_profile_that_is_too_short_says_whether_it_or_the_steps_beside_it_are_to_blame(own_clock, what):
+    spans = [Span("aten::mm", 0, 20 * MILLISECOND, launch=1)]
+    profile = replace(profile_of(spans, [24 * MILLISECOND]), device="cpu")
+    rank = CapturedRank(0, 1, "jax", "cpu", None, profile, None, (0.080,), (own_clock,), {})
+    first = explain(Captured((rank,)), TrialFacts("case")).explanation.notes[0]
+    assert first.startswith(what)
+    assert "profil" not in sentence(first, "zh").replace("--profile-steps", "")
+
+
+def test_a_class_that_is_faster_than_its_floor_is_noted():
+    spans = [Span("aten::mm", 0, 20 * MILLISECOND, launch=1)]
+    rows = [Row("aten::mm", 0, 20 * MILLISECOND)]
+    profile = replace(profile_of(spans, [24 * MILLISECOND], rows=rows), device="cpu")
+    rank = CapturedRank(0, 1, "pytorch", "cpu", None, profile, profile, (0.024,), (0.024,), {})
+    work = {"matrix product": Work(flop=4 * 10**10)}
+    notes = [
+        explain(Captured((rank,)), TrialFacts("case", peaks=Peaks(flops=peak), work=work)).explanation.notes
+        for peak in (1e12, 4e12)
+    ]
+    faster = [[note for note in step if "faster than its floor" in note] for step in notes]
+    assert [len(step) for step in faster] == [1, 0]
+    assert "floor" not in sentence(faster[0][0], "zh")

@@ -11,7 +11,9 @@ import pytest
 from builders_trace import annotation, call, kernel, operator, write_trace
 
 from trainmark.errors import UserError
-from trainmark.explain.profile import chrome, json_stream
+from trainmark.explain.classes.names import class_of_name
+from trainmark.explain.profile import chrome, json_stream, trace_file
+from trainmark.explain.profile.events import LONGEST_NAME
 
 EVENTS = [
     annotation("ProfilerStep#1", 0, 50),
@@ -197,12 +199,35 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path):
     path.write_bytes(gzip.compress(b"[" + b" " * 30_000_000, 1))
     tracemalloc.start()
     try:
-        sentence = refusal(path, most_bytes=20_000_000)
+        sentence = refusal(path, most_bytes=3_000_000)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert "more than 0.02 GB of text" in sentence
+    assert "more than 0.003 GB of text" in sentence
     assert peak < 10_000_000
+
+
+def test_a_stream_that_unpacks_to_hundreds_of_times_its_size_is_refused_while_it_unpacks(tmp_path):
+    path = tmp_path / "t.json.gz"
+    path.write_bytes(gzip.compress(b'{"traceEvents":[' + b"{}," * 2_000_000 + b"{}]}"))
+    assert "unpacks to more than 200 times its size" in refusal(path)
+
+
+def test_a_long_trace_of_few_kernels_unpacks_to_less_than_that(tmp_path):
+    path = tmp_path / "t.json.gz"
+    events = [kernel("gemm", 1000.125 * n, 3.5, correlation=n) for n in range(30_000)]
+    text = json.dumps({"traceEvents": events}).encode()
+    assert len(text) > trace_file.RATIO_FROM_BYTES
+    path.write_bytes(gzip.compress(text, 9))
+    assert len(chrome.read(path).spans) == len(events)
+
+
+def test_a_name_of_a_megabyte_is_cut_where_it_is_read(tmp_path):
+    """Each pattern of each class passes over all of a name."""
+    path = write_trace(tmp_path / "t.json", [kernel("gemm_" + "(a+)+" * 200_000, 1, 1)])
+    (name,) = chrome.read(path).spans.names
+    assert len(name) == LONGEST_NAME
+    assert class_of_name(name) == "matrix product"
 
 
 def test_a_value_that_does_not_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):

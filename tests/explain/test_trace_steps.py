@@ -117,3 +117,14 @@ def test_self_times_of_a_thread_cover_its_operators_once(intervals):
         assert set(moments) <= union
         if all(nested(first, second) for first in own for second in own):
             assert set(moments) == union
+
+
+def test_where_work_goes_on_long_after_it_was_given_steps_end_when_it_arrived(tmp_path):
+    given = [annotation(f"trainmark_step#{n}", n, 1) for n in range(3)]
+    work = [operator("dot", 100 * n, 90, tid=9) for n in range(3)]
+    arrived = [annotation("trainmark_arrived", 95 + 100 * n, 1) for n in range(3)]
+    steps, _ = steps_of(tmp_path, [*given, *work, *arrived])
+    assert steps == (Step(1, 96_000, 196_000), Step(2, 196_000, 296_000))
+    # One that is missing leaves open which.
+    steps, _ = steps_of(tmp_path, [*given, *work, *arrived[:2]])
+    assert steps == (Step(1, 1_000, 2_000), Step(2, 2_000, 3_000))

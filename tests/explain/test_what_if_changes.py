@@ -11,6 +11,8 @@ from trainmark.explain.what_if.changes.batch import largest_factor
 from trainmark.explain.what_if.changes.compiler import fused_bytes
 from trainmark.explain.what_if.situation import Part, Settings
 
+B200 = replace(H200, title="B200", flops={"bf16": 2250e12}, bandwidth=8e12)
+
 
 def predicted(situation, name):
     return next((what_if for what_if in predict(situation) if what_if.name == name), None)
@@ -244,6 +246,19 @@ def test_communication_comes_out_where_the_computing_over_it_gets_shorter():
 def test_every_class_at_its_floor_keeps_idle_time_and_classes_without_one():
     step = gpu_step(idle={"loader": 5 * MS})
     assert predicted(step, "floors").seconds == pytest.approx(step.step - (2 + 2 + 0.1) * MS)
+
+
+def test_floors_are_those_of_the_device_whatever_the_host_takes():
+    step = gpu_step(idle={"stream order": 5 * MS})
+    assert predicted(replace(step, host=step.step), "floors").seconds == predicted(step, "floors").seconds
+
+
+def test_another_gpu_that_waits_for_the_host_says_so():
+    step = gpu_step(others=(B200,))
+    free, bound = (predicted(replace(step, host=host), "on B200") for host in (1 * MS, step.step))
+    assert bound.seconds > free.seconds
+    assert "There the host sets the step" in bound.why
+    assert "host sets" not in free.why
 
 
 def test_another_gpu_follows_the_peaks_that_bound_each_class():

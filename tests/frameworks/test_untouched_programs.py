@@ -42,6 +42,28 @@ rows, targets = np.ones((70, 8), "float32"), np.ones((70, 4), "float32")
 model.fit(rows, targets, batch_size=4, epochs=3, validation_data=(rows, targets), verbose=0)
 """
 
+# The loop of Keras' guides: a tape around the model, eagerly or in a compiled function, and a validation.
+TAPE = """
+import numpy as np, tensorflow as tf, keras
+model = keras.Sequential([keras.layers.Dense(4)])
+optimizer = keras.optimizers.Adam()
+rows, targets = np.ones((70, 8), "float32"), np.ones((70, 4), "float32")
+batches = tf.data.Dataset.from_tensor_slices((rows, targets)).shuffle(70).batch(8).prefetch(1)
+held_out = tf.data.Dataset.from_tensor_slices(rows).batch(8)
+
+def train(rows, targets):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(rows) - targets) ** 2)
+    optimizer.apply(tape.gradient(loss, model.trainable_weights), model.trainable_weights)
+
+train, evaluate = {wrap}(train), tf.function(model)
+for epoch in range(3):
+    for batch in batches:
+        train(*batch)
+    for batch in held_out:
+        evaluate(batch)
+"""
+
 
 def events_of(folder: Path, framework: str, program: str) -> list[dict]:
     python = python_of(framework)
@@ -69,3 +91,13 @@ def test_the_batches_of_keras_fit_are_steps_and_its_validation_a_pause(tmp_path)
     steps = [event for event in rest if event["event"] == "step"]
     assert [step["samples"] for step in steps] == ([4] * 17 + [2]) * 3
     assert sum(event["event"] == "eval" for event in rest) >= 4
+    assert start["facts"]["samples"] == "counted in the batches of Keras fit"
+
+
+@pytest.mark.parametrize("wrap", ["", "tf.function"])
+def test_a_loop_around_a_gradient_tape_is_seen_at_its_optimizer(tmp_path, wrap):
+    start, *rest = events_of(tmp_path, "tensorflow", TAPE.replace("{wrap}", wrap))
+    assert start["facts"]["source"] == "Keras optimizers outside of fit (tensorflow backend)"
+    assert start["facts"]["samples"] == "counted in the batches of tf.data"
+    assert [event["samples"] for event in rest if event["event"] == "step"] == ([8] * 8 + [6]) * 3
+    assert sum(event["event"] == "eval" for event in rest) == 4  # the last one has no step behind it

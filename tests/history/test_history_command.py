@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from fabricated_runs import fabricate_program
 from made_runs import DAY, FIRST_DAY, KEY, Day, write_days, write_run
 
 from trainmark.cli.history.history import parse_since
@@ -51,6 +52,17 @@ def test_by_version_the_older_version_comes_first_although_it_was_measured_last(
     write_run(folder, "old", 1, BEFORE)
     case = cases(trainmark("history", "--runs", str(folder), "--by", "version", "--json"))[0]
     assert [point["run"] for point in case["points"]] == ["old", "new"]
+
+
+def test_commands_of_ones_own_program_are_lines_of_their_own_and_explain_adds_no_point(trainmark, tmp_path):
+    folder = tmp_path / "runs"
+    for number, (name, option) in enumerate((("a", "--lr 0.1"), ("b", "--width 8"), ("c", "--lr 0.1"))):
+        fabricate_program(folder, name, f"python train.py {option}", [100.0], created=FIRST_DAY + number)
+    fabricate_program(folder, "x", "python train.py --lr 0.1", [1.0], (), "trainmark explain")
+    shown = cases(trainmark("history", "--runs", str(folder), "--json"))
+    names = [(case["case"], [point["run"] for point in case["points"]]) for case in shown]
+    assert names == [("train 1n1g (--lr 0.1)", ["a", "c"]), ("train 1n1g (--width 8)", ["b"])]
+    assert shown[0]["command"] == "python train.py --lr 0.1"
 
 
 def test_since_leaves_out_older_results(trainmark, runs):

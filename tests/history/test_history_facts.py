@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.history.facts import changed_facts, differences
-from trainmark.history.recorded import command_fact, environment_facts, machine_of, variable_facts
+from trainmark.history.facts import changed_facts, differences, settings_that_differ
+from trainmark.history.recorded import (
+    command_fact,
+    environment_facts,
+    machine_of,
+    parts_only_in,
+    variable_facts,
+)
 from trainmark.history.series import Point
 
 
@@ -128,6 +134,29 @@ def test_the_fact_of_a_command_leaves_out_variables_the_run_folder_and_the_place
 
 def test_a_run_with_a_short_name_takes_no_word_out_of_its_command():
     assert command_fact("python train.py --data a", "a") == {"command": "python train.py --data a"}
+
+
+def test_the_fact_of_a_line_that_a_shell_runs_is_the_line_without_its_secrets():
+    line = "PYTHONPATH='/a b' sh -c 'LR=0.1 /venv/bin/python train.py --api-key abc123'"
+    assert command_fact(line, "one") == {"command": "LR=0.1 python train.py --api-key *****"}
+
+
+def test_the_parts_of_a_command_that_another_lacks_are_options_with_their_values():
+    before, after = "python train.py --lr 0.1 --amp", "python train.py --lr 0.2 --width=8"
+    assert parts_only_in(before, after) == ["--lr 0.1", "--amp"]
+    assert parts_only_in(after, before) == ["--lr 0.2", "--width=8"]
+
+
+def test_settings_that_differ_leave_out_clocks_and_what_one_version_alone_recorded():
+    before, after = (
+        Point("run", 0.0, (1.0,), facts)
+        for facts in (
+            {"command": "a", "clock_mhz": "1000", "variables.OMP_NUM_THREADS": "1"},
+            {"command": "b", "clock_mhz": "2000", "board": "X"},
+        )
+    )
+    names = [(fact.name, fact.before, fact.after) for fact in settings_that_differ(before, after)]
+    assert names == [("command", "a", "b"), ("variables.OMP_NUM_THREADS", "1", None)]
 
 
 def test_containers_with_random_host_names_are_one_machine():

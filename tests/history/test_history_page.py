@@ -144,7 +144,7 @@ def test_a_long_history_fits_its_blocks_and_shows_where_it_changed():
 
 def test_of_two_commands_only_the_words_that_differ_are_shown():
     fact = FactChange("command", "python train.py --lr 0.1", "python train.py --lr 0.2 --amp", 1.0)
-    assert fact_words(fact, "?") == "command … 0.1 → … 0.2 --amp"
+    assert fact_words(fact, "?") == "command … --lr 0.1 → … --lr 0.2 --amp"
 
 
 @pytest.mark.parametrize(

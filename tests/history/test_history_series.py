@@ -41,6 +41,21 @@ def test_two_versions_in_one_run_are_two_points():
     assert len(line.points) == 2
 
 
+OWN = Key("train")
+
+
+def test_two_commands_of_ones_own_program_are_two_lines_of_their_own_address():
+    slow, fast = ({"command": f"python train.py --width {width}"} for width in (1024, 256))
+    lines = series_of([trial(key=OWN, facts=slow), trial("two", 20, OWN, facts=fast)])
+    assert [line.command for line in lines] == [slow["command"], fast["command"]]
+    assert lines[0].id != lines[1].id
+
+
+def test_another_command_of_a_built_in_workload_stays_on_the_line_that_its_key_names():
+    (line,) = series_of([trial(facts={"command": "a"}), trial("two", 20, facts={"command": "b"})])
+    assert (line.command, line.id) == ("", Series(line.key, "bench-1", "images", ()).id)
+
+
 @pytest.mark.parametrize("other", [{"machine": "bench-2"}, {"key": replace(KEY, batch_per_device=64)}])
 def test_another_machine_or_batch_is_another_line(other):
     assert len(series_of([trial(), trial(**other)])) == 2

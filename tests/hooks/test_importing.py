@@ -47,3 +47,17 @@ def test_the_sitecustomize_behind_ours_runs_too(tmp_path, monkeypatch):
     printed = python("import sitecustomize; print(sitecustomize.__file__)", tmp_path)
     assert printed.split("\n")[0] == "site of the user"
     assert str(tmp_path) in printed
+
+
+def test_several_hooks_may_wait_for_one_module(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/__init__.py").touch()
+    (tmp_path / "package/inner.py").write_text("VALUE = 1", encoding="utf-8")
+    second = 'when_imported("package.inner", lambda module: print("second"))'
+    first = 'lambda module: print("first", module.VALUE)'
+    assert python(PROGRAM.format(call=f"{first})\n({second}"), tmp_path).split()[:4] == [
+        "outer",
+        "first",
+        "1",
+        "second",
+    ]

@@ -32,7 +32,7 @@ def rules(tmp_path, monkeypatch):
 
 def test_rank_0_decides_for_all_ranks(rules, monkeypatch):
     clock = iter(range(1000))
-    monkeypatch.setattr(stopping.time, "monotonic", lambda: next(clock) * 0.05)
+    monkeypatch.setattr(stopping, "now", lambda: next(clock) * 0.05)
     lead, other = rules(0), rules(1)
     last = {}
     for step in range(1, 220):
@@ -48,3 +48,11 @@ def test_without_a_limit_a_program_is_never_ended(monkeypatch, tmp_path):
     rule = StopRule()
     rule.begin(0)
     assert not any(rule.reached() for _ in range(10_000))
+
+
+def test_a_program_that_is_told_to_end_leaves_a_mark_for_whoever_waits_for_it(rules, tmp_path):
+    rule = rules(3)
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            rule.end_program()
+    assert [path.name for path in tmp_path.iterdir()] == ["told-to-end-rank3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -114,6 +115,11 @@ def test_a_program_without_end_is_ended_after_the_steps_asked_for(tmp_path):
     assert [event["samples"] for event in rest if event["event"] == "step"] == [512] * 35
     # No variable of a rank, which would turn on distributed training.
     assert printed_by(tmp_path, "endless") == ["False", "refused once", "left in order"]
+    # A forecast starts from the samples and the weights that were seen.
+    assert start["facts"]["parameters"] == 8 * 8 + 8
+    forecast = [sys.executable, "-m", "trainmark", "forecast", "endless", "--to", "1n2g", "--json"]
+    (case,) = json.loads(subprocess.run(forecast, cwd=tmp_path, capture_output=True, check=True).stdout)
+    assert case["measured"]["1n1g"] > 0 and case["forecasts"][0]["topology"] == "1n2g"
 
 
 def test_a_program_that_catches_everything_is_ended_all_the_same(tmp_path):
@@ -124,6 +130,16 @@ def test_a_program_that_catches_everything_is_ended_all_the_same(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "steps/s" in done.stdout  # no data loader: samples are not guessed
     assert set(printed_by(tmp_path, "endless")) == {"False", "refused once"}
+
+
+def test_a_command_that_sets_pythonpath_is_watched_all_the_same(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text(ENDLESS.format(again="raise"), encoding="utf-8")
+    python = Path(sys.executable)
+    monkeypatch.setenv("PATH", f"{python.parent}:{os.environ['PATH']}")
+    line = f"PYTHONPATH=src {python.name} train.py"
+    done = run(tmp_path, "--steps", "30", "--warmup", "5", "--name", "lost", "--", "sh", "-c", line)
+    assert done.returncode == 0, done.stderr
+    assert len([event for event in events(tmp_path, "lost") if event["event"] == "step"]) == 35
 
 
 # The ranks that the starter makes fork once more, as some launchers do.
@@ -154,6 +170,14 @@ def test_ranks_that_a_starter_makes_are_all_counted_and_end_together(tmp_path):
     (folder,) = (tmp_path / "runs/ranks").glob("trials/*/01/events")
     counts = [path.read_text(encoding="utf-8").count('"step"') for path in sorted(folder.glob("rank*.jsonl"))]
     assert counts[0] == counts[1] > 0
+    # The name that the report has for it leads to the trial too, and no speed-up is asked of a single case.
+    show = [sys.executable, "-m", "trainmark", "show", "--runs", "runs", "ranks"]
+    shown = [
+        subprocess.run([*show, *more], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        for more in ([], ["train-1n2g/01"])
+    ]
+    assert "train  1n2g" in shown[0] and "n/a" not in shown[0]
+    assert "train-1n1g/01" in shown[1]
 
 
 def test_a_program_that_shows_no_step_is_invalid_and_says_what_helps(tmp_path):

@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -101,3 +102,10 @@ def test_of_two_nodes_that_share_a_home_the_slower_finds_what_the_quicker_has_un
     place = tmp_path / "home" / "sent" / archive.name
     assert slower.unpack(archive.name, archive.name) == str(place)
     assert (place / "a.py").read_text() == "a" and len(list(place.parent.iterdir())) == 1
+
+
+def test_where_there_is_no_room_is_said():
+    arrivals = Arrivals()
+    arrivals._part = Path("/dev/full")
+    with pytest.raises(OSError, match=r"No space left on device: '/dev'"):
+        arrivals.piece(b"x")

@@ -117,6 +117,8 @@ def test_an_error_while_watching_leaves_nothing_running(tmp_path, launcher):
 class TwoNodes:
     """A session whose first rank falls at once, and whose other node is found to be gone a while later."""
 
+    root_pid = None
+
     def __init__(self, gone_after):
         self.began, self.gone_after = time.monotonic(), gone_after
         self.pending = [Exited(0, 1)]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from measured_streams import KEY, figure_with, trials_with
 
-from trainmark.measure.doubt import Doubt, DoubtCode
+from trainmark.measure.doubt import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Interval, StepTimes, Straggler, Utilisation, Verdict, Window
 from trainmark.measure.result.result import Trial, failed_cases, summarise
 
@@ -118,6 +118,33 @@ def test_doubts_of_trials_become_one_with_their_count():
     trials = trials_with(STEADY[:2], doubts=(busy,)) + trials_with(STEADY[2:])
     (result,) = summarise(trials)
     assert result.doubts == (Doubt(DoubtCode.HOST_BUSY, f"In 2 of 6 trials: {busy.message}", trials=2, of=6),)
+
+
+def test_the_advice_on_warmup_is_that_of_the_trial_that_warmed_up_longest():
+    trials = [
+        trial
+        for first in (216, 480, 90)
+        for trial in trials_with(
+            [100.0], doubts=(doubt(DoubtCode.WARMUP_PAST_WINDOW, floor=10, first=first),)
+        )
+    ]
+    messages = {one.code: one.message for one in summarise(trials)[0].doubts}
+    assert "Set warmup.steps to 480 or more" in messages[DoubtCode.WARMUP_PAST_WINDOW]
+
+
+def test_the_wait_that_is_doubted_is_the_one_that_the_result_has():
+    waits = (0.15, 0.25, 0.35)
+    trials = [
+        trial
+        for wait in waits
+        for trial in trials_with(
+            [100.0], data_wait_share=wait, doubts=(doubt(DoubtCode.DATA_BOUND, wait=f"{wait:.1%}"),)
+        )
+    ]
+    (result,) = summarise(trials)
+    (message,) = (one.message for one in result.doubts if one.code is DoubtCode.DATA_BOUND)
+    assert message.startswith("In 3 of 3 trials: Steps waited for data 25.0% of the time")
+    assert result.data_wait_share == 0.25
 
 
 def test_what_trials_do_not_know_is_unknown_and_the_rest_is_their_middle():

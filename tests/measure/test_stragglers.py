@@ -80,7 +80,8 @@ def test_without_a_word_of_waiting_ranks_on_other_clocks_cannot_be_told_apart():
 
 def test_ranks_that_do_not_wait_for_each_other_are_compared_by_their_steps():
     alone = list(events_of(LEVEL, ranks=2))
-    slow = [replace(e, mono=1000 + (e.mono - 1000) * 1.2) if e.rank == 1 else e for e in alone]
+    late = [(e.mono - 1000) * 0.2 if e.rank == 1 else 0.0 for e in alone]
+    slow = [replace(e, mono=e.mono + by, wall=e.wall + by) for e, by in zip(alone, late, strict=True)]
     (named,) = stragglers(trace_of(slow), WHOLE, 100.0)
     assert (named.rank, named.cost) == (1, pytest.approx(1 - 1 / 1.2))
 

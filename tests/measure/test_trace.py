@@ -178,9 +178,35 @@ def _gap_in_rank_1():
     ]
 
 
+def _at_another_pace(pace):
+    return [replace(e, mono=STARTED + (e.mono - STARTED) * pace) for e in events_of(TEN_STEPS)]
+
+
+def _of_a_replaced_clock():
+    *steps, end = events_of(TEN_STEPS)
+    return [*steps, replace(end, facts={"clock_drift": 45.0})]
+
+
+def test_wall_times_in_whole_seconds_are_no_other_pace():
+    events = [e if e.wall is None else replace(e, wall=float(int(e.wall))) for e in events_of(TEN_STEPS)]
+    assert trace_of(events).step_seconds.tolist() == pytest.approx(TEN_STEPS.tolist())
+
+
+def test_a_wall_clock_that_is_set_amid_the_steps_changes_nothing():
+    events = [
+        replace(e, wall=e.wall + 3600) if isinstance(e, Step) and e.step >= 4 else e
+        for e in events_of(TEN_STEPS)
+    ]
+    assert trace_of(events).step_seconds.tolist() == pytest.approx(TEN_STEPS.tolist())
+
+
 @pytest.mark.parametrize(
     ("events", "reason"),
     [
+        (_at_another_pace(1e-6), "4.5e-06 s by their monotonic times"),
+        (_at_another_pace(1.6), "one of the two clocks is not the machine's"),
+        (_at_another_pace(1 / 1.2), "one of the two clocks is not the machine's"),
+        (_of_a_replaced_clock(), "went on by 4.5 s, its machine's went on by 49.5 s"),
         ([], "rank 0 never started"),
         ([next(events_of(TEN_STEPS))], "no step"),
         (_without_start_of_rank_1(), "1 of 2 ranks never started"),

@@ -8,6 +8,7 @@ from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
 
 from trainmark.events import Step
 from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.result.result import Trial, summarise
 from trainmark.measure.trial.trace import trace_of
 from trainmark.measure.trial.trial import Rules, measure_trial
 
@@ -41,12 +42,18 @@ def test_warmup_beyond_what_was_allowed_for_is_doubted_with_its_length():
     assert message.endswith("Set warmup.steps to 40 or more.")
 
 
+def test_of_ones_own_program_the_option_is_named_that_its_user_has():
+    trace = trace_from(np.r_[np.full(40, 1.5), LEVEL])
+    message = _doubts(replace(trace, facts={**trace.facts, "source": "a hook"}))[DoubtCode.WARMUP_PAST_WINDOW]
+    assert message.endswith("Add `--warmup 40`, or a larger number.")
+
+
 def test_a_run_that_never_settles_is_doubted_as_that_alone():
     assert set(_doubts(trace_from(np.linspace(0.5, 1.0, 200)))) == {DoubtCode.NEVER_SETTLED}
 
 
-@pytest.mark.parametrize(("wait", "doubted"), [(0.010, False), (0.020, True)])
-def test_waiting_for_data_is_doubted_above_three_percent(wait, doubted):
+@pytest.mark.parametrize(("wait", "doubted"), [(0.045, False), (0.055, True)])
+def test_waiting_for_data_is_doubted_above_ten_percent(wait, doubted):
     assert (DoubtCode.DATA_BOUND in _doubts(trace_of(events_of(LEVEL, data_wait=wait)))) is doubted
 
 
@@ -161,3 +168,21 @@ def test_where_working_and_waiting_cannot_be_told_apart_a_late_rank_is_doubted_w
 def test_running_at_the_power_limit_is_doubted_only_where_it_costs_much_clock(clock, doubted):
     sample = device_sample(INSIDE, throttle=("sw-power-cap",), clock_mhz=clock, clock_max_mhz=1980.0)
     assert (DoubtCode.THROTTLED in _doubts(trace_from(LEVEL), samples=[sample])) is doubted
+
+
+def _slowly_warming_trials(seed, trials=4, steps=400):
+    rng = np.random.default_rng(seed)
+    for _ in range(trials):
+        seconds = 0.1 * (1 + 0.02 * rng.standard_normal(steps))
+        seconds[rng.random(steps) < 0.03] *= 3
+        yield seconds * (1 + 0.4 * np.exp(-np.arange(steps) / rng.uniform(5, steps / 8)))
+
+
+@pytest.mark.parametrize("seed", [2, 17, 26, 51, 57, 59])
+def test_the_advised_warmup_is_enough_for_every_trial_that_it_was_learnt_from(seed):
+    traces = [trace_from(seconds) for seconds in _slowly_warming_trials(seed)]
+    (result,) = summarise([Trial(KEY, measure_trial(trace, RULES)) for trace in traces])
+    (advice,) = (one for one in result.doubts if one.code is DoubtCode.WARMUP_PAST_WINDOW)
+    followed = Rules(warmup_steps=int(dict(advice.values)["first"]))
+    assert followed.warmup_steps == result.warmup_steps
+    assert all(DoubtCode.WARMUP_PAST_WINDOW not in _doubts(trace, followed) for trace in traces)

@@ -24,7 +24,7 @@ from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
 
 CASE, TWO_RANKS = "softmax-b8-1n1g", "softmax-b8-1n2g"
-CREATED = 1_794_900_000.0
+CREATED = 1_754_900_000.0
 SUITE = "name: softmax\nworkload: {name: softmax, command: 'python train.py'}\nbatch_per_device: 8\n"
 ENVIRONMENT = {"host": {"hostname": "node1", "system": "Linux"}, "devices": {"gpus": []}}
 FINGERPRINT = "0123456789abcdef"

@@ -86,6 +86,16 @@ def test_a_doubt_that_was_removed_is_named(tmp_path, changed):
     assert [difference.place for difference in verification.differences] == ["figure.doubts"]
 
 
+@pytest.mark.parametrize("code, places", [("throttled", ["figure.doubts"]), ("warmup-past-window", [])])
+def test_a_doubt_that_was_added_is_named_unless_an_earlier_version_raised_it(contents, changed, code, places):
+    doubts = [
+        *json.loads(contents[FIGURE])["figure"]["doubts"],
+        {"code": code, "severity": "note", "message": "x"},
+    ]
+    verification = changed(edited(contents, FIGURE, "figure", "doubts", value=doubts))
+    assert [difference.place for difference in verification.differences] == places
+
+
 def test_a_changed_event_shows_in_its_file_and_in_the_figures(contents, changed):
     lines = contents[EVENTS].splitlines(keepends=True)
     step = json.loads(lines[40])

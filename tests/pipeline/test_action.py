@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
+from fabricated_runs import BUSY, fabricate_program
 from shell_steps import EXPRESSION, ROOT, bash, filled_in, python_in
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -99,6 +100,15 @@ def test_only_a_certain_regression_fails_the_job(checkout, measured, factor, ver
     assert job.judged() == code
     assert (job.verdict, failures(checkout)) == (verdict, types)
     assert job.summary.count("1n1g") > 1  # the result, and its row of the comparison
+
+
+def test_a_slowdown_on_a_busy_host_warns_and_leaves_the_baseline(checkout):
+    for name, rate in (("baseline", 100.0), ("run-1-1", 50.0)):
+        fabricate_program(checkout / "trainmark-runs", name, "python train.py", [rate] * 6, (BUSY,))
+    job = Job(checkout)
+    job.variables["GITHUB_REF"] = "refs/heads/main"
+    assert (job.judged(), job.verdict, failures(checkout)) == (0, "not-judged", [])
+    assert job.values["steps.take.outputs.taken"] == "false"
 
 
 def test_a_slowdown_that_too_few_trials_leave_open_passes(checkout, measured):

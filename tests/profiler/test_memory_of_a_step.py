@@ -154,6 +154,38 @@ def test_a_compiled_network_is_one_part_and_is_not_compiled_again():
     assert counters["stats"]["unique_graphs"] == graphs
 
 
+class Boxed(torch.autograd.Function):
+    """Unpacks all before it runs, and clears its context, as a compiled graph does."""
+
+    in_backward = staticmethod(lambda: None)
+
+    @staticmethod
+    def forward(ctx, values):
+        ctx.save_for_backward(*(values * factor for factor in (2, 3)))
+        return values * 6
+
+    @staticmethod
+    def backward(ctx, gradient):
+        saved = list(ctx.saved_tensors)
+        ctx.maybe_clear_saved_tensors()
+        Boxed.in_backward()
+        del saved[0]
+        Boxed.in_backward()
+        return gradient * 6
+
+
+def test_what_a_compiled_graph_unpacks_is_held_until_it_is_freed(monkeypatch):
+    weight = nn.Parameter(torch.ones(1000))
+    watch = pytorch_memory.MemoryWatch([torch.optim.SGD([weight])])
+    levels = []
+    monkeypatch.setattr(Boxed, "in_backward", lambda: levels.append(watch.saved.total))
+    watch.start()
+    Boxed.apply(weight).sum().backward()
+    levels.append(watch.saved.total)
+    watch.finish()
+    assert levels == [2 * 1000 * FLOAT, 1000 * FLOAT, 0]
+
+
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # on a CPU without bfloat16 products
 def test_autocasts_copies_of_weights_are_no_activations(mkldnn):
     training = Training(64)

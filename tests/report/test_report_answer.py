@@ -6,10 +6,11 @@ import pytest
 from sample_documents import BUSY, DATA_BOUND, FEW, GPU, cpu, empty, h200, result, six
 
 from trainmark.measure.doubt import DoubtCode, doubt, of_trials
-from trainmark.measure.figure import Interval
+from trainmark.measure.figure import Interval, Pauses
 from trainmark.measure.result.verdict import result_verdict, run_verdict
 from trainmark.published.ledger.device import short_name
 from trainmark.report.answer.answer import answer
+from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject
 from trainmark.report.answer.verdict import verdict_sentence
 
@@ -102,3 +103,11 @@ def test_a_doubt_of_all_cases_names_none_of_them():
 def test_rows_follow_the_series_from_few_devices_to_many():
     shown = answer(replace(h200(), results=h200().results[::-1]))
     assert [row.result.key.devices for row in shown.rows] == [1, 2, 4, 8, 1, 2, 4, 8]
+
+
+def test_what_was_left_out_as_pauses_is_listed_in_both_languages():
+    paused = replace(cpu().results[0], pauses=(Pauses("evaluation", 7, 3.344), Pauses("checkpoint", 2, 0.25)))
+    assert source_sentences([paused])[-1] == (
+        "In no step of the first trial: evaluation × 7, 3.34 s, checkpoint × 2, 0.25 s."
+    )
+    assert "评估 7 次，3.34 s、保存检查点 2 次" in source_sentences([paused], "zh")[-1]

@@ -8,7 +8,17 @@ from string import Formatter
 import pytest
 from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
 
-from trainmark.explain.explanation import ClassTime, IdleTime, Memory, MemoryPart, ModuleTime, Overlap
+from trainmark.explain.explanation import (
+    Agreement,
+    ClassTime,
+    Explanation,
+    IdleTime,
+    Memory,
+    MemoryPart,
+    ModuleTime,
+    Overlap,
+    Subject,
+)
 from trainmark.explain.what_if.changes import CHANGES
 from trainmark.report.explain import (
     difference_text,
@@ -21,6 +31,7 @@ from trainmark.report.explain import (
 )
 from trainmark.report.explain.language.chinese import SENTENCES, sentence
 from trainmark.report.explain.language.words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
+from trainmark.report.explain.sentences import where_sentence
 from trainmark.report.format.line_fit import display_width
 from trainmark.report.format.wrap import wrapped
 
@@ -92,6 +103,13 @@ def test_only_a_line_to_type_can_be_copied():
     assert [advised(is_line).count('class="copy"') for is_line in (True, False)] == [1, 0]
 
 
+def test_a_floor_that_a_class_beats_is_not_told_as_one():
+    explanation = resnet50()
+    beaten = [replace(own, floor=own.floor and 2 * own.busy) for own in explanation.classes]
+    first = terminal.lines(replace(explanation, classes=tuple(beaten)), 200)[1]
+    assert "60.2 % of the step is convolution;" in first
+
+
 def test_the_answer_comes_first():
     first = terminal.lines(resnet50(), 200)[:3]
     assert first[0].startswith("ResNet-50, bf16, batch 256 on NVIDIA H200")
@@ -123,9 +141,59 @@ def test_a_refused_explanation_gives_its_reason_and_no_share_of_time(lang):
     shown = "\n".join(terminal.lines(explanation, 200, lang))
     reason = sentence(explanation.agreement.refusal, lang)
     assert reason in shown
-    without_reason = shown.replace(reason, "")
-    assert re.findall(r"[\d.]+ %", without_reason) == ["10.3 %", "0.8 %"]  # the difference and the overhead
-    assert "convolution" not in shown and "卷积" not in shown
+    bounds = where_sentence(explanation, lang)
+    assert bounds in shown
+    rest = shown.replace(reason, "").replace(bounds, "")
+    assert re.findall(r"[\d.]+ %", rest) == ["10.3 %", "0.8 %"]  # the difference and the overhead
+    assert "convolution" not in rest and "卷积" not in rest
+
+
+def test_bounds_hold_whatever_part_the_profiler_made_longer_or_missed():
+    classes = (ClassTime("convolution", 600, 600, 1), ClassTime("copy", 400, 400, 1))
+    for total, real, expected in ((1000, 900, (500, 600)), (1000, 1100, (600, 700))):
+        agreement = Agreement(total / 1e9, real / 1e9, "they differ")
+        explanation = Explanation(Subject("x"), 1, total, agreement, classes=classes)
+        part, low, high = figures.bounded_shares(explanation)[0]
+        assert part.name == "convolution"
+        assert (low * real, high * real) == pytest.approx(expected)
+
+
+def test_the_doubts_of_the_measured_steps_come_first():
+    doubt = "Other processes used 88% of the host's CPU time in the window. Stop them and run again."
+    explanation = replace(resnet50(), doubts=(doubt,))
+    assert terminal.lines(explanation, 200)[0] == f"Caution: {doubt}"
+    assert terminal.lines(explanation, 200, "zh")[0].startswith("注意：")
+    assert "Stop them" not in terminal.lines(explanation, 200, "zh")[0]
+    assert '<p class="verdict is-caution">Caution: ' in page.render(explanation)
+    assert 'class="verdict is-reliable"' not in page.render(explanation)
+    assert 'class="verdict is-reliable"' in page.render(resnet50())
+    assert markdown.render(explanation).splitlines()[2].startswith("**Caution: ")
+
+
+def test_another_rate_of_the_run_is_told_beside_the_profiled_one():
+    rate = figures.samples_per_second(resnet50())
+    same, other = (replace(resnet50(), measured_rate=rate * times) for times in (1.01, 0.3))
+    assert "The run measured" not in "\n".join(terminal.lines(same, 200))
+    assert "The run measured" in "\n".join(terminal.lines(other, 200))
+    assert "该次运行测得" in "\n".join(terminal.lines(other, 200, "zh"))
+
+
+def test_a_gain_that_may_be_none_is_said_to_be_and_is_not_green():
+    explanation = resnet50()
+    advice = (replace(explanation.advice[0], low=-12.1, high=37.0), *explanation.advice[1:])
+    open_gain = replace(explanation, advice=advice)
+    assert "may be nothing)" in "\n".join(terminal.lines(open_gain, 200))
+    assert "; may be nothing)" in markdown.render(open_gain)
+    assert 'class="gain is-open"' in page.render(open_gain)
+    assert 'class="gain is-open"' not in page.render(explanation)
+
+
+def test_on_a_cpu_nothing_is_launched():
+    explanation = resnet50()
+    on_cpu = replace(explanation, subject=replace(explanation.subject, kind="cpu"))
+    assert "host too late" in "\n".join(terminal.lines(explanation, 200))
+    assert "host too late" not in "\n".join(terminal.lines(on_cpu, 200)) + markdown.render(on_cpu)
+    assert "Python between operators" in "\n".join(terminal.lines(on_cpu, 200))
 
 
 def test_json_gives_null_for_a_refused_share():

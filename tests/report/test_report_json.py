@@ -12,7 +12,7 @@ RESULT_NAMES = {
     *registry.axes(),
     "layout", "compiler", "data", "batch_per_device", "nodes", "devices_per_node", "device", "threads",
     "throughput", "speedup", "efficiency", "memory_bytes", "host_memory_bytes", "step_source",
-    "sample_source", "step_seconds",
+    "sample_source", "pauses", "step_seconds",
     "first_step_seconds", "warmup_steps",
     "data_wait_share", "samples_per_joule", "joules_per_sample", "mfu", "hfu", "conventions", "memory_share",
     "peak_bandwidth", "light_share",
@@ -27,7 +27,7 @@ RESULT_NAMES = {
 def test_the_names_of_the_contract_are_all_there_and_no_others():
     tree = json.loads(json_report.render(h200()))
     assert set(tree) == {
-        *("run", "verdict", "results", "scaling", "trials", "skipped", "damaged", "environment"),
+        *("run", "verdict", "results", "contrasts", "scaling", "trials", "skipped", "damaged", "environment"),
     }
     assert set(tree["verdict"]) == {"reliability", "sentence", "within", "concerned", "figures", "doubts"}
     assert set(tree["run"]) == {"name", "title", "about", "created", "version", "command", "suite"}

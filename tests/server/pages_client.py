@@ -22,8 +22,12 @@ class Client:
     def post(self, path: str, fields: dict[str, str], **headers: str) -> httpx.Response:
         return self._send("POST", path, {"origin": ORIGIN, **headers}, fields)
 
+    def put(self, path: str) -> httpx.Response:
+        return self._send("PUT", path, {}, None)
+
     def _send(self, method, path, headers, fields) -> httpx.Response:
-        own = {"authorization": f"Bearer {self._token}"} if self._token else {}
+        own = {"accept": "text/html,*/*;q=0.8"}
+        own |= {"authorization": f"Bearer {self._token}"} if self._token else {}
 
         async def send() -> httpx.Response:
             transport = httpx.ASGITransport(self._app, raise_app_exceptions=False)

@@ -217,10 +217,11 @@ def scrubbed(text: str) -> dict:
     return {"count": 8, "notes": [{**note, "kind": "secret"}, note]}
 
 
-def stored(engine, checked: Checked, identity: tokens.Identity) -> None:
-    digest = hashlib.sha256(checked.run["uuid"].encode()).hexdigest()
+def stored(engine, checked: Checked, identity: tokens.Identity, digest: str = "") -> str:
+    digest = digest or hashlib.sha256(checked.run["uuid"].encode()).hexdigest()
     with writing(engine) as connection:
         store(connection, checked, Received(digest, 181_233, identity, "127.0.0.1"))
+    return digest
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import tarfile
 import time
 from dataclasses import replace
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from forged_packs import forged, members, repacked, with_link
 
+from trainmark.errors import UserError
 from trainmark.pack.manifest import MANIFEST, Scrubbed, from_bytes, to_bytes
 from trainmark.server.access.roles import Role
 from trainmark.server.api.operations import OPERATIONS
@@ -69,6 +71,43 @@ def test_a_doubt_that_was_removed_is_refused(server, genuine, tmp_path):
     assert "figure" in refused(
         server, forged(genuine, tmp_path / "forged", certain, manifest_too=False).read_bytes()
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "started", "place"),
+    [
+        ({"nodes": -1}, None, "key.nodes"),
+        ({"batch_per_device": 0}, None, "key.batch_per_device"),
+        ({"device": "NVIDIA H200"}, None, "key.device"),
+        ({}, 4e9, "is 2096-10-02"),
+    ],
+)
+def test_what_cannot_be_is_refused_though_all_files_agree_on_it(
+    sqlite_server, make_pack, tmp_path, monkeypatch, key, started, place
+):
+    """A run that is made of it: the packer itself refuses, so that it is not asked here."""
+    from dataclasses import replace as changed
+
+    from benchmarks.serving import packs
+
+    from trainmark.pack import archive, verify
+
+    made = packs.MadeRun(name="cannot", host=place)
+    made = changed(made, key=changed(made.key, **key))
+    if started is not None:
+        made = changed(made, day=(started - packs.CREATED) / packs.DAY)
+    with pytest.raises(UserError, match=re.escape(place)):
+        packs.packed(tmp_path, made)
+    for name in ("impossible_counts", "impossible_time", "foreign_device"):
+        monkeypatch.setattr(verify, name, lambda *_: ())
+    file = archive.pack(packs.write_run(tmp_path / "run", made), tmp_path / "forged.trainmark").path
+    assert place in str(refused_answer(sqlite_server, file.read_bytes()))
+
+
+def refused_answer(server, data: bytes) -> list[str]:
+    answer = server.request("/api/v1/packs", server.tokens[Role.PUSH], data)
+    assert answer.status == 422, answer.body
+    return answer.json["differences"]
 
 
 def test_another_trial_under_a_stored_uuid_is_refused(sqlite_server, make_pack, tmp_path):

@@ -1,11 +1,15 @@
 """Who sees a page: signing in and out, tokens made and revoked, forms of other sites."""
 
+import asyncio
 import re
 
 import pages_client
 import pytest
 from pages_sample import MACHINES, sample_app
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
+from trainmark.server.pages.account.forms import LARGEST_FORM_BYTES, MEDIA_TYPE, form_fields
 from trainmark.server.pages.frame.language import accepted_language, language
 
 
@@ -80,7 +84,7 @@ def test_an_admin_makes_a_token_that_is_shown_once_and_revokes_it(served):
     reader = pages_client.Client(served.app, secret)
     assert reader.get("/cases").status_code == 200
     assert admin.post("/admin/tokens/revoke", {"csrf": csrf_of(admin), "name": "ci-bot"}).status_code == 303
-    assert reader.get("/cases").status_code == 303
+    assert reader.get("/cases").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -128,3 +132,50 @@ def test_a_chosen_language_stays(served):
 def test_the_browser_asks_for_a_language_by_weight(header, lang):
     assert accepted_language(header) == lang
     assert language("nonsense", "zh", header) == "zh"
+
+
+def form_of(chunks, media_type=MEDIA_TYPE, length: int | None = None):
+    """Return the fields of a form that comes in chunks, and how many of them were read."""
+    read = iter(chunks)
+
+    async def receive():
+        chunk = next(read, None)
+        return {"type": "http.request", "body": chunk or b"", "more_body": chunk is not None}
+
+    headers = [(b"content-type", media_type.encode())]
+    headers += [] if length is None else [(b"content-length", str(length).encode())]
+    fields = asyncio.run(form_fields(Request({"type": "http", "headers": headers}, receive)))
+    return fields, len(list(read))
+
+
+def test_a_form_has_its_fields_however_it_comes():
+    assert form_of([b"token=a%2Bb&ne", b"xt=%2Fcases&token="])[0] == {"token": "", "next": "/cases"}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "media_type", "length", "status"),
+    [
+        ([], MEDIA_TYPE, LARGEST_FORM_BYTES + 1, 413),
+        ([b"&" * LARGEST_FORM_BYTES, b"&"], MEDIA_TYPE, None, 413),
+        ([b"a=1&" * 20], MEDIA_TYPE, None, 400),
+        ([b"token=\xff"], MEDIA_TYPE, None, 400),
+        ([b"--x"], "multipart/form-data; boundary=x", None, 400),
+    ],
+)
+def test_a_form_that_no_page_of_ours_sends_is_refused(chunks, media_type, length, status):
+    with pytest.raises(HTTPException) as refused:
+        form_of(chunks, media_type, length)
+    assert refused.value.status_code == status
+
+
+def test_a_form_that_goes_on_for_ever_is_read_no_further_than_its_limit():
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(1024)
+            yield b"a" * 1024
+
+    with pytest.raises(HTTPException):
+        form_of(endless())
+    assert sum(taken) <= LARGEST_FORM_BYTES + 1024

@@ -1,6 +1,7 @@
 """Every page over a server with made-up runs: what it shows, and what it must not."""
 
 import re
+from dataclasses import replace
 from functools import cached_property
 
 import pages_client
@@ -8,7 +9,10 @@ import pytest
 from pages_sample import A100, HOSTILE, MACHINES, MadeCase, MadeMachine, key, sample_app
 from sqlalchemy import event
 
+from trainmark.events import Step
+from trainmark.server.access.roles import Role
 from trainmark.server.api.openapi import document
+from trainmark.server.pages.frame.templating import gravest_first
 from trainmark.server.pages.frame.words import WORDS
 
 LARGEST_PAGE_BYTES = 80_000
@@ -206,3 +210,75 @@ def test_a_page_that_is_not_there_is_a_page_and_for_programs_json(site):
     assert "There is no such page." in site.get("/nothing").text
     assert site.get("/nothing").status_code == 404
     assert site.get("/api/v1/nothing").json()["error"]
+    assert site.get("/nothing", accept="*/*").json()["error"]
+
+
+def test_a_method_that_an_address_does_not_take_is_refused_with_those_that_it_takes(site):
+    answer = site.client.post("/cases", {})
+    assert answer.status_code == 405 and "GET" in answer.headers["allow"]
+    assert "This address does not take that method." in answer.text
+    api = site.client.post("/api/v1/runs", {}, accept="*/*")
+    assert api.json()["error"] and "GET" in api.headers["allow"]
+    both = site.client.put("/login").headers["allow"]
+    assert {"GET", "POST"} <= set(both.split(", "))
+
+
+def test_a_fault_of_the_server_is_a_page_in_a_browser_and_json_elsewhere(site, monkeypatch):
+    from trainmark.server.pages.frame import templating
+
+    broken = templating.Environment(undefined=templating.StrictUndefined).from_string("{{ missing.name }}")
+    environment = templating.environment("en")
+    get_template = environment.get_template
+    monkeypatch.setattr(
+        environment,
+        "get_template",
+        lambda name, *more: broken if name == "runs.html.j2" else get_template(name, *more),
+    )
+    answer = site.get("/runs?page=7")
+    assert answer.status_code == 500 and "The server failed; its log says why." in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert site.get("/runs?page=7", accept="application/json").json()["error"]
+
+
+def test_lists_show_figure_verdict_and_trend(site):
+    cells = site.get("/runs").text.partition("nightly-28</a>")[2].partition("</tr>")[0]
+    assert re.search(r'<span class="strong">3,\d\d\d\.\d</span> <span class="sub">images/s</span>', cells)
+    assert '<a href="/cases/1">resnet50 pytorch amp b256 1n1g</a> <span class="whole">+4 more</span>' in cells
+    assert '<span class="doubt is-caution">throttled</span>' in cells
+    assert 'class="trendline' in cells
+    assert site.get("/runs").text.count("no doubt") > 20
+    case = site.get("/cases?q=jax").text.partition("resnet50 jax")[2].partition("</tr>")[0]
+    assert "no doubt" in case
+
+
+def test_a_verdict_is_the_gravest_doubt_with_the_number_of_the_others():
+    assert gravest_first(["few-trials", "of-a-later-version", "nan-loss"])[0] == "nan-loss"
+    assert gravest_first(["few-trials", "nan-loss", "host-busy"], ["nan-loss"])[0] == "host-busy"
+
+
+@pytest.mark.parametrize(("trials", "look"), [(1, "caution"), (2, "severe")])
+def test_a_doubt_weighs_on_the_pages_what_it_weighs_in_the_report(
+    sqlite_server, tmp_path, monkeypatch, trials, look
+):
+    """Of three trials: what fewer than half of them have does not move their median far."""
+    from benchmarks.serving import packs
+
+    made, events_of = packs.MadeRun(name=f"nan-in-{trials}"), packs._events
+
+    def some_without_loss(started, rate, facts, seed):
+        lost = rate in made.rates[:trials]
+        for each in events_of(started, rate, facts, seed):
+            yield replace(each, loss=float("nan")) if lost and isinstance(each, Step) else each
+
+    monkeypatch.setattr(packs, "_events", some_without_loss)
+    pushed = sqlite_server.request(
+        "/api/v1/packs", sqlite_server.tokens[Role.PUSH], packs.packed(tmp_path, made).read_bytes()
+    )
+    assert pushed.status == 201, pushed.body
+    read = sqlite_server.tokens[Role.READ]
+    page = sqlite_server.request(f"/runs/{made.uuid}", read).body.decode()
+    case = sqlite_server.request(re.search(r"/cases/[0-9]+", page)[0], read).body.decode()
+    for text in (page, case.rpartition(f"{made.name}</a>")[2].partition("</tr>")[0]):
+        assert f'<span class="doubt is-{look}">nan-loss</span>' in text
+    row = sqlite_server.request("/runs", read).body.decode().partition(f"{made.name}</a>")[2]
+    assert f"is-{look}" in row.partition("</tr>")[0]

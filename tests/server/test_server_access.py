@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import socket
 import time
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 from benchmarks.serving.process import ServerProcess
 
+from trainmark.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import safe_next
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.database.models import Session, Token
+from trainmark.server.lock import locked
+from trainmark.server.settings import Settings
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -27,6 +31,13 @@ def test_without_a_token_nothing_can_be_read_and_nothing_pushed(server):
     assert server.request("/api/v1/packs", None, b"x").status == 401
     page = server.request("/")
     assert page.status == 303 and page.headers["location"] == "/login?next=%2F"
+
+
+def test_a_token_that_is_not_valid_is_told_apart_from_none(sqlite_server):
+    for method, path in (("GET", "/api/v1/runs"), ("GET", "/"), ("POST", "/api/v1/packs")):
+        answer = sqlite_server.request(path, "tm_wrong", b"x" if method == "POST" else None)
+        assert answer.status == 401 and "unknown, revoked or expired" in answer.json["error"], path
+    assert "a token is needed" in sqlite_server.request("/api/v1/runs").json["error"]
 
 
 @pytest.mark.parametrize("token", ["tm_", "tm_" + "A" * 43, "' OR 1=1 --", "tm_%00", "x" * 5000])
@@ -63,6 +74,28 @@ def test_a_scoped_token_pushes_only_suites_that_match(sqlite_server, make_pack):
     assert sqlite_server.push(make_pack(name="in", suite="nightly-1", host="scope"), scoped).status == 201
     answer = sqlite_server.push(make_pack(name="out", suite="release", host="scope"), scoped)
     assert answer.status == 403 and "may push suites 'nightly*'" in answer.json["error"]
+
+
+def test_a_scoped_token_is_not_told_of_a_stored_run_of_another_suite(sqlite_server, make_pack):
+    file = make_pack(name="theirs", suite="release", host="scope")
+    assert sqlite_server.push(file, sqlite_server.tokens[Role.PUSH]).status in (200, 201)
+    scoped = sqlite_server.token("scoped-too", Role.PUSH, suites="nightly*")
+    assert sqlite_server.push(file, scoped).status == 403
+
+
+def test_nobody_else_on_the_machine_can_read_what_a_server_keeps(sqlite_server, make_pack):
+    sqlite_server.push(make_pack(name="private", host="private"), sqlite_server.tokens[Role.PUSH])
+    (run,) = sqlite_server.request("/api/v1/search?q=private", sqlite_server.tokens[Role.READ]).json["runs"]
+    assert status(sqlite_server, f"/runs/{run['uuid']}/report", sqlite_server.tokens[Role.READ]) == 200
+    kept = list(sqlite_server.settings.data.rglob("*"))
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
+
+def test_a_folder_that_others_may_enter_is_not_served(tmp_path):
+    tmp_path.chmod(0o750)
+    with pytest.raises(UserError, match="chmod 700"), locked(Settings(tmp_path)):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_database_has_only_hashes_of_tokens_and_sessions(sqlite_server):
@@ -102,6 +135,18 @@ def test_a_form_of_another_site_is_refused(sqlite_server):
     login = urlencode({"token": sqlite_server.tokens[Role.READ]}).encode()
     assert sqlite_server.request("/login", None, login, foreign).status == 403
     assert sqlite_server.request("/", headers={"Cookie": cookie}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/logout", "/admin/tokens", "/admin/tokens/revoke"])
+def test_a_form_of_anybody_is_refused_before_its_body_has_come(sqlite_server, path):
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n"
+        f"Content-Type: {FORM['Content-Type']}\r\n\r\n"
+    )
+    address = urlsplit(sqlite_server.url)
+    with socket.create_connection((address.hostname, address.port), 60) as client:
+        client.sendall(head.encode())
+        assert client.recv(65536).split()[1] in (b"401", b"403", b"413")
 
 
 @pytest.mark.parametrize(

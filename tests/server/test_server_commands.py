@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from benchmarks.serving.packs import MadeRun, write_run
 
 import trainmark as package
 from trainmark.server.access.roles import Role
+from trainmark.server.faults import FULL
 from trainmark.store.remote import Remote, RemoteError, find_token, run_of
 
 
@@ -30,6 +33,24 @@ def test_a_run_is_packed_pushed_and_loaded_again(trainmark, pusher, tmp_path):
     frame = package.load(f"{pusher.url}/runs/{made.uuid}")
     assert list(frame["throughput"]) == pytest.approx(list(made.rates), rel=0.01)
     assert set(frame["run"]) == {"pushed"}
+
+
+def test_a_run_that_has_not_ended_is_pushed_where_asked_alone_and_its_rest_replaces_it(
+    trainmark, pusher, tmp_path
+):
+    made = MadeRun(name="going", host="going")
+    whole = write_run(tmp_path / "runs" / "going", made)
+    last = max(whole.trials.glob("*/*"))
+    aside = last.rename(tmp_path / "last")
+    whole.mark_running()
+    refused = trainmark("push", "going")
+    trials = len(made.rates)
+    assert refused.code == 2 and f"going has {trials - 1} of its {trials} trials" in refused.err
+    assert trainmark("push", "going", "--partial").code == 0
+    assert len(package.load(f"{pusher.url}/runs/{made.uuid}")) == trials - 1
+    aside.rename(last)
+    assert trainmark("push", "going").code == 0
+    assert len(package.load(f"{pusher.url}/runs/{made.uuid}")) == trials
 
 
 def test_all_trials_of_a_server_are_loaded_page_by_page(pusher, monkeypatch):
@@ -120,8 +141,8 @@ def test_a_wrong_span_is_refused(trainmark, tmp_path):
 
 def test_migrate_says_from_where_to_where(trainmark, tmp_path):
     place = ("--data", str(tmp_path / "data"))
-    assert trainmark("server", "migrate", *place).out == "revision none → 0002\n"
-    assert trainmark("server", "migrate", "--to", "0001", *place).out == "revision 0002 → 0001\n"
+    assert trainmark("server", "migrate", *place).out == "revision none → 0003\n"
+    assert trainmark("server", "migrate", "--to", "0001", *place).out == "revision 0003 → 0001\n"
     assert trainmark("server", "migrate", "--to", "base", *place).out == "revision 0001 → none\n"
 
 
@@ -179,3 +200,27 @@ def test_without_the_servers_packages_the_command_says_what_to_install(tmp_path)
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'trainmark[server]'" in done.stderr
+
+
+def test_a_push_to_a_full_disk_is_tried_again_and_then_says_why(make_pack):
+    class Full(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            body = json.dumps({"error": FULL.sentence}).encode()
+            self.send_response(FULL.status)
+            self.send_header("Retry-After", "7")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    waits: list[float] = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Full) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        remote = Remote(f"http://127.0.0.1:{server.server_port}", "tm_x", waits.append)
+        with pytest.raises(RemoteError, match="the server's disk is full; try again later"):
+            remote.push(make_pack())
+        server.shutdown()
+    assert waits == [7.0] * 5

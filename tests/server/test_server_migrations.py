@@ -50,7 +50,13 @@ class Filled:
                 table.name: [
                     tuple(row)
                     for row in connection.execute(
-                        select(*(column for column in table.columns if column.name != "scrubbed"))
+                        select(
+                            *(
+                                column
+                                for column in table.columns
+                                if column.name not in ("scrubbed", "minor_doubts")
+                            )
+                        )
                         .select_from(table)
                         .order_by(*table.primary_key)
                     )
@@ -120,10 +126,10 @@ def test_down_to_0001_and_up_again_changes_no_row_and_reads_from_the_files_what_
     assert {"runs": 2, "results": 2, "trials": 6, "packs": 2}.items() <= {
         name: len(rows) for name, rows in before.items()
     }.items()
-    assert migrate.move(filled.engine, "0001", filled.settings) == ("0002", "0001")
+    assert migrate.move(filled.engine, "0001", filled.settings) == ("0003", "0001")
     assert filled.rows() == before
     assert "scrubbed" not in {column["name"] for column in inspect(filled.engine).get_columns("runs")}
-    assert migrate.move(filled.engine, "head", filled.settings) == ("0001", "0002")
+    assert migrate.move(filled.engine, "head", filled.settings) == ("0001", "0003")
     assert filled.rows() == before
     assert notes.count > 0 and filled.notes(filled.scrubbed) == notes
     assert filled.notes(filled.plain).count == 0
@@ -171,7 +177,7 @@ def test_a_sqlite_that_drops_no_columns_is_named_and_nothing_changes(filled, mon
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(UserError, match=r"needs SQLite 3\.35 or newer"):
         migrate.move(filled.engine, "0001", filled.settings)
-    assert migrate.current(filled.engine) == "0002" and filled.notes(filled.scrubbed).count > 0
+    assert migrate.current(filled.engine) == "0003" and filled.notes(filled.scrubbed).count > 0
 
 
 def test_a_server_refuses_an_older_database_with_what_to_do_and_starts_once_it_is_migrated(
@@ -181,14 +187,14 @@ def test_a_server_refuses_an_older_database_with_what_to_do_and_starts_once_it_i
 
     place = ["--data", str(filled.settings.data)]
     place += ["--database", filled.settings.database] if filled.settings.database else []
-    assert trainmark("server", "migrate", "--to", "0001", *place).out == "revision 0002 → 0001\n"
+    assert trainmark("server", "migrate", "--to", "0001", *place).out == "revision 0003 → 0001\n"
     refused = trainmark("serve", "--port", "0", *place)
     assert refused.code == 2
     assert refused.err == (
-        "trainmark: the database is at revision 0001, not 0002; run `trainmark server migrate`.\n"
+        "trainmark: the database is at revision 0001, not 0003; run `trainmark server migrate`.\n"
     )
     assert trainmark("server", "backup", str(tmp_path / "before.tar"), *place).code == 0
-    assert trainmark("server", "migrate", *place).out == "revision 0001 → 0002\n"
+    assert trainmark("server", "migrate", *place).out == "revision 0001 → 0003\n"
     process = ServerProcess(filled.settings.data, filled.settings.database)
     token = process.token("reader", Role.READ)
     process.start()
@@ -229,3 +235,40 @@ def test_a_database_without_tables_is_refused_with_what_to_do(engine):
 def test_a_revision_that_is_not_known_is_refused(engine):
     with pytest.raises(UserError, match="there is no revision '9999'; known are 0001"):
         migrate.upgrade(engine, "9999")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ("DELETE FROM alembic_version", "tables and no revision"),
+        ("DROP TABLE alembic_version", "tables and no revision"),
+        ("INSERT INTO alembic_version VALUES ('0001')", "several revisions"),
+        ("ALTER TABLE runs DROP COLUMN scrubbed", "column scrubbed of table runs is missing"),
+        ("DROP TABLE changes", "damaged: table changes is missing"),
+    ],
+)
+def test_tables_that_are_not_as_their_migrations_left_them_are_named_before_anything_is_served(
+    engine, change, sentence
+):
+    migrate.upgrade(engine)
+    with writing(engine) as connection:
+        connection.execute(text(change))
+    with pytest.raises(UserError, match=sentence):
+        migrate.require_current(engine)
+
+
+def test_a_migration_that_the_tables_do_not_fit_says_so_in_one_sentence(engine, empty_settings):
+    migrate.upgrade(engine)
+    with writing(engine) as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    with pytest.raises(UserError, match=r"failed and changed nothing.*scrubbed.*restore a backup"):
+        migrate.move(engine, "head", empty_settings)
+    assert migrate.current(engine) == "0001"
+
+
+def test_what_is_no_database_is_refused_in_one_sentence(trainmark, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "trainmark.sqlite").write_bytes(b"no database" * 500)
+    answer = trainmark("server", "token", "list", "--data", str(data))
+    assert (answer.code, answer.err.count("\n")) == (2, 1) and "cannot be opened" in answer.err

@@ -41,6 +41,7 @@ class KilledUpload(Upload):
 if __name__ == "__main__":
     data, database, file, token = sys.argv[1:]
     settings = Settings(pathlib.Path(data), database or None)
+    settings.data.mkdir(mode=0o700, exist_ok=True)
     clear_incoming(settings)
     engine = open_engine(settings)
     with writing(engine) as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from trainmark import __version__
@@ -67,6 +68,34 @@ def record(
         environment="f1ngerpr1nt",
         figure=figure(throughput) if throughput is not None else None,
     )
+
+
+BUSY = Doubt(DoubtCode.HOST_BUSY, "Other processes used 90% of the host's CPU time in the window.")
+
+
+def fabricate_program(
+    runs: Path,
+    name: str,
+    line: str,
+    rates: Sequence[float],
+    doubts: tuple[Doubt, ...] = (),
+    started_by: str = "trainmark run",
+    created: float = CREATED,
+) -> RunFolder:
+    """A run of one's own program, started by a shell's line, with these doubts about every trial."""
+    info = RunInfo(
+        name, "train", "", created, __version__, f"{started_by} -- {line}", len(rates), len(rates), ()
+    )
+    run = RunFolder.create(runs / name, info, "cases: []\n")
+    for repeat, rate in enumerate(rates, 1):
+        spec = TrialSpec("train-1n1g", repeat, f"PYTHONUNBUFFERED=1 sh -c '{line}'", {}, 120, 20)
+        base = record("train-1n1g", repeat, rate)
+        own = replace(figure(rate), unit="samples", utilisation=None, doubts=doubts)
+        keep(
+            run,
+            replace(base, spec=spec, key=Key("train", device="cpu"), figure=own, started=created + repeat),
+        )
+    return run
 
 
 def keep(run: RunFolder, trial_record: TrialRecord) -> Path:

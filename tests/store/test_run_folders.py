@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from fabricated_runs import CREATED, fabricate
+from fabricated_runs import CREATED, fabricate, fabricate_program
 
 import trainmark
 from trainmark.store.files import StoreError
@@ -54,6 +54,12 @@ def test_a_run_that_is_not_there_is_answered_with_those_that_are(runs):
         find_run("oldest", runs)
 
 
+def test_the_trial_that_explain_took_for_itself_is_not_the_latest_run(runs):
+    line = "python train.py"
+    fabricate_program(runs, "looked-into", line, [1.0], (), "trainmark explain", CREATED + 1e6)
+    assert find_run("latest", runs).path == runs / "newer"
+
+
 @pytest.mark.parametrize("name", ["latest", "older"])
 def test_where_there_are_no_runs_at_all_it_says_so(tmp_path, name):
     with pytest.raises(StoreError, match=r"^there (are no runs in|is no run 'older' in) .*\.$"):
@@ -85,7 +91,7 @@ def test_of_many_who_create_one_run_one_succeeds_and_nobody_removes_it(tmp_path)
             try:
                 return RunFolder.create(path, info, "about: x")
             except StoreError as error:
-                assert "exists; add --resume" in str(error)
+                assert "exists; add --resume" in str(error) or "exists without run.json" in str(error)
 
         with ThreadPoolExecutor(4) as pool:
             winners = [run for run in pool.map(lambda _, create=create: create(), range(4)) if run]

@@ -38,7 +38,9 @@ def test_a_case_without_a_name_is_named_by_its_number():
 
 def test_an_unknown_key_like_none_of_ours_is_answered_with_all_of_them():
     message = refusal("zzzzzz: 1")
-    assert message.startswith("suite.yaml:1: unknown key 'zzzzzz'; known are about, batch_per_device,")
+    assert message.startswith(
+        "suite.yaml:1: unknown key 'zzzzzz'; known are about, baseline, batch_per_device,"
+    )
 
 
 @pytest.mark.parametrize("key", sorted({*CASE_FIELDS, *SUITE_FIELDS} - {"cases"}))

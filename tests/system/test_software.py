@@ -73,5 +73,17 @@ def test_a_changed_file_makes_the_commit_dirty_and_an_untracked_one_does_not(tmp
     assert (clean.dirty, changed.dirty) == (False, True)
 
 
+def test_two_changes_from_the_same_commit_have_different_digests(tmp_path):
+    git(tmp_path, "init", "-b", "main")
+    (tmp_path / "train.py").write_text("1")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "one")
+    digests = [read_git(tmp_path).changes]
+    for text in ("2", "3"):
+        (tmp_path / "train.py").write_text(text)
+        digests.append(read_git(tmp_path).changes)
+    assert digests[0] is None and len(set(digests)) == 3
+
+
 def test_a_folder_outside_of_git_has_no_commit(tmp_path):
     assert read_git(tmp_path) is None

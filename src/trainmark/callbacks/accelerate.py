@@ -7,8 +7,6 @@ for batch in run.batches(loader):
 run.end()
 """
 
-import time
-
 from accelerate.utils import find_batch_size
 
 from trainmark import probe
@@ -62,11 +60,11 @@ class AccelerateRun:
     def _begin_saving(self, models, weights, output_dir):
         """`accelerator.save_state` in the middle of the loop: the step is over, and this is no part of it."""
         self._end_step()
-        self._saving = time.monotonic()
+        self._saving = probe.now()
 
     def _end_saving(self):
         if self._saving is not None:
-            self._run.mark("checkpoint", seconds=time.monotonic() - self._saving)
+            self._run.mark("checkpoint", seconds=probe.now() - self._saving)
             self._saving = None
 
     def mark(self, kind, **facts):

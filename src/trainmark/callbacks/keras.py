@@ -1,7 +1,6 @@
 """Keras 3: `model.fit(..., batch_size=32, callbacks=[TrainmarkCallback(batch_size=32)])`."""
 
 import threading
-import time
 from collections import deque
 
 import keras
@@ -64,7 +63,7 @@ class TrainmarkCallback(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         """Threads may come out of order; steps are recorded in it."""
-        arrival = time.monotonic()
+        arrival = probe.now()
         if self._backend == "torch":
             return
         with self._lock:

@@ -1,7 +1,5 @@
 """Lightning: `Trainer(..., callbacks=[TrainmarkCallback()])`."""
 
-import time
-
 import torch
 
 from trainmark import probe
@@ -45,7 +43,7 @@ class TrainmarkCallback(Callback):
     def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
         if self._saving is not None:
             step, began = self._saving
-            self._run.mark("checkpoint", step=step, seconds=time.monotonic() - began)
+            self._run.mark("checkpoint", step=step, seconds=probe.now() - began)
             self._saving = None
 
     def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
@@ -65,7 +63,7 @@ class TrainmarkCallback(Callback):
             self._run.mark("eval", epoch=trainer.current_epoch, state="end")
 
     def on_save_checkpoint(self, trainer, pl_module, checkpoint):
-        self._saving = trainer.global_step, time.monotonic()
+        self._saving = trainer.global_step, probe.now()
 
     def on_train_epoch_end(self, trainer, pl_module):
         self._run.mark("epoch", epoch=trainer.current_epoch, state="end")

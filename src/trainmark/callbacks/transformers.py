@@ -1,7 +1,6 @@
 """Hugging Face Trainer: `Trainer(..., callbacks=[TrainmarkCallback()])`."""
 
 import math
-import time
 
 from transformers import TrainerCallback
 
@@ -49,7 +48,7 @@ class TrainmarkCallback(TrainerCallback):
         batch = getattr(state, "train_batch_size", None) or args.train_batch_size
         missing = self._missing(args, batch, train_dataloader)
         self._run.step(batches * batch - missing, **logged)
-        self._stopped = time.monotonic()
+        self._stopped = probe.now()
 
     def _missing(self, args, batch, loader):
         """Samples that the last batch of an epoch lacks; with several ranks Accelerate fills it up."""
@@ -65,11 +64,11 @@ class TrainmarkCallback(TrainerCallback):
     def on_evaluate(self, args, state, control, **kwargs):
         if self._run is not None:
             self._run.mark("eval", epoch=last_epoch(state), state="end")
-            self._stopped = time.monotonic()
+            self._stopped = probe.now()
 
     def on_save(self, args, state, control, **kwargs):
         if self._run is not None:
-            seconds = time.monotonic() - self._stopped
+            seconds = probe.now() - self._stopped
             self._run.mark("checkpoint", step=state.global_step, seconds=seconds)
 
     def on_epoch_end(self, args, state, control, **kwargs):

@@ -19,39 +19,55 @@ from trainmark.visible import one_line
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-COMMANDS = {
-    "run": "trainmark.cli.run.run:run_command",
-    "init": "trainmark.cli.run.init:init_command",
-    "report": "trainmark.cli.results.report:report_command",
-    "compare": "trainmark.cli.results.compare:compare_command",
-    "history": "trainmark.cli.history.history:history_command",
-    "watch": "trainmark.cli.history.watch:watch_command",
-    "bisect": "trainmark.cli.bisect.bisect:bisect_command",
-    "pack": "trainmark.cli.history.pack:pack_command",
-    "verify": "trainmark.cli.history.verify:verify_command",
-    "push": "trainmark.cli.server.push:push_command",
-    "serve": "trainmark.cli.server.serve:serve_command",
-    "server": "trainmark.cli.server.server:server_command",
-    "explain": "trainmark.cli.explain.command:explain_command",
-    "read": "trainmark.cli.published.read:read_command",
-    "list": "trainmark.cli.results.list:list_command",
-    "show": "trainmark.cli.results.show:show_command",
-    "query": "trainmark.cli.results.query:query_command",
-    "audit": "trainmark.cli.published.audit:audit_command",
-    "suites": "trainmark.cli.run.suites:suites_command",
-    "examples": "trainmark.cli.run.examples:examples_command",
-    "ledger": "trainmark.cli.published.ledger:ledger_command",
-    "export": "trainmark.cli.results.export:export_command",
-    "frameworks": "trainmark.cli.frameworks.frameworks:frameworks_command",
-    "conform": "trainmark.cli.frameworks.conform:conform_command",
-    "fit": "trainmark.cli.fit.command:fit_command",
-    "doctor": "trainmark.cli.machine.doctor:doctor_command",
-    "fabric": "trainmark.cli.machine.fabric:fabric_command",
-    "forecast": "trainmark.cli.results.forecast:forecast_command",
-    "launch-script": "trainmark.cli.run.launch_script:launch_script_command",
-    "data": "trainmark.cli.data.command:data_command",
-    "env": "trainmark.cli.machine.env:env_command",
+# The groups in which `trainmark --help` lists the commands, and where each command is.
+GROUPS = {
+    "Measure": {
+        "run": "trainmark.cli.run.run:run_command",
+        "init": "trainmark.cli.run.init:init_command",
+        "suites": "trainmark.cli.run.suites:suites_command",
+        "examples": "trainmark.cli.run.examples:examples_command",
+        "fit": "trainmark.cli.fit.command:fit_command",
+    },
+    "Understand": {
+        "explain": "trainmark.cli.explain.command:explain_command",
+        "report": "trainmark.cli.results.report:report_command",
+        "list": "trainmark.cli.results.list:list_command",
+        "show": "trainmark.cli.results.show:show_command",
+        "query": "trainmark.cli.results.query:query_command",
+        "export": "trainmark.cli.results.export:export_command",
+    },
+    "Compare": {
+        "compare": "trainmark.cli.results.compare:compare_command",
+        "history": "trainmark.cli.history.history:history_command",
+        "watch": "trainmark.cli.history.watch:watch_command",
+        "bisect": "trainmark.cli.bisect.bisect:bisect_command",
+    },
+    "Share with a team": {
+        "pack": "trainmark.cli.history.pack:pack_command",
+        "verify": "trainmark.cli.history.verify:verify_command",
+        "push": "trainmark.cli.server.push:push_command",
+        "serve": "trainmark.cli.server.serve:serve_command",
+        "server": "trainmark.cli.server.server:server_command",
+    },
+    "Results of others": {
+        "read": "trainmark.cli.published.read:read_command",
+        "audit": "trainmark.cli.published.audit:audit_command",
+        "ledger": "trainmark.cli.published.ledger:ledger_command",
+    },
+    "Machines and clusters": {
+        "doctor": "trainmark.cli.machine.doctor:doctor_command",
+        "env": "trainmark.cli.machine.env:env_command",
+        "fabric": "trainmark.cli.machine.fabric:fabric_command",
+        "forecast": "trainmark.cli.results.forecast:forecast_command",
+        "launch-script": "trainmark.cli.run.launch_script:launch_script_command",
+    },
+    "Frameworks and data": {
+        "frameworks": "trainmark.cli.frameworks.frameworks:frameworks_command",
+        "conform": "trainmark.cli.frameworks.conform:conform_command",
+        "data": "trainmark.cli.data.command:data_command",
+    },
 }
+COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 
 
 class Commands(LateCommands):
@@ -67,6 +83,7 @@ class Commands(LateCommands):
 @click.group(
     cls=Commands,
     files=COMMANDS,
+    groups=GROUPS,
     # With colours click leaves escape sequences to the output, which shows them; it has none of its own.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": True},
 )

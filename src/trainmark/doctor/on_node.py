@@ -33,7 +33,7 @@ from trainmark.system.host.cpu import cpu_governor, cpu_model
 from trainmark.system.host.memory import meminfo
 from trainmark.system.network.fabric import read_infiniband
 from trainmark.system.reading import file_text, folder_entries
-from trainmark.system.software.installed import interpreter
+from trainmark.system.software.installed import SlowInterpreterError, interpreter
 
 GPU_FIELDS = {
     "index": "index",
@@ -74,7 +74,7 @@ def main() -> None:
     gpus, processes, trouble = nvidia()
     answer = {
         "host": host(),
-        "interpreters": {path: interpreter(path) for path in question.get("interpreters", [])},
+        "interpreters": interpreters(question.get("interpreters", [])),
         "gpus": gpus,
         "gpu_processes": processes,
         "gpu_trouble": trouble,
@@ -95,6 +95,13 @@ def main() -> None:
     # The home machine tells the offset of the clocks from these two and its own two.
     answer["began"], answer["ended"] = began, time.time()
     print(json.dumps(answer))
+
+
+def interpreters(paths: list[str]) -> dict[str, Any]:
+    try:
+        return {path: interpreter(path) for path in paths}
+    except SlowInterpreterError as slow:
+        sys.exit(str(slow))
 
 
 def host() -> dict[str, Any]:

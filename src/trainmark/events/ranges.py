@@ -80,7 +80,11 @@ FACTS: dict[str, Range] = {
     "epochs": COUNT,
     "steps_per_epoch": COUNT,
     "seconds": SECONDS,
+    "clock_drift": TIME,
     "samples": COUNT,
+    "trained_before": SECONDS,
+    "uncounted_trainings": COUNT,
+    "evaluating_share": SHARE,
     "training_samples": COUNT,
     "validation_samples": COUNT,
 }

@@ -118,10 +118,13 @@ def _named(evidence: Evidence, cause: str) -> str:
     return f" ({'; '.join(calls[:2])})" if calls else ""
 
 
-def _waits(cause: str, words: str) -> Callable[[Evidence], str]:
+def _waits(cause: str, words: str, on_cpu: str = "") -> Callable[[Evidence], str]:
+    """`on_cpu` is how the sentence begins where device and host are one."""
+
     def sentence(evidence: Evidence) -> str:
+        begin = on_cpu if on_cpu and evidence.situation.device == "cpu" else f"The device {words} for"
         share = percent(_idle_share(evidence, cause))
-        return f"The device {words} for {share} of the step{_named(evidence, cause)}."
+        return f"{begin} {share} of the step{_named(evidence, cause)}."
 
     return sentence
 
@@ -150,7 +153,8 @@ def _layout_sentence(evidence: Evidence) -> str:
 def _optimiser_sentence(evidence: Evidence) -> str:
     part = evidence.situation.part(OPTIMISER)
     launches, seconds = (part.launches, part.alone) if part else (0.0, 0.0)
-    return f"The optimiser takes {launches:.0f} launches and {milliseconds(seconds)} a step: it is not fused."
+    what = "operators" if evidence.situation.device == "cpu" else "launches"
+    return f"The optimiser takes {launches:.0f} {what} and {milliseconds(seconds)} a step: it is not fused."
 
 
 def _link_sentence(evidence: Evidence) -> str:
@@ -187,7 +191,7 @@ CAUSES = (
         LOADER,
         ("free loader",),
         lambda evidence: _idle_share(evidence, LOADER) >= WAITING,
-        _waits(LOADER, "waits for the next batch"),
+        _waits(LOADER, "waits for the next batch", "The training waits for the next batch for"),
     ),
     Cause(
         SYNCHRONISATION,
@@ -197,9 +201,9 @@ CAUSES = (
     ),
     Cause(
         LAUNCH,
-        ("graph", "no launch gaps"),
+        ("graph", "no launch gaps", "no Python"),
         lambda evidence: _idle_share(evidence, LAUNCH) >= LAUNCH_BOUND,
-        _waits(LAUNCH, "waits for the host to launch kernels"),
+        _waits(LAUNCH, "waits for the host to launch kernels", "Python between operators takes"),
     ),
     Cause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
     Cause("precision", ("bf16",), _is_float32, _float32_sentence),

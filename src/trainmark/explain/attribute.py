@@ -71,6 +71,9 @@ def _decide(name: str, caller: Caller, path: str | None) -> str:
     return class_of(name, None if caller.operator == name else caller.operator, caller.enclosing)
 
 
+MOST_ENCLOSING = 32  # of a row; a composite operator calls few others
+
+
 class Caller(NamedTuple):
     """What of all that encloses a host row can matter: few distinct ones occur in many rows."""
 
@@ -107,7 +110,7 @@ def _callers(host: HostSpans) -> list[Caller]:
         if is_update[name] if kind == HostKind.PYTHON else matters[name] and not is_engine[name]:
             enclosing += (host.names[name],)
         if (operator, enclosing) != caller:
-            caller = Caller(operator, tuple(dict.fromkeys(enclosing)))
+            caller = Caller(operator, tuple(dict.fromkeys(enclosing))[:MOST_ENCLOSING])
         result.append(known.setdefault(caller, caller))
     return result
 

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from trainmark.events import DeviceSample
 from trainmark.explain.attribute import classes_of, own_classes
-from trainmark.explain.explanation import ClassTime, Explanation, Peaks, Subject
+from trainmark.explain.explanation import Agreement, ClassTime, Explanation, Peaks, Subject
 from trainmark.explain.idle.causes import causes
 from trainmark.explain.idle.clocks import Slowdown, slowdown
 from trainmark.explain.memory import memory, refusal
@@ -19,7 +19,13 @@ from trainmark.explain.profile.folder import Captured, CapturedRank
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import evidence as rank_evidence
 from trainmark.explain.ranks.ranks import ranks as ranks_of
-from trainmark.explain.step.agreement import agreement, corrected_idle, reference_note, reference_steps
+from trainmark.explain.step.agreement import (
+    MOST_DIFFERENCE,
+    agreement,
+    corrected_idle,
+    reference_note,
+    reference_steps,
+)
 from trainmark.explain.step.breakdown import breakdown
 from trainmark.explain.step.floors import with_floors
 from trainmark.explain.step.modules import by_path, modules
@@ -36,6 +42,18 @@ WHAT_TO_DO = (
     "For shares, profile on a quiet machine, with more steps (--profile-steps 20) or a larger batch: "
     "operators of a few microseconds cost the profiler as much as they take."
 )
+WHAT_IS_MISSED = (
+    "What the profile lacks ran where the profiler does not look, or the steps beside it were disturbed: "
+    "more steps (--profile-steps 20) tell which."
+)
+WHAT_WAS_DISTURBED = (
+    "The profile lacks nothing: its steps took as long by the program's own clock, so the steps beside it "
+    "were disturbed; profile on a quiet machine."
+)
+FASTER_THAN_FLOOR = (
+    "A class is faster than its floor: the machine was busier when its peaks were measured at the end, or "
+    "caches spared its memory."
+)
 
 
 @dataclass(frozen=True)
@@ -44,8 +62,9 @@ class TrialFacts:
 
     `samples` are those of a step of all ranks; `work` is one rank's step as its workload declares it, for
     classes whose operands nobody recorded. `product_peaks` are FLOP/s by precision, for a program of which
-    nobody said in which one it multiplies. `step_seconds` is the mean of the measured steps. `nodes` names
-    the node of each rank, `notes` are what the measured steps tell by themselves.
+    nobody said in which one it multiplies. `step_seconds` is the mean of the measured steps, `rate` what they
+    gave. `nodes` names the node of each rank, `notes` are what the measured steps tell by themselves,
+    `doubts` why not to rely on them.
     """
 
     title: str
@@ -61,6 +80,8 @@ class TrialFacts:
     nodes: Sequence[str | None] = ()
     sharded: bool = False
     notes: Sequence[str] = ()
+    doubts: Sequence[str] = ()
+    rate: float | None = None
 
 
 @dataclass(frozen=True)
@@ -106,15 +127,19 @@ def explain(captured: Captured, facts: TrialFacts) -> Taken:
         classes=class_times,
         overlaps=parts.overlaps,
         idle=idle,
-        modules=by_path(modules(detail), MODULE_DEPTH)[:MOST_MODULES] if detail is not None else (),
+        modules=by_path(modules(detail, _model_names(first)) if detail else (), MODULE_DEPTH)[:MOST_MODULES],
         memory=memory(first.manifest.get("memory"), world_size, facts.sharded),
         timeline=timeline(profile, classes),
         overhead=_overhead(first, beside),
+        doubts=tuple(facts.doubts),
+        measured_rate=facts.rate,
         facts={name: str(value) for name, value in profile.facts.items() if isinstance(value, str | int)},
     )
     notes = [*captured.notes, *first.notes, *_profile_notes(profile), *_memory_notes(first), *facts.notes]
     if agreed.refusal is not None and agreed.measured is not None:
-        notes.insert(0, WHAT_TO_DO)
+        notes.insert(0, _remedy(agreed, first.profiled))
+    if any(time.floor and time.floor > (1 + MOST_DIFFERENCE) * time.busy for time in class_times):
+        notes.append(FASTER_THAN_FLOOR)
     if beside != first.unprofiled:
         notes.append(reference_note(fmean(first.unprofiled), fmean(beside)))
     if clocks is not None:
@@ -180,7 +205,22 @@ def _subject(first: CapturedRank, facts: TrialFacts, world_size: int) -> Subject
         samples=samples,
         unit=facts.unit,
         world_size=world_size,
+        kind=first.device or None,
     )
+
+
+def _remedy(agreed: Agreement, profiled: Sequence[float]) -> str:
+    """Say what to do for shares; `profiled` are the profiled steps by the clock that timed all others."""
+    if agreed.profiled > (agreed.measured or 0.0):
+        return WHAT_TO_DO
+    is_whole = profiled and abs(agreed.profiled / fmean(profiled) - 1) <= MOST_DIFFERENCE
+    return WHAT_WAS_DISTURBED if is_whole else WHAT_IS_MISSED
+
+
+def _model_names(rank: CapturedRank) -> Mapping[str, str]:
+    facts = rank.manifest.get("facts")
+    names = facts.get("model_names") if isinstance(facts, Mapping) else None
+    return {str(key): str(name) for key, name in names.items()} if isinstance(names, Mapping) else {}
 
 
 def _overhead(rank: CapturedRank, unprofiled: Sequence[float]) -> float | None:

@@ -207,10 +207,13 @@ class Subject:
     samples: float | None = None  # of a step of all ranks
     unit: str = "samples"
     world_size: int = 1
+    kind: str | None = None  # of the device: cuda or cpu
 
 
 @dataclass(frozen=True)
 class Explanation:
+    """`doubts` say why not to rely on the measured steps, and `measured_rate` is what these gave."""
+
     subject: Subject
     steps: int
     total: int
@@ -227,6 +230,8 @@ class Explanation:
     memory: Memory | None = None
     timeline: Timeline = Timeline()
     notes: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    measured_rate: float | None = None
     overhead: float | None = None  # of profiling, as a share of a step
     facts: dict[str, str] = field(default_factory=dict)
 

@@ -31,8 +31,11 @@ LIKELY = (
     "framework.",
     "driver",
     "cuda_driver",
-    "commit",
     "command",
+    "commit",
+    "dirty",
+    "changes",
+    "threads",
     "variables.",
     "packages.",
     "clock_mhz",
@@ -87,6 +90,19 @@ def differences(before: Point, after: Point) -> tuple[FactChange, ...]:
     names = dict.fromkeys((*before.facts, *after.facts))
     changes = (_change(name, [before], [after]) for name in names)
     return tuple(sorted((replace(fact, fit=1.0) for fact in changes if fact.fit), key=_rank))
+
+
+def settings_that_differ(before: Point, after: Point) -> tuple[FactChange, ...]:
+    """Return the facts in which two results differ, without what was measured during the trials.
+
+    What one side alone has recorded tells its version of Trainmark, unless it is a variable or a package.
+    """
+    return tuple(
+        fact
+        for fact in differences(before, after)
+        if fact.name not in MEASURED_FACTS
+        and (fact.name.startswith(OPTIONAL) or None not in (fact.before, fact.after))
+    )
 
 
 def _change(name: str, before: Sequence[Point], after: Sequence[Point]) -> FactChange:

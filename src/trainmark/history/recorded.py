@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from trainmark.secret import scrub_text
 
 GIBIBYTE = 2**30
 LONGEST_VALUE = 200
@@ -23,6 +27,7 @@ LEFT_OUT_VARIABLES = frozenset(
 OWN_VARIABLES = "TRAINMARK_"
 # Quantities that were sampled during the trial: never twice the same.
 MEASURED_FACTS = ("clock_mhz", "temperature_c", "power_watts")
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 CONTAINER_HOST = re.compile(r"[0-9a-f]{12}")
 
 
@@ -65,13 +70,43 @@ def framework_facts(reported: Mapping[str, Any]) -> dict[str, str]:
 def command_fact(command: str, folder: str) -> dict[str, str]:
     """Return the words of the command after its variables, without paths into the run's own folder.
 
-    Of the program, which may lie in another environment each time, only the name counts.
+    Of the program, which may lie in another environment each time, only the name counts. What a shell runs is
+    its line, with the variables that it sets.
     """
-    words = command.split()
-    while words and re.match(r"[A-Za-z_]\w*=", words[0]):
+    words = _words(command)
+    while words and ASSIGNMENT.match(words[0]):
         words.pop(0)
+    if words[:2] == ["sh", "-c"] and len(words) == 3:
+        words = _words(words[2])
     own = [word for word in words if not folder or f"/{folder}/" not in f"{word}/"]
-    return {"command": " ".join([own[0].rpartition("/")[2], *own[1:]])} if own else {}
+    program = next((at for at, word in enumerate(own) if not ASSIGNMENT.match(word)), None)
+    if program is not None:
+        own[program] = own[program].rpartition("/")[2]
+    return {"command": scrub_text(" ".join(own))} if own else {}
+
+
+def command_parts(command: str) -> list[str]:
+    """Return the words of a command, those of an option and its value together."""
+    parts: list[str] = []
+    for word in command.split():
+        if parts and re.fullmatch(r"-[^\s=]+", parts[-1]) and not word.startswith("-"):
+            parts[-1] += f" {word}"
+        else:
+            parts.append(word)
+    return parts
+
+
+def parts_only_in(command: str, other: str) -> list[str]:
+    """Return the parts of a command that the other has fewer of."""
+    return list((Counter(command_parts(command)) - Counter(command_parts(other))).elements())
+
+
+def _words(line: str) -> list[str]:
+    """Return the words of a shell's line; where its quotes do not close, what blanks part."""
+    try:
+        return shlex.split(line)
+    except ValueError:
+        return line.split()
 
 
 def machine_of(environment: Mapping[str, Any]) -> str:

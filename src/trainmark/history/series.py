@@ -60,17 +60,21 @@ class Observation:
 
 @dataclass(frozen=True)
 class Series:
-    """All results of a case on one machine, the oldest first; `key` has no framework version."""
+    """All results of a case on one machine, the oldest first; `key` has no framework version.
+
+    `command` is that of one's own program, whose settings no key holds; empty for a built-in workload.
+    """
 
     key: Key
     machine: str
     unit: str
     points: tuple[Point, ...]
+    command: str = ""
 
     @property
     def id(self) -> str:
         """Sixteen hex digits of the case and the machine, for addresses; the host name is not in them."""
-        identity = [self.key.values(), self.machine, self.unit]
+        identity = [self.key.values(), self.machine, self.unit, *filter(None, [self.command])]
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -82,17 +86,26 @@ def case_of(key: Key) -> Key:
 
 def series_of(observations: Iterable[Observation]) -> tuple[Series, ...]:
     """Group trials into points (a run and a framework version) and points into series, in order of time."""
-    lines: dict[tuple[Key, str, str], dict[tuple[str, str | None], list[Observation]]] = {}
+    lines: dict[tuple[Key, str, str, str], dict[tuple[str, str | None], list[Observation]]] = {}
     for trial in observations:
-        line = lines.setdefault((case_of(trial.key), trial.machine, trial.unit), {})
+        # A framework is named by built-in workloads alone; its settings are all in the key.
+        command = trial.facts.get("command", "") if trial.key.framework is None else ""
+        line = lines.setdefault((case_of(trial.key), trial.machine, trial.unit, command), {})
         line.setdefault((trial.run, trial.key.framework_version), []).append(trial)
     return tuple(
-        Series(key, machine, unit, tuple(sorted(map(_point, line.values()), key=lambda point: point.time)))
-        for (key, machine, unit), line in lines.items()
+        Series(
+            key,
+            machine,
+            unit,
+            tuple(sorted(map(point_of, line.values()), key=lambda point: point.time)),
+            command,
+        )
+        for (key, machine, unit, command), line in lines.items()
     )
 
 
-def _point(trials: Sequence[Observation]) -> Point:
+def point_of(trials: Sequence[Observation]) -> Point:
+    """Return the result of trials that repeat one case in one run."""
     ordered = sorted(trials, key=lambda trial: trial.time)
     return Point(
         run=ordered[0].run,

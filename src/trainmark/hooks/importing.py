@@ -1,4 +1,4 @@
-"""Call a function once a module has been imported, by whoever imports it."""
+"""Call functions once a module has been imported, by whoever imports it."""
 
 import importlib.abc
 import importlib.machinery
@@ -14,7 +14,7 @@ def when_imported(name, call):
         return
     if not _WAITING:
         sys.meta_path.insert(0, _Finder())
-    _WAITING[name] = call
+    _WAITING.setdefault(name, []).append(call)
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -34,15 +34,16 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
 
-def _call_after(loader, call):
+def _call_after(loader, calls):
     """Shadow the loader's `exec_module`; its type stays, since resources and inspection ask for it."""
     execute = loader.exec_module
 
     def execute_then_call(module):
         execute(module)
-        try:
-            call(module)
-        except Exception as error:  # noqa: BLE001  an unknown version is not watched, and runs
-            sys.stderr.write("trainmark: {} is not watched: {!r}\n".format(module.__name__, error))
+        for call in calls:
+            try:
+                call(module)
+            except Exception as error:  # noqa: BLE001  an unknown version is not watched, and runs
+                sys.stderr.write("trainmark: {} is not watched: {!r}\n".format(module.__name__, error))
 
     loader.exec_module = execute_then_call

@@ -46,6 +46,8 @@ class Results:
 def _wait(array):
     with contextlib.suppress(Exception):  # deleted, or its step failed, which the program hears of itself
         array.block_until_ready()
+        with RECORDER.arriving():
+            pass
 
 
 def watch_jit(module):

@@ -2,9 +2,9 @@
 
 import functools
 import sys
-import time
 from importlib import import_module
 
+from trainmark import probe
 from trainmark.hooks.recorder import Recorder, host_start
 
 PROFILERS = {"torch": "pytorch", "jax": "jax", "tensorflow": "tensorflow"}  # of Keras' backends
@@ -16,6 +16,7 @@ def _profiler():
 
 
 RECORDER = Recorder("keras", _profiler)
+FITTING = []  # whether a `fit` runs
 ITERATORS = []  # the newest EpochIterator; `fit` makes its own just before training begins
 
 
@@ -63,6 +64,11 @@ def watch_callbacks(module):
     @after("on_train_begin")
     def train_begin(callbacks):
         callbacks._trainmark_epoch = Epoch(ITERATORS[0]) if ITERATORS else None
+        FITTING[:] = [True]
+
+    @after("on_train_end")
+    def train_end(callbacks):
+        FITTING.clear()
 
     @after("on_epoch_begin")
     def epoch_begin(callbacks):
@@ -71,19 +77,19 @@ def watch_callbacks(module):
 
     @after("on_train_batch_end")
     def train_batch_end(callbacks):
-        now = time.monotonic()
+        now = probe.now()
         RECORDER.load("fit", _epoch(callbacks).samples() if _epoch(callbacks) is not None else None, now, now)
         RECORDER.step("fit", _start)
 
     @after("on_test_begin")
     def test_begin(callbacks):
         if _epoch(callbacks) is not None:
-            RECORDER.pause("begin")
+            RECORDER.evaluates("fit")
 
     @after("on_test_end")
     def test_end(callbacks):
         if _epoch(callbacks) is not None:
-            RECORDER.pause("end")
+            RECORDER.trains("fit")
 
 
 def _epoch(callbacks):
@@ -104,9 +110,15 @@ def _wrap(owner, method, function):
 
 
 def _start():
+    return start("Keras fit", "counted in the batches of Keras fit")
+
+
+def start(source, samples):
+    """What a stream begins with; `samples` says what they are counted in, where they can be."""
     keras = sys.modules["keras"]
     facts = {
-        "source": "Keras fit ({} backend)".format(keras.config.backend()),
+        "source": "{} ({} backend)".format(source, keras.config.backend()),
+        "samples": samples,
         "framework": "keras",
         "framework_version": str(keras.__version__),
     }

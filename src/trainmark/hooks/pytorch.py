@@ -19,6 +19,7 @@ def _profiler():
 
 RECORDER = Recorder("pytorch", _profiler)
 STEPPED = set()  # optimizers whose hook was called within the running GradScaler.step
+COUNTED = {}  # optimizer → how many numbers it trains
 TRAINING_GRAPHS = set()
 CAPTURING = []
 
@@ -33,7 +34,16 @@ def _after_step(optimizer, args, kwargs):
         TRAINING_GRAPHS.add(id(CAPTURING[-1]))
         return
     STEPPED.add(id(optimizer))
+    if id(optimizer) not in COUNTED:
+        _count_parameters(optimizer)
     RECORDER.step(id(optimizer), _start)
+
+
+def _count_parameters(optimizer):
+    """A forecast asks for the size of the model; of several optimizers it cannot be told which share one."""
+    groups = optimizer.param_groups
+    COUNTED[id(optimizer)] = sum(each.numel() for group in groups for each in group["params"])
+    RECORDER.facts = {"parameters": COUNTED[id(optimizer)]} if len(COUNTED) == 1 else {}
 
 
 # As torch.compiler.disable, which would import Dynamo: under torch.compile the hook stays outside the graph.

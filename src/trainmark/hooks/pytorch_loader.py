@@ -1,10 +1,15 @@
 """Samples of a PyTorch program, by the batches that its data loaders hand out."""
 
 import functools
-import time
+import itertools
+import weakref
 from collections import deque
 
+from trainmark import probe
 from trainmark.hooks.pytorch import RECORDER
+
+PASSES = itertools.count()  # numbers of the passes over loaders, and of the loaders
+LOADERS = {}
 
 
 def watch_loaders(module):
@@ -21,21 +26,50 @@ def watch_loaders(module):
 
     @functools.wraps(reset)
     def cleared_reset(self, *args, **kwargs):
-        self.__dict__.pop("_trainmark_sizes", None)  # of an epoch that was left before its end
+        for name in ("_trainmark_sizes", "_trainmark_pass"):  # of an epoch that was left before its end
+            self.__dict__.pop(name, None)
         RECORDER.queue(self._num_workers * (getattr(self, "_prefetch_factor", None) or 0))
         return reset(self, *args, **kwargs)
 
     @functools.wraps(next_batch)
     def timed_next(self):
-        asked = time.monotonic()
-        with RECORDER.fetching():
-            batch = next_batch(self)
+        asked = probe.now()
+        loader_pass = self.__dict__.get("_trainmark_pass")
+        if loader_pass is None:
+            loader_pass = self._trainmark_pass = next(PASSES)
+        gradients = module.torch.is_grad_enabled()
+        try:
+            with RECORDER.fetching():
+                batch = next_batch(self)
+        except StopIteration:
+            RECORDER.exhausted(loader_pass)
+            raise
         sizes = self.__dict__.get("_trainmark_sizes")
         asked_for = sizes.popleft() if sizes else None
-        RECORDER.load(id(self._dataset), _samples(self, module, batch, asked_for), asked, time.monotonic())
+        samples = _samples(self, module, batch, asked_for)
+        # A loader's sampler of batches is its own; a data set may be the same for training and evaluation.
+        loader = _number(getattr(self, "_index_sampler", self._dataset))
+        RECORDER.load(loader, samples, asked, probe.now(), loader_pass, gradients)
         return batch
 
     base.__next__, base._next_index, base._reset = timed_next, counted_index, cleared_reset
+
+
+def _number(sampler):
+    """Tell an object from others, also from one that had its address before."""
+    known, number = LOADERS.get(id(sampler), (None, 0))
+    if known is None or known() is not sampler:
+        try:
+            known = weakref.ref(sampler)
+        except TypeError:  # such as a list of batches: it is kept, and so is its address
+            known = functools.partial(_same, sampler)
+        number = next(PASSES)
+        LOADERS[id(sampler)] = known, number
+    return number
+
+
+def _same(value):
+    return value
 
 
 def _samples(iterator, module, batch, asked_for):

@@ -38,11 +38,15 @@ class LocalLauncher:
         )
         hidden = secret_values({**os.environ, **job.environment})
         placed = Placement(job, [rank_slot], master, mark)
+        environment = dict(job.environment)
+        if job.programs is not None:
+            usual = environment.get("PATH") or os.environ.get("PATH", os.defpath)
+            environment["PATH"] = os.pathsep.join([str(job.programs), usual])
         ranks = [
             {
                 "rank": rank,
                 "command": list(job.command),
-                "environment": {**job.environment, **placed.of(rank)},
+                "environment": {**environment, **placed.of(rank)},
                 "unset": OTHERS,
                 "folder": str(job.working_folder),
                 "log": str(job.log(rank)),

@@ -45,6 +45,10 @@ class DoubtCode(str, Enum):
     TARGET_NOT_REACHED = "target-not-reached"
     ACCURACY_SPREAD = "accuracy-spread"
     RECIPE_CHANGED = "recipe-changed"
+    TRAINING_UNCOUNTED = "training-uncounted"
+    UNEQUAL_TURNS = "unequal-turns"
+    LONG_STEPS = "long-steps"
+    EVALUATION_IN_STEPS = "evaluation-in-steps"
 
 
 class Severity(str, Enum):
@@ -90,6 +94,10 @@ SEVERITY: dict[DoubtCode, Severity] = {
     DoubtCode.TARGET_NOT_REACHED: Severity.CAUTION,
     DoubtCode.ACCURACY_SPREAD: Severity.CAUTION,
     DoubtCode.RECIPE_CHANGED: Severity.NOTE,
+    DoubtCode.TRAINING_UNCOUNTED: Severity.SEVERE,
+    DoubtCode.UNEQUAL_TURNS: Severity.SEVERE,
+    DoubtCode.LONG_STEPS: Severity.CAUTION,
+    DoubtCode.EVALUATION_IN_STEPS: Severity.CAUTION,
 }
 
 

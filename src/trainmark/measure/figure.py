@@ -266,6 +266,15 @@ class FinishResult:
 
 
 @dataclass(frozen=True)
+class Pauses:
+    """What was left out between and amid the steps of a window: of one kind, how often and how long."""
+
+    kind: str
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TrialFigure:
     """All that one trial says; `throughput` counts all ranks, in `unit` a second.
 
@@ -308,6 +317,7 @@ class TrialFigure:
     host_memory_bytes: int | None = None
     step_source: str | None = None
     sample_source: str | None = None
+    pauses: tuple[Pauses, ...] = ()
     hardware_utilisation: Utilisation | None = None
     conventions: tuple[ConventionUtilisation, ...] = ()
 
@@ -352,6 +362,8 @@ class Result:
     host_memory_bytes: int | None = None
     step_source: str | None = None
     sample_source: str | None = None
+    pauses: tuple[Pauses, ...] = ()
+    """Of the first trial."""
     hardware_utilisation: Utilisation | None = None
     conventions: tuple[ConventionUtilisation, ...] = ()
 

@@ -27,8 +27,10 @@ SENTENCES: dict[str, str] = {
     "never-settled": "Step times did not settle within {steps} steps. Run more steps, or look for drift in"
     " clocks, memory or data.",
     "window-too-short": "Only {steady} of {steps} steps are steady; {needed} are needed. Run more steps.",
-    "warmup-past-window": "Still warming up after {floor} steps; {more} more were dropped. Set warmup.steps"
-    " to {first} or more.",
+    "warmup-past-window": "Still warming up after {floor} steps; the first {first} are left out. Set"
+    " warmup.steps to {first} or more.",
+    "warmup-past-window/program": "Still warming up after {floor} steps; the first {first} are left out. Add"
+    " `--warmup {first}`, or a larger number.",
     "throttled": "Clocks were throttled ({reasons}) in {throttled} of {samples} samples. Improve cooling or"
     " power, or lock the clocks.",
     "device-shared": "Other processes (up to {most} at a time) used {devices} during the window. Stop them"
@@ -73,4 +75,17 @@ SENTENCES: dict[str, str] = {
     " and count as longer than any that did: train more epochs, or check the recipe.",
     "accuracy-spread": "The best {metric} of {seeds} seeds lies between {low} and {high}: train more seeds,"
     " and do not rank by one of them.",
+    "training-uncounted": "{count} more of the program's processes or threads trained than the one that the"
+    " figure is of. Train in one of them, or start them as ranks, as torchrun does.",
+    "unequal-turns": "Optimizers stepped {turns} times, in no order that tells one round from the next: it is"
+    " not certain what one step is. Call the probe after each round, or give --pattern a line of it.",
+    "evaluation-in-steps": "Most steps evaluate: for {share} of the time a model was in evaluation mode with"
+    " no backward pass, which is counted as training, as of a teacher. Without that the rate is {rate}"
+    " {unit}/s.",
+    "long-steps": "{count} of {steps} steps, one every {every}, take {share} of the time beyond a usual step"
+    " ({usual}), as where a program evaluates or saves; without that the rate is {rate} {unit}/s. Where it is"
+    ' no training, call the probe, and run.mark("eval") after it.',
+    "long-steps/irregular": "{count} of {steps} steps take {share} of the time beyond a usual step ({usual}):"
+    " the program evaluated, saved or was held up; without that the rate is {rate} {unit}/s. Where it is no"
+    ' training, call the probe, and run.mark("eval") after it.',
 }

@@ -10,29 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.pack.manifest import Scrubbed
-from trainmark.secret import HIDDEN, SHAPES, is_secret, scrub, scrub_text, secret_values
+from trainmark.secret import HIDDEN, is_secret, scrub, scrub_text, secret_values
+from trainmark.secret_names import Doubt
+from trainmark.secret_text import mask_text
 
-SECRET, HOME = "secret", "home path"
+SECRET, POSSIBLE, HOME = "secret", "possible secret", "home path"
 TILDE = "~"
-# Homes of other users and of other machines, as they stand in the logs of a cluster.
+# Homes of other users and of other machines, as they stand in the logs of a cluster, `/data/home/ada` too.
 # Before them: no part of another path, but `-I/home/ada` and `file:///home/ada` are.
-BEFORE_HOME = r"(?:(?<=file://)|(?<=-[A-Z])|(?<![\w.~/-]))"
-ANY_HOME = re.compile(rf"{BEFORE_HOME}/(?:(?:home|Users)/[^/\s:;,'\"\\<>|()\[\]{{}}]+|root(?![\w.-]))")
-# `NAME: value`, as in YAML and in what programs print of their settings.
-# The name begins where a word does, or a line of a million letters would be searched from each of them.
+BEFORE_HOME = r"(?:(?<=file://)|(?<=-[A-Z])|(?<=%2[fF])|(?<![\w.~/\\-]))"
+SLASH = r"(?:\\{0,4}/|%2[fF])"
+USER = r"(?:(?!%2[fF])[^/\s:;,'\"\\<>|()\[\]{}&?#])+"
+ANY_HOME = re.compile(
+    rf"{BEFORE_HOME}(?:(?:{SLASH}[\w.-]{{1,64}}){{0,3}}?{SLASH}(?:home|homes|Users|users){SLASH}{USER}|/root(?![\w.-]))"
+    rf"|(?<![A-Za-z])[A-Za-z]:[\\/]{{1,4}}(?i:users)[\\/]{{1,4}}{USER}"
+)
+# `NAME: value` of a suite.
 SETTING = re.compile(
-    r"(?<![\w.-])(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)(?P<colon>\s*:[ \t]+)"
+    r"(?<![\w.-])(?P<name>[\"']?[A-Za-z_][\w.-]*[\"']?)\s*:[ \t]+"
     r"(?P<value>\"[^\"\n]*\"|'[^'\n]*'|(?!\S*:\s)[^\s,}\]{\[][^\s,}\]]*)"
 )
 NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]+(?:[eE][-+]?\d+)?%?[\"']?|true|false|null|~|None|\*+", re.IGNORECASE)
-# In lower case: a line without any of these has no secret that the rules of `secret` know, and no home.
-SECRET_HINTS = (
-    "key", "secret", "token", "pass", "pwd", "cred", "auth", "bearer", "cookie", "pat", "dsn", "webhook",
-    "connection", "uri", "url", "://", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "hf_", "npm_", "pypi-", "aiza",
-    "sk-", "xox", "akia", "asia", "eyj",
-)  # fmt: skip
-HOME_HINTS = ("/home/", "/users/", "/root")
-PRIVATE_KEY = SHAPES[0]
+HOME_HINTS = ("home", "users", "/root")
 # Files whose names are all ours: a trial's `key` is no secret.
 OWN_NAMES = frozenset({"run.json", "trial.json", "figure.json", "fabric.json", "light.json", "ended.json"})
 # Shorter values occur by chance.
@@ -98,37 +97,41 @@ class Scrubber:
     def text(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub a log or a suite line by line; bytes that are no UTF-8 stay as they are."""
         text, places = data.decode("utf-8", "surrogateescape"), _Places(member)
-        original = text.split("\n")
-        # A key has many lines: their number stays.
-        lines = PRIVATE_KEY.sub(lambda key: HIDDEN + "\n" * key.group().count("\n"), text).split("\n")
-        has_values = self._values is not None and self._values.search(text)
-        lowered_text = text.lower()  # most hints are nowhere in a log, and need not be sought in its lines
-        secret_hints = [hint for hint in SECRET_HINTS if hint in lowered_text]
-        home_hints = [hint for hint in self._home_hints if hint in lowered_text]
-        for number, line in enumerate(lines):
-            lowered = line.lower()
-            if has_values or any(hint in lowered for hint in secret_hints):
-                lines[number] = line = self._without_secrets(scrub_text(line))
-            if line != original[number]:
-                places.add(SECRET, f"line {number + 1}")
-            if any(hint in lowered for hint in home_hints):
-                lines[number] = self._without_homes(line)
-                if lines[number] != line:
-                    places.add(HOME, f"line {number + 1}")
+        masked, found = mask_text(text)
+        lines = masked.split("\n")
+        for number in self._values_in(lines) if self._values and self._values.search(masked) else ():
+            lines[number] = self._without_values(lines[number])
+            found[number] = Doubt.SURE
+        for number in sorted(found):
+            places.add(SECRET if found[number] is Doubt.SURE else POSSIBLE, f"line {number + 1}")
+        lowered = masked.lower()
+        hints = [hint for hint in self._home_hints if hint in lowered]  # most are nowhere in a log
+        lowered_lines = lowered.split("\n") if hints else []
+        for number in sorted({n for hint in hints for n, line in enumerate(lowered_lines) if hint in line}):
+            line, lines[number] = lines[number], self._without_homes(lines[number])
+            if lines[number] != line:
+                places.add(HOME, f"line {number + 1}")
         return "\n".join(lines).encode("utf-8", "surrogateescape"), places.notes()
+
+    def _values_in(self, lines: list[str]) -> list[int]:
+        return [number for number, line in enumerate(lines) if self._without_values(line) != line]
 
     def _value(self, member: str, plain: Any, own_names: bool) -> tuple[Any, list[Scrubbed]]:
         places = _Places(member)
-        masked = _masked_text(plain) if own_names else scrub(plain)
-        without_secrets = _mapped(masked, self._without_secrets)
-        places.add(SECRET, *_changed_places(plain, without_secrets))
-        clean = _mapped(without_secrets, self._without_homes)
-        places.add(HOME, *_changed_places(without_secrets, clean))
-        return clean, places.notes()
+        clean = _mapped(_masked_text(plain) if own_names else scrub(plain), self._without_values)
+        if (places_of_all := list(_changed_places(plain, clean))) and not own_names:
+            sure = _mapped(scrub(plain, Doubt.SURE), self._without_values)
+            surely = set(_changed_places(plain, sure))
+        else:
+            surely = set(places_of_all)
+        places.add(SECRET, *(place for place in places_of_all if place in surely))
+        places.add(POSSIBLE, *(place for place in places_of_all if place not in surely))
+        without_homes = _mapped(clean, self._without_homes)
+        places.add(HOME, *_changed_places(clean, without_homes))
+        return without_homes, places.notes()
 
-    def _without_secrets(self, text: str) -> str:
-        """Mask what `secret` does not: settings after a colon, and known values without their names."""
-        text = SETTING.sub(_masked_setting, text)
+    def _without_values(self, text: str) -> str:
+        """Mask known values that stand without their names."""
         return self._values.sub(HIDDEN, text) if self._values else text
 
     def _without_homes(self, text: str) -> str:
@@ -170,12 +173,6 @@ def _masked_text(plain: Any) -> Any:
     if isinstance(plain, dict) and isinstance(variables := plain.get("environment"), dict):
         return {**masked, "environment": scrub(variables)}
     return masked
-
-
-def _masked_setting(match: re.Match[str]) -> str:
-    if not is_secret(match["name"].strip("\"'")) or NUMBER.fullmatch(match["value"]):
-        return match.group()
-    return f"{match['name']}{match['colon']}{HIDDEN}"
 
 
 def _setting_values(text: str) -> Iterator[str]:

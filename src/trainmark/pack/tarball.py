@@ -32,6 +32,10 @@ KINDS = {
 }
 
 
+class UnpackedSizeError(PackError):
+    """More than `total_bytes` of the limits."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a packed file may unpack to, at most."""
@@ -173,7 +177,7 @@ class _Unpacked:
         self._taken += size
         if self._taken > self._limits.total_bytes:
             limit = f"{self._limits.total_bytes >> 20:,} MiB"
-            raise PackError(f"{self._path} unpacks to more than {limit}; it was not unpacked.")
+            raise UnpackedSizeError(f"{self._path} unpacks to more than {limit}; it was not unpacked.")
         if self._taken > RATIO_FROM_BYTES and self._taken > self._limits.ratio * self._packed:
             ratio = f"{self._limits.ratio:g} times its size"
             raise PackError(f"{self._path} unpacks to more than {ratio}; it was not unpacked.")

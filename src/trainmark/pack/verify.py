@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.measure.figure import TrialFigure
+from trainmark.pack.impossible import foreign_device, impossible_counts, impossible_time
 from trainmark.pack.manifest import (
     MANIFEST,
     SIGNATURE,
@@ -24,7 +25,7 @@ from trainmark.pack.signature import Signature, SignatureState, check
 from trainmark.pack.tarball import LIMITS, Limits
 from trainmark.pack.unpack import Unpacked, changed_members, unpack_unchecked
 from trainmark.store.files import StoreError, read_object
-from trainmark.store.run import NOT_AS_WRITTEN, RUN, RunFolder
+from trainmark.store.run import CLUSTER, NOT_AS_WRITTEN, RUN, RunFolder
 from trainmark.store.trial import FIGURE, SPEC, TrialRecord, finished_trials, read_record, read_spec
 
 
@@ -100,7 +101,8 @@ def compare(unpacked: Unpacked) -> tuple[list[VerifiedTrial], list[Difference]]:
     differences += _run_differences(manifest, run)
     listed = {trial.name: trial for trial in manifest.trials}
     digests = trial_digests(unpacked.digests)
-    trials = [verified_trial(folder, listed, digests) for folder in finished_trials(run.trials)]
+    environment = {} if (run.path / CLUSTER).exists() else run.environment
+    trials = [verified_trial(folder, listed, digests, environment) for folder in finished_trials(run.trials)]
     differences += [difference for trial in trials for difference in trial.differences]
     for name in listed.keys() - {trial.name for trial in trials}:
         differences.append(Difference(MANIFEST, f"it lists {name}, which is not there", name))
@@ -111,9 +113,12 @@ def compare(unpacked: Unpacked) -> tuple[list[VerifiedTrial], list[Difference]]:
 
 
 def verified_trial(
-    folder: Path, listed: Mapping[str, PackedTrial], digests: Mapping[str, str]
+    folder: Path,
+    listed: Mapping[str, PackedTrial],
+    digests: Mapping[str, str],
+    environment: Mapping[str, Any],
 ) -> VerifiedTrial:
-    """Recompute one trial and compare it with figure.json and with the manifest."""
+    """Recompute one trial and compare it with figure.json, the manifest and the environment of its run."""
     name = f"{folder.parent.name}/{folder.name}"
     member = f"trials/{name}/{FIGURE}"
     try:
@@ -141,6 +146,7 @@ def verified_trial(
             for place, before, after in figure_differences(stored, figure)
         ]
     differences += _record_differences(name, record)
+    differences += _impossible(name, record, environment)
     differences += _listed_differences(name, listed.get(name), record, figure, digests.get(name))
     return VerifiedTrial(name, spec.uuid, record, figure, tuple(differences))
 
@@ -159,6 +165,16 @@ def _record_differences(name: str, record: TrialRecord) -> Iterator[Difference]:
     ):
         if after_value is not None and before_value != after_value:
             yield _number(member, name, place, before_value, after_value, SPEC)
+
+
+def _impossible(name: str, record: TrialRecord, environment: Mapping[str, Any]) -> Iterator[Difference]:
+    member = f"trials/{name}/{FIGURE}"
+    for place, reason in impossible_counts(record.key):
+        yield Difference(member, reason, name, place)
+    if early := impossible_time(record.started):
+        yield Difference(member, early, name, "started")
+    if foreign := foreign_device(record.key, environment):
+        yield Difference(member, foreign, name, "key.device")
 
 
 def _listed_differences(
@@ -187,6 +203,8 @@ def _run_differences(manifest: Manifest, run: RunFolder) -> Iterator[Difference]
     if damage := run.damaged.get(RUN):
         yield Difference(RUN, damage.reason)
         return
+    if reason := impossible_time(info.created):
+        yield Difference(RUN, reason, None, "created")
     stored = {"uuid": manifest.uuid, "name": manifest.name, "created": manifest.created}
     stored |= {"run_version": manifest.run_version, "run_schema": manifest.run_schema}
     actual = {"uuid": info.uuid, "name": info.name, "created": info.created}

@@ -28,7 +28,6 @@ import contextlib
 import json
 import os
 import sys
-import time
 
 from trainmark import probe
 from trainmark.profiler.phases import (
@@ -46,7 +45,7 @@ from trainmark.profiler.tries import Tries
 PROFILE = "TRAINMARK_PROFILE"
 PROFILE_STEPS = "TRAINMARK_PROFILE_STEPS"
 VERSION = 1
-STEP, DATA = "trainmark_step#{}", "trainmark_data"
+STEP, DATA, ARRIVED = "trainmark_step#{}", "trainmark_data", "trainmark_arrived"
 USUAL_STEPS = 5
 # A GPU at its power limit cools down meanwhile, and is faster for a second or two until it is hot again.
 MOST_HEATING_STEPS = 100
@@ -99,7 +98,7 @@ class Capture:
         self._failed_here = self._error is not None
         self._no_backend = self._error or "no profiler of this framework is known for this device"
         self._closed = False
-        self._shown_alive = time.monotonic()
+        self._shown_alive = probe.now()
 
     @property
     def running(self):
@@ -113,7 +112,7 @@ class Capture:
         if self._world_size > 1 and (self._backend is not None or self._failed_here):
             self._phases = as_many_on_every_rank(self._phases, self._steps, self._settling)
         self._all_steps = sum(phase.total for phase in self._phases)
-        self._began = time.monotonic()
+        self._began = probe.now()
         try:
             self._clear_folder()
         except OSError as error:
@@ -132,7 +131,7 @@ class Capture:
             return True
         self._ended += 1
         if self._issued_from is not None:
-            self._host_seconds.append(time.perf_counter() - self._issued_from)
+            self._host_seconds.append(probe.now() - self._issued_from)
             self._issued_from = None
         self._close_annotation()
         self._show_alive()
@@ -154,6 +153,10 @@ class Capture:
     def data(self):
         """Return a context for fetching a batch."""
         return self._backend.annotate(DATA) if self._annotation is not None else contextlib.nullcontext()
+
+    def arrival(self):
+        """Return a context that marks the end of a step's work, which may come long after it was given."""
+        return self._backend.annotate(ARRIVED) if self._recording else contextlib.nullcontext()
 
     def close(self):
         """Write the manifest; the program may have ended by itself before the last step."""
@@ -183,14 +186,14 @@ class Capture:
             if self._phase.profiler_pass is not None and hasattr(self._backend, "prepare"):
                 self._attempt(self._backend.prepare, self._phase.profiler_pass)
             self._heating_steps = 0
-            self._heating_from = time.perf_counter() if self._heating_seconds else None
+            self._heating_from = probe.now() if self._heating_seconds else None
             self._begin_issuing()
 
     def _heat(self):
         """Count a step that only keeps the device busy, before the phase begins."""
         self._show_alive()
         self._heating_steps += 1
-        heated = time.perf_counter() - self._heating_from >= self._heating_seconds
+        heated = probe.now() - self._heating_from >= self._heating_seconds
         if heated or self._heating_steps >= MOST_HEATING_STEPS:
             self._heating_from = None
             self._begin_issuing()
@@ -200,7 +203,7 @@ class Capture:
         unprofiled = self._phase.profiler_pass is None and self._phase.lead
         if unprofiled and self._heating_from is None and hasattr(self._backend, "synchronize"):
             self._attempt(self._backend.synchronize)
-            self._issued_from = time.perf_counter()
+            self._issued_from = probe.now()
 
     def _trails(self):
         """Whether to go on with steps that nobody looks at; ranks must take as many as others."""
@@ -238,7 +241,7 @@ class Capture:
 
         Ranks that train together take as many steps; a GPU's kernels take as long under a profiler.
         """
-        in_time = time.monotonic() - self._began < MOST_TRYING_SECONDS
+        in_time = probe.now() - self._began < MOST_TRYING_SECONDS
         if self._world_size > 1 or not in_time or not self._tries.is_disturbed():
             return []
         if (self._attempt(self._backend.facts) or {}).get("device") != "cpu":
@@ -322,7 +325,7 @@ class Capture:
 
     def _show_alive(self):
         """Let a file grow once a second; between two steps, so that no step is the longer for it."""
-        now = time.monotonic()
+        now = probe.now()
         if now - self._shown_alive >= SIGN_OF_LIFE_SECONDS and self._folder is not None:
             self._shown_alive = now
             with contextlib.suppress(OSError):
@@ -350,7 +353,12 @@ class Capture:
             memory=self._memory,
             stream_clock="cuda" if clock == "cuda" else "host",
             facts=dict(
-                facts, clock=clock, peaks=self._peaks(), steps_taken=self._all_steps, **self._memory_facts
+                facts,
+                clock=clock,
+                cores=_cores(),
+                peaks=self._peaks(),
+                steps_taken=self._all_steps,
+                **self._memory_facts,
             ),
         )
         if self._backend is None:
@@ -369,6 +377,12 @@ class Capture:
     def _give_up(self, error):
         self._folder = None
         sys.stderr.write("trainmark: no profile is written: {}\n".format(_sentence(error)))
+
+
+def _cores():
+    """Return how many cores this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count()
 
 
 def _sentence(error):

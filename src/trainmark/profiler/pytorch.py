@@ -8,7 +8,7 @@ import shutil
 import sys
 from importlib import import_module
 
-from trainmark.profiler import heap, pytorch_memory
+from trainmark.profiler import heap, pytorch_memory, pytorch_names
 
 TIMING, DETAIL = "timing", "detail"
 COMPRESSION = 3  # a trace of a gigabyte is written while other ranks wait
@@ -30,6 +30,7 @@ class Profiler:
             os.environ.setdefault("TEARDOWN_CUPTI", "0")
             os.environ.setdefault("DISABLE_CUPTI_LAZY_REINIT", "1")
         self._profile = None
+        self._model_names = {}
 
     def passes(self):
         return (TIMING, DETAIL)
@@ -55,6 +56,9 @@ class Profiler:
     def stop(self, name, path):
         profile, self._profile = self._profile, None
         profile.stop_trace()
+        if name == DETAIL:
+            with contextlib.suppress(Exception):  # the profile is worth having without
+                self._model_names = pytorch_names.model_names(profile, sys._getframe(1))
         plain = path[: -len(".gz")] + ".part"
         try:
             profile.export_chrome_trace(plain)
@@ -100,6 +104,7 @@ class Profiler:
             "device_name": torch.cuda.get_device_name() if self._on_gpu else "cpu",
             "cuda": torch.version.cuda,
             "threads": torch.get_num_threads(),
+            "model_names": self._model_names,
         }
 
 

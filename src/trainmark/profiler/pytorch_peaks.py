@@ -4,8 +4,9 @@ A floor is believable only from the device that the step ran on, in the state th
 """
 
 import contextlib
-import time
 from importlib import import_module
+
+from trainmark import probe
 
 torch = import_module("torch")
 
@@ -90,9 +91,9 @@ def shortest(work, kind):
 
 def timed(work, kind):
     if kind != "cuda":
-        began = time.perf_counter()
+        began = probe.now()
         work()
-        return time.perf_counter() - began
+        return probe.now() - began
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     work()

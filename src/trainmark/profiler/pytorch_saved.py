@@ -7,6 +7,7 @@ make torch.compile compile it again.
 import collections
 import sys
 import types
+import weakref
 
 Owner = collections.namedtuple("Owner", "module type")
 COMPILED = "compiled graph"
@@ -35,7 +36,11 @@ def module_path(name):
 
 
 class Packed:
-    """A saved tensor in the graph's hands; the graph lets go of it when backward has used it."""
+    """A saved tensor in the graph's hands; the graph lets go of it when backward has used it.
+
+    A compiled graph is given all of its tensors before it runs, and frees each after its last use: until then
+    they are held by what was unpacked alone.
+    """
 
     __slots__ = ("key", "saved", "tensor")
 
@@ -43,7 +48,7 @@ class Packed:
         self.tensor, self.key, self.saved = tensor, key, saved
 
     def __del__(self):
-        self.saved.released(self.key)
+        weakref.finalize(self.tensor, self.saved.released, self.key).atexit = False
 
 
 class Blocks:

@@ -22,6 +22,8 @@ from trainmark.report.format.label import rate_unit
 from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
+from trainmark.secret import scrub, scrub_text
+from trainmark.sequential.contrast import contrasts
 from trainmark.store.fabric import FABRIC, load_fabric
 from trainmark.store.light import LIGHT, load_light
 from trainmark.store.run import FACTS, NODES, RunFolder
@@ -42,23 +44,33 @@ def document_of(run: RunFolder) -> Document:
         title=info.name,
         about=info.about,
         created=datetime.fromtimestamp(info.created, timezone.utc).isoformat(timespec="seconds"),
-        suite=run.suite,
+        suite=scrub_text(run.suite),
         version=info.version,
-        command=info.command,
+        command=scrub_text(info.command),
         results=results,
         trials=tuple(_line(record) for record in records),
         skipped=info.skipped,
         traces=tuple(trace for record in shown for trace in _trace(run, record)),
         samples=tuple(series for record in shown for series in _samples(run, record)),
-        environment={**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment},
+        environment=scrub({**run.or_damaged(NODES, lambda: nodes_of(run.nodes), {}), **run.environment}),
         published={result.key: standing_of(result, entries) for result in results},
         standings=_standings(results, entries),
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
         fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),
         curves=curves_of(run, records),
         light=run.or_damaged(LIGHT, lambda: load_light(run.path), ()),
+        keys={record.spec.case: record.key for record in records if record.figure},
+        contrasts=contrasts(info.against, rates_of(records)) if info.against else (),
         damaged=tuple(run.damaged.values()),
     )
+
+
+def rates_of(records: Iterable[TrialRecord]) -> dict[str, dict[int, float]]:
+    rates: dict[str, dict[int, float]] = defaultdict(dict)
+    for record in records:
+        if record.figure is not None:
+            rates[record.spec.case][record.spec.repeat] = record.figure.throughput
+    return rates
 
 
 def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
@@ -111,8 +123,8 @@ def _line(record: TrialRecord) -> TrialLine:
         high=interval.high if interval else None,
         warmup_steps=figure.window.first if figure else None,
         retries=len(record.retries),
-        detail=record.detail,
-        command=record.spec.command,
+        detail=scrub_text(record.detail),
+        command=scrub_text(record.spec.command),
     )
 
 

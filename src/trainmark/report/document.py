@@ -14,6 +14,7 @@ from trainmark.measure.result.light import ReferenceRate
 from trainmark.metric import Metric
 from trainmark.published.ledger import Standing
 from trainmark.report.conformance import Conformance
+from trainmark.sequential.contrast import Contrast
 from trainmark.store.files import Damage
 
 
@@ -110,6 +111,9 @@ class Document:
     light: tuple[ReferenceRate, ...] = ()
     damaged: tuple[Damage, ...] = ()
     """Files of the run that could not be used."""
+    keys: Mapping[str, Key] = field(default_factory=dict)
+    """The key of each case that has a figure, by the name of its folder."""
+    contrasts: tuple[Contrast, ...] = ()
     price: Price | None = None
     """What the cost of each result is counted with."""
 

@@ -25,10 +25,11 @@ from trainmark.runner.program.command import interpreter, named_interpreter
 from trainmark.runner.session import RunEnding, carry_out
 from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.node_failures import AllocationGoneError, NodeFailures
+from trainmark.runner.trial.quiet import QuietWait
 from trainmark.runner.trial.trial import RunContext
 from trainmark.store.files import StoreError
 from trainmark.store.identity import SCHEMA, new_uuid
-from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo
+from trainmark.store.run import RUN, SAFE_NAME, RunFolder, RunInfo, taken
 from trainmark.suite.model import Command
 from trainmark.suite.plan import Plan
 from trainmark.workloads.registry import Family
@@ -42,7 +43,7 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
         raise StoreError(f"'{name}' cannot name a run; use letters, digits, '.', '_', '+' and '-'.")
     path = runs / name
     if path.exists():
-        raise StoreError(f"{path} exists; add --resume to go on with it, or choose another --name.")
+        raise taken(path, RUN)
     plan = prepared.plan
     info = RunInfo(
         name=name,
@@ -57,6 +58,7 @@ def new_run(prepared: Prepared, runs: Path, name: str | None, command: str) -> R
         folder=prepared.suite.folder,
         uuid=new_uuid(),
         schema=SCHEMA,
+        against=plan.against,
     )
     return RunFolder.create(path, info, prepared.suite.text)
 
@@ -67,8 +69,12 @@ def execute(
     display: Display,
     first_port: int | None = None,
     profile_steps: int = 0,
+    wait_quiet: float = 0.0,
 ) -> RunEnding:
-    """Runs what is not finished yet; a full disk or the like stops it with a sentence."""
+    """Runs what is not finished yet; a full disk or the like stops it with a sentence.
+
+    `wait_quiet` seconds at most go into waiting for a quiet machine before the trials.
+    """
     try:
         with run.locked(), Interrupts(display.note) as interrupts:
             keep_code(run.code, families_of(prepared.plan))
@@ -76,7 +82,12 @@ def execute(
             if prepared.cluster is not None and (why := prepared.cluster.launcher.one_by_one):
                 display.note(f"the nodes are reached one by one: {why}")
             context = context_of(run, prepared, launcher, display, interrupts.stop_now)
-            context = replace(context, interruptible=interrupts.raised, profile_steps=profile_steps)
+            context = replace(
+                context,
+                interruptible=interrupts.raised,
+                profile_steps=profile_steps,
+                quiet=QuietWait(wait_quiet),
+            )
             run.mark_running()
             ending = carry_out(prepared.plan, context, interrupts)
             if not ending.interrupted and not ending.tally.unplaced:

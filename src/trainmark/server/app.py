@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 
 import anyio
 import anyio.to_thread
+from sqlalchemy import Engine, func, select
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -21,17 +22,19 @@ from trainmark.server.access.cache import ResponseCache
 from trainmark.server.access.headers import SecurityHeaders
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.api.routes import routes as api_routes
-from trainmark.server.database.engine import open_engine, require_reachable
+from trainmark.server.database.engine import open_engine, reading, require_reachable
 from trainmark.server.database.migrate import require_current
+from trainmark.server.database.models import Pack
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
+from trainmark.server.ingest.webhook import Webhook
 from trainmark.server.pages.frame.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
 from trainmark.server.pages.warm import warm_up as warm_up_pages
 from trainmark.server.settings import Settings, from_environment
 
 PARENT_SECONDS = 0.5
-PAGES_AT_ONCE, REPORTS_AT_ONCE, PUSHES_AT_ONCE = 2, 2, 40
+PAGES_AT_ONCE, REPORTS_AT_ONCE, PUSHES_AT_ONCE, FORMS_AT_ONCE = 2, 2, 40, 4
 
 
 def create_app(settings: Settings) -> Starlette:
@@ -50,19 +53,24 @@ def create_app(settings: Settings) -> Starlette:
             threading.Thread(target=work, name="warm-up", daemon=True).start()
         # Few at a time: more threads than processors only wait for each other.
         anyio.to_thread.current_default_thread_limiter().total_tokens = PAGES_AT_ONCE
+        app.state.webhook.start()
         yield
+        # From a thread: what is being posted may take seconds, in which requests end.
+        await anyio.to_thread.run_sync(app.state.webhook.close)
         engine.dispose()
 
     app = Starlette(
         routes=[Route("/healthz", health), *api_routes(), *page_routes()],
-        middleware=[Middleware(SecurityHeaders, secure=settings.secure)],
-        exception_handlers={HTTPException: handle_http_error, Exception: handle_http_error},
+        middleware=[Middleware(SecurityHeaders, secure=settings.secure, failed=handle_http_error)],
+        exception_handlers={HTTPException: handle_http_error},
         lifespan=lifespan,
     )
     app.state.settings, app.state.engine = settings, engine
-    app.state.ingest = Ingest(settings, engine)
+    app.state.ingest, app.state.webhook = Ingest(settings, engine), Webhook(settings.webhook, engine)
     app.state.push_threads = anyio.CapacityLimiter(PUSHES_AT_ONCE)
     app.state.report_threads = anyio.CapacityLimiter(REPORTS_AT_ONCE)
+    app.state.form_threads = anyio.CapacityLimiter(FORMS_AT_ONCE)
+    app.state.health_threads = anyio.CapacityLimiter(1)
     app.state.cache = ResponseCache()
     app.state.push_limit = RateLimit(settings.pushes_per_minute)
     app.state.request_limit = RateLimit(settings.requests_per_minute)
@@ -83,6 +91,13 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-async def health(_request: Request) -> Response:
-    """An empty page: the server answers."""
+async def health(request: Request) -> Response:
+    """Answer that the server and its database do; from a thread of its own, however busy the pages are."""
+    state = request.app.state
+    await anyio.to_thread.run_sync(_ask_database, state.engine, limiter=state.health_threads)
     return PlainTextResponse("ok\n")
+
+
+def _ask_database(engine: Engine) -> None:
+    with reading(engine) as connection:
+        connection.execute(select(func.max(Pack.id)))

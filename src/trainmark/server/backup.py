@@ -133,6 +133,8 @@ def _read(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict[
     about = json.loads(_content(archive, members, ABOUT).read())
     if about.get("schema") != SCHEMA or about.get("revision") not in migrate.revisions(engine):
         raise UserError("the backup is of another version of trainmark; restore it with that one.")
+    for folder in (settings.data, settings.packs):  # `parents=True` makes those above open to others
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for sha256 in _digests(archive, members):
         _restore_pack(settings, sha256, _content(archive, members, f"{PACKS}/{sha256}"))
     migrate.upgrade(engine, about["revision"])

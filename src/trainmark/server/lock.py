@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
+import stat
 from collections.abc import Iterator
 
 from trainmark.errors import UserError
@@ -12,9 +14,11 @@ from trainmark.server.settings import Settings
 
 @contextlib.contextmanager
 def locked(settings: Settings) -> Iterator[None]:
-    """UserError where another process has it."""
+    """UserError where another process has it, or others may look into the folder."""
     settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (settings.data / "lock").open("w") as file:
+    if stat.S_IMODE(settings.data.stat().st_mode) & 0o077:
+        raise UserError(f"{settings.data} is open to other users; run `chmod 700 {settings.data}`.")
+    with os.fdopen(os.open(settings.data / "lock", os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

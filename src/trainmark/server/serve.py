@@ -8,19 +8,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from socket import IPPROTO_TCP, TCP_NODELAY
+from urllib.parse import urlsplit
 
 import uvicorn
 
 from trainmark.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.app import create_app
+from trainmark.server.connections import TimedProtocol
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import opened, reading
 from trainmark.server.ingest.files import clear_incoming
 from trainmark.server.ingest.unreferenced import remove_unfinished
 from trainmark.server.lock import locked
 from trainmark.server.settings import Settings, to_environment
-from trainmark.server.shared_socket import SharedSocket
+from trainmark.server.shared_socket import ListeningSocket, SharedSocket
 
 MOST_CONNECTIONS = 400
 BACKLOG = 512
@@ -67,15 +69,17 @@ def serve(settings: Settings, listening: Listening, ready: Callable[[str, bool],
             if listening.workers > 1:
                 from uvicorn.supervisors import Multiprocess
 
-                Multiprocess(config, [SharedSocket(socket.detach())]).run()
+                Multiprocess(config, [SharedSocket(socket.detach(), settings.proxies)]).run()
             else:
-                uvicorn.Server(config).run(sockets=[socket])
+                uvicorn.Server(config).run(sockets=[ListeningSocket(socket.detach(), settings.proxies)])
         finally:
             socket.close()
 
 
 def require_safe(settings: Settings, listening: Listening) -> None:
     """UserError where tokens would travel readable by others, or the certificate does not do."""
+    if settings.webhook is not None and not is_address(settings.webhook):
+        raise UserError("--webhook takes an address that begins with https:// or http:// and names a host.")
     if (listening.certificate is None) != (listening.key is None):
         raise UserError("--tls-cert and --tls-key go together.")
     if listening.certificate is not None and listening.key is not None:
@@ -90,6 +94,14 @@ def require_safe(settings: Settings, listening: Listening) -> None:
             f"--host {listening.host} would send tokens unencrypted; give --tls-cert and --tls-key,"
             " or --proxy ADDRESS of the proxy that does TLS."
         )
+
+
+def is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def is_loopback(host: str) -> bool:
@@ -123,4 +135,7 @@ def _config(settings: Settings, listening: Listening) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
         ws="none",
+        http=TimedProtocol,
+        # The other kind accepts by itself, whatever the listening socket says.
+        loop="asyncio",
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import secrets
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from trainmark.errors import UserError
@@ -23,6 +24,8 @@ class Settings:
     browsers reach the server by https, and marks its cookies so. `pushes_per_minute`, `requests_per_minute`
     and `logins_per_minute` count by token, or by address where there is none. `proxies` are the addresses
     whose X-Forwarded-For is believed. With `allowed_signers` only runs that one of them signed are taken.
+    `webhook` is the address to which changes of level are posted.
+    `session_key` signs the sessions that a full disk cannot hold.
     """
 
     data: Path
@@ -40,6 +43,8 @@ class Settings:
     allowed_signers: Path | None = None
     title: str = "Trainmark"
     proxies: tuple[str, ...] = ()
+    webhook: str | None = field(default=None, repr=False)
+    session_key: str = field(default_factory=lambda: secrets.token_hex(32), repr=False, compare=False)
 
     @property
     def url(self) -> str:

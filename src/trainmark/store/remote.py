@@ -27,7 +27,7 @@ SECONDS = 300.0
 LONGEST_WAIT = 30.0
 LARGEST_ANSWER_BYTES = 1 << 30
 # Nothing was decided: the same request may be sent again.
-TRY_AGAIN = (429, 502, 503, 504)
+TRY_AGAIN = (429, 502, 503, 504, 507)
 
 
 class RemoteError(UserError):

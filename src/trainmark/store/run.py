@@ -53,6 +53,23 @@ class RunInfo:
     uuid: str | None = None
     """Which run it is, under whatever name; None before version 2 of the schema."""
     schema: int | None = None
+    against: tuple[str, ...] = ()
+    """The cases of a comparison, the baseline first."""
+
+    @property
+    def of_explain(self) -> bool:
+        """Whether its trials were taken by `trainmark explain`, to be looked into: they are no results."""
+        words = [word for word in self.command.split()[1:] if not word.startswith("-")]
+        return words[:1] == ["explain"]
+
+
+def taken(
+    path: Path, record: str, resume: str = "exists; add --resume to go on with it", name: str = "--name"
+) -> StoreError:
+    """The refusal to write over a folder; what a start that was killed has left cannot be gone on with."""
+    began = (path / record).is_file()
+    way = resume if began else f"exists without {record}; remove it if a killed start left it"
+    return StoreError(f"{path} {way}, or choose another {name}.")
 
 
 class RunFolder:
@@ -71,9 +88,7 @@ class RunFolder:
             # Whose mkdir succeeds has the folder for itself; nobody else's is ever removed.
             path.mkdir(parents=True)
         except FileExistsError as error:
-            raise StoreError(
-                f"{path} exists; add --resume to go on with it, or choose another --name."
-            ) from error
+            raise taken(path, RUN) from error
         except OSError as error:
             raise _unwritable(path, error) from error
         try:
@@ -199,7 +214,7 @@ def find_run(name: str, runs: Path) -> RunFolder:
         known = all_runs(runs)
         if not known:
             raise StoreError(f"there are no runs in {runs}; make one with `trainmark run quick`.")
-        return known[-1]
+        return next((run for run in reversed(known) if not run.info.of_explain), known[-1])
     for path in (Path(name), runs / name):
         if (path / RUN).is_file():
             return RunFolder(path)

@@ -121,6 +121,7 @@ SUITE_FIELDS: dict[str, Field] = {
     "name": Field(values.name, None),
     "about": Field(values.text, ""),
     "seed": Field(values.count_or_none, 0),
+    "baseline": Field(values.name, None),
     "cases": Field(lambda value: value, None),
 }
 

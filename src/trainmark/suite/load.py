@@ -112,7 +112,18 @@ def parse(
         seed=_read(SUITE_FIELDS, "seed", given.get("seed", 0), origin.at(("seed",))),
         text=yaml.safe_dump(given, sort_keys=False, allow_unicode=True),
         folder=folder,
+        baseline=_baseline(given["baseline"], list(cases.values()), origin.at(("baseline",)))
+        if "baseline" in given
+        else None,
     )
+
+
+def _baseline(given: Any, cases: Sequence[Case], at: str) -> str:
+    name: str = _read(SUITE_FIELDS, "baseline", given, at)
+    if sum(case.goes_by(name) for case in cases) != 1 or len(cases) < 2:
+        known = ", ".join(case.slug for case in cases)
+        raise SuiteError(f"{at}: 'baseline' names one of two or more cases; they are {known}.")
+    return name
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,10 @@ class Case:
             return None if self.compile == AUTO else self.compile
         return "compile" if self.compile else None
 
+    def goes_by(self, name: str | None) -> bool:
+        """Whether it has this name: its own, its workload's, or the slug."""
+        return name in (self.label, self.workload_name, self.slug)
+
     @property
     def left_open(self) -> tuple[str, ...]:
         """What is still to be chosen, by the framework and the device."""
@@ -187,7 +191,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Suite:
-    """`text` is the YAML it came from, overrides applied: what a run keeps so that it can be repeated."""
+    """`text` is the YAML it came from, overrides applied: what a run keeps so that it can be repeated.
+
+    `baseline` names the case that all others are compared with, until the ratios are certain.
+    """
 
     name: str
     about: str
@@ -195,3 +202,4 @@ class Suite:
     seed: int
     text: str
     folder: str | None = field(default=None, compare=False)
+    baseline: str | None = None

@@ -43,17 +43,27 @@ class Skip:
 
 @dataclass(frozen=True)
 class Plan:
-    """The cases that will run and those that will not; in each round every case has one trial."""
+    """The cases that will run and those that will not; in each round every case has one trial.
+
+    `against` are the slugs of a comparison, the baseline first; empty where nothing is compared.
+    """
 
     cases: tuple[Case, ...]
     skipped: tuple[Skip, ...]
     seed: int
+    baseline: str | None = None
 
     def round(self, repeat: int) -> list[Trial]:
         """Shuffled anew from the seed: slow drift and the trial before hit all cases alike."""
         trials = [Trial(case, repeat) for case in self.cases if repeat <= case.rules.repeats.most]
         random.Random(f"{self.seed}/{repeat}").shuffle(trials)
         return trials
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        baseline = [case.slug for case in self.cases if self.baseline and case.goes_by(self.baseline)]
+        others = [case.slug for case in self.cases if case.slug not in baseline]
+        return (*baseline, *others) if baseline and others else ()
 
     @property
     def rounds(self) -> int:
@@ -78,7 +88,7 @@ def plan(suite: Suite, machine: Machine) -> Plan:
             skipped.append(Skip(placed, reason))
         else:
             cases.append(placed)
-    return Plan(tuple(alike(_with_threads(cases, machine.cores))), tuple(skipped), suite.seed)
+    return Plan(tuple(alike(_with_threads(cases, machine.cores))), tuple(skipped), suite.seed, suite.baseline)
 
 
 def _with_threads(cases: list[Case], cores: int) -> Iterator[Case]:

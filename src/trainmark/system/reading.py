@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-COMMAND_TIMEOUT_SECONDS = 2.0
+# Ends what hangs; on a laden machine a sound `git` was seen to need more than two seconds.
+COMMAND_TIMEOUT_SECONDS = 10.0
 
 
 def file_text(path: Path) -> str | None:

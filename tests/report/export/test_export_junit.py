@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from exported_runs import run_with_events
-from fabricated_runs import fabricate
+from fabricated_runs import BUSY, fabricate, fabricate_program
 
 CASE = "pytorch-fp32-b32-1n1g"
 STEADY = [100.0, 101.0, 102.0, 99.0, 100.5, 101.5]
@@ -64,6 +64,18 @@ def test_a_certain_regression_against_the_baseline_fails_its_case(
     if failing:
         assert failing[0].get("message").startswith("×0.900 [0.8")
         assert "90.68 instead of 100.8 images/s" in failing[0].get("message")
+
+
+def test_a_regression_that_cannot_be_judged_is_skipped_with_its_doubts(suite, tmp_path):
+    for name, factor in (("main", 1.0), ("change", 0.5)):
+        rates = [factor * rate for rate in STEADY]
+        fabricate_program(tmp_path / "runs", name, "python train.py", rates, (BUSY,))
+    tests = suite("change", "--baseline", "main", "--fail-below", "0.97")
+    assert (tests.get("failures"), tests.get("skipped")) == ("0", "1")
+    message = tests[0].find("skipped").get("message")
+    assert message.startswith("cannot be judged: ×0.500") and "the host was busy in 6 of 6 trials" in message
+    values = {one.get("name"): one.get("value") for one in tests[0].iter("property")}
+    assert values["doubts"] == "host-busy" and values["verdict"].startswith("Do not rely on this")
 
 
 def test_a_baseline_goes_with_junit_alone_and_must_be_there(trainmark, run):

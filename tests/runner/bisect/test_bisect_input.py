@@ -5,6 +5,11 @@ from __future__ import annotations
 import pytest
 from planted import history
 
+from trainmark.errors import UserError
+from trainmark.runner.bisect.state import Asked, BisectionFolder
+from trainmark.runner.watch.folder import create_watch
+from trainmark.store.run import RunFolder
+
 SILENT = "print('done')\n"
 SUITE = """
 name: two
@@ -87,3 +92,26 @@ def test_uncommitted_changes_are_named_as_not_measured(tmp_path, trainmark):
     assert "not measured are the uncommitted changes of 1 file" in result.err
     assert changed.read_text().endswith("# being worked on\n")
     assert not (tmp_path / "bisections").exists()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: BisectionFolder.create(path, None),
+        lambda path: create_watch(path.parent, path.name, None, (), False),
+        lambda path: RunFolder.create(path, None, ""),
+    ],
+)
+def test_what_a_kill_left_before_anything_was_begun_is_not_to_be_resumed(tmp_path, make):
+    (tmp_path / "left").mkdir()
+    with pytest.raises(UserError, match=r"exists without .*; remove it if a killed start left it, or choose"):
+        make(tmp_path / "left")
+
+
+def test_a_refused_bisection_leaves_another_that_was_begun_beside_it(tmp_path):
+    asked = Asked("settings", "a", "b", "", 0, None, 0.02, 0.05, 9, "", "")
+    refused = BisectionFolder.create(tmp_path / "bisections" / "one", asked)
+    with pytest.raises(UserError, match="refused"), refused.removed_if_unused():
+        BisectionFolder.create(tmp_path / "bisections" / "two", asked)
+        raise UserError("refused")
+    assert [each.name for each in (tmp_path / "bisections").iterdir()] == ["two"]

@@ -1,9 +1,12 @@
 """What a case and its profile say of how it trains, before anything is predicted."""
 
+from dataclasses import replace
+
 import pytest
 
 from trainmark.explain.profile.folder import Captured, CapturedRank
-from trainmark.runner.explain.explained import measured_issue_seconds
+from trainmark.explain.profile.model import Collector, HostKind, Profile
+from trainmark.runner.explain.explained import issue_seconds, measured_issue_seconds
 from trainmark.runner.explain.situation import settings_of
 from trainmark.suite import load
 
@@ -46,3 +49,15 @@ def test_the_host_is_as_fast_as_in_its_fastest_step():
     assert measured_issue_seconds(captured("cpu", seconds)) is None
     assert measured_issue_seconds(captured("cuda", {"host_step_seconds": []})) is None
     assert measured_issue_seconds(captured("cuda", {})) is None
+
+
+def test_a_host_that_waited_for_room_in_the_queue_is_as_fast_as_its_profile_says():
+    collector = Collector()
+    for step in range(0, 40_000_000, 20_000_000):
+        collector.host(f"trainmark_step#{step}", step, step + 20_000_000, kind=HostKind.ANNOTATION)
+        collector.host("cudaLaunchKernel", step, step + 15_000_000, kind=HostKind.RUNTIME)
+    profile = Profile("cuda", collector.device_spans(), collector.host_spans(), ())
+    waited = captured("cuda", {"host_step_seconds": [0.0195]})
+    assert issue_seconds(waited, profile) == pytest.approx(0.005, rel=0.01)
+    assert issue_seconds(captured("cuda", {"host_step_seconds": [0.004]}), profile) == 0.004
+    assert issue_seconds(captured("cuda", {}), replace(profile, device="cpu")) is None

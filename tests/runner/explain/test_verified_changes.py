@@ -93,9 +93,9 @@ def test_a_batch_twice_as_large_is_run_and_its_truth_stands_beside_the_predictio
 
 
 def test_what_no_setting_makes_is_named_with_the_reason(verification):
-    assert verification.unverified == {"no launch gaps": "no setting of this workload makes it"}
+    assert verification.unverified == {"no Python": "no setting of this workload makes it"}
     by_name = {what_if.name: what_if for what_if in verification.what_ifs}
-    assert by_name["no launch gaps"].verified is None
+    assert by_name["no Python"].verified is None
     assert by_name["batch ×2"].verified is not None
 
 

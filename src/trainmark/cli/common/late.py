@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
 
 class LateCommands(click.Group):
-    """`files` gives for each name where the command is, as in `trainmark.cli.run.run:run_command`."""
+    """`files` gives for each name where the command is, as in `trainmark.cli.run.run:run_command`.
 
-    def __init__(self, files: Mapping[str, str], **attributes: Any) -> None:
+    `groups` are the names under each heading of the help; all under one where there are none.
+    """
+
+    def __init__(
+        self, files: Mapping[str, str], groups: Mapping[str, Iterable[str]] | None = None, **attributes: Any
+    ) -> None:
         super().__init__(**attributes)
         self.files = files
+        self.groups = groups or {"Commands": files}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.files)
@@ -25,6 +31,13 @@ class LateCommands(click.Group):
         module, _, name = self.files[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 6 - max(map(len, self.files))
+        for heading, names in self.groups.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl([(name, each.get_short_help_str(room)) for name, each in commands if each])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

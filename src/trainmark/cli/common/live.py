@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from trainmark.cli.common.screen import MovingLine, Screen
+from trainmark.cli.common.screen import MovingLine, Screen, clock
 from trainmark.metric import score
 from trainmark.visible import one_line
 
@@ -21,56 +21,73 @@ if TYPE_CHECKING:
 
 
 class Lines(Screen):
-    """A line for each epoch of a training, and one for a trial."""
+    """A line for each epoch of a training, and one for a trial; after the first, how long the others take."""
 
     def __init__(self) -> None:
         self._number, self._total = 0, 0
         self._epochs_told = 0
+        self._trial: Trial | None = None
+        self._trial_began = 0.0
+        self._seconds_left: float | None = None
+        self._now: tuple[int, float | None, Training | None] = (0, None, None)
 
     def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+        if seconds_left is not None and self._seconds_left is None:
+            more = total - number + 1
+            self.note(f"about {clock(seconds_left)} for {more} more trial{'s' if more > 1 else ''}")
         self._number, self._total = number, total
         self._epochs_told = 0
+        self._trial, self._trial_began, self._seconds_left = trial, time.monotonic(), seconds_left
+        self._now = (0, None, None)
 
     def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
+        self._now = (steps, rate, training)
         if training is not None:
             for seen in training.seen[self._epochs_told :]:
                 self.note(f"[{self._number:>3}/{self._total}] {epoch_line(seen, training.epochs)}")
             self._epochs_told = len(training.seen)
 
     def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
+        self._trial = None
         self.note(f"[{self._number:>3}/{self._total}] {ended(trial, record)}")
 
-
-class Moving(MovingLine, Lines):
-    """The trial, its step, the current rate and the time left."""
-
-    def __init__(self) -> None:
-        Lines.__init__(self)
-        MovingLine.__init__(self)
-        self._trial: Any = None
-        self._began = 0.0
-        self._left: float | None = None
-
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
-        super().trial_began(trial, number, total, seconds_left)
-        self._trial, self._began, self._left = trial, time.monotonic(), seconds_left
-        self.progress(0, None)
-
-    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
-        super().progress(steps, rate, training)
-        parts = [f"[{self._number}/{self._total}] {self._trial.id}"]
+    def standing(self) -> str:
+        """Return the trial, its step, the current rate and the time left."""
+        trial, (steps, rate, training) = self._trial, self._now
+        if trial is None:
+            return super().standing()
+        parts = [f"[{self._number}/{self._total}] {trial.id}"]
         if training is None:
-            parts.append(f"step {steps}/{self._trial.case.rules.steps}" if steps else "starting")
+            # Of a program that is only watched, nobody knows how many there will be.
+            watched = getattr(trial.case.workload, "untouched", False)
+            of_all = "" if watched else f"/{trial.case.rules.steps}"
+            parts.append(f"step {steps:,}{of_all}" if steps else "starting")
         else:
             parts += course(steps, training)
         if rate is not None:
             parts.append(f"{rate:,.1f}/s now")
         if training is not None and training.left is not None:
             parts.append(f"at most {clock(training.left)} left")
-        elif self._left is not None:
-            left = max(0.0, self._left - (time.monotonic() - self._began))
+        elif self._seconds_left is not None:
+            left = max(0.0, self._seconds_left - (time.monotonic() - self._trial_began))
             parts.append(f"{clock(left)} left")
-        self.show("  ".join(parts))
+        return "  ".join(parts)
+
+
+class Moving(MovingLine, Lines):
+    """The same, on a line that moves."""
+
+    def __init__(self) -> None:
+        Lines.__init__(self)
+        MovingLine.__init__(self)
+
+    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+        super().trial_began(trial, number, total, seconds_left)
+        self.show(self.standing())
+
+    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
+        super().progress(steps, rate, training)
+        self.show(self.standing())
 
 
 def live_display() -> Lines:
@@ -87,7 +104,8 @@ def ended(trial: Trial, record: TrialRecord) -> str:
     retried = f"  after {len(record.retries)} retry" if record.retries else ""
     finished = f"  {finish_words(figure.finish)}" if figure.finish else ""
     rate = f"{figure.throughput:,.2f} {figure.unit}/s"
-    return f"{head}{finished}  {rate}  {record.seconds:.0f} s{retried}{doubts}"
+    note = f"  ({one_line(record.detail)})" if record.detail else ""
+    return f"{head}{finished}  {rate}  {record.seconds:.0f} s{retried}{doubts}{note}"
 
 
 def finish_words(finish: Finish) -> str:
@@ -126,9 +144,3 @@ def epoch_line(seen: EpochSeen, epochs: int) -> str:
 def scores_words(scores: Iterable[tuple[Metric, float]]) -> list[str]:
     """`accuracy 41.20 %` for each of them."""
     return [f"{metric.title} {metric.text(value)}" for metric, value in scores]
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -63,6 +63,16 @@ def share(_context: click.Context, option: click.Parameter, text: str) -> float:
     return value
 
 
+def duration(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Parse `30m`, `2h` or seconds."""
+    from trainmark.suite.values import duration as duration_of
+
+    try:
+        return None if text is None else duration_of(float(text) if text.isdecimal() else text)
+    except ValueError as error:
+        raise click.UsageError(f"{option.opts[0]} {error}.") from error
+
+
 def _price(text: str | None) -> Price | None:
     if text is None:
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import threading
+import time
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -13,18 +15,36 @@ from trainmark.cli.common.terminal import console
 Self = TypeVar("Self", bound="Screen")
 
 
+SILENCE_SECONDS = 30.0
+
+
 class Screen:
-    """For logs and pipes: nothing moves."""
+    """For logs and pipes: nothing moves, but where nothing was said for a while a line says how it stands."""
+
+    _noted_at = 0.0
 
     def __enter__(self: Self) -> Self:
+        self._began = self._noted_at = time.monotonic()
+        self._left = threading.Event()
+        threading.Thread(target=self._give_signs, name="sign-of-life", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        return None
+        self._left.set()
+
+    def standing(self) -> str:
+        """Return what is under way, in a line."""
+        return "still at work"
+
+    def _give_signs(self) -> None:
+        while not self._left.wait(max(0.0, self._noted_at + SILENCE_SECONDS - time.monotonic())):
+            if time.monotonic() >= self._noted_at + SILENCE_SECONDS:
+                self.note(f"… {self.standing()}  {clock(time.monotonic() - self._began)} since the start")
 
     def note(self, text: str) -> None:
+        self._noted_at = time.monotonic()
         with contextlib.suppress(OSError):  # a terminal that is gone must not end the work
             click.echo(text, err=True)
 
@@ -80,3 +100,9 @@ class MovingBar(MovingScreen):
     def show(self, done: int, total: int, **fields: Any) -> None:
         with contextlib.suppress(OSError):
             self._shown.update(self._task, completed=done, total=total, **fields)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

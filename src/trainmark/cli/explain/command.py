@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.cluster_options import cluster_options
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width, unfiltered
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
+from trainmark.cli.run.refused import require_script
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def explain_command(
       trainmark explain latest --verify --what-if compile --repeats 2
       trainmark explain latest --format html --out step.html
     """
-    from trainmark.cli.explain.targets import parse_targets
+    from trainmark.cli.explain.targets import CaseTarget, parse_targets
 
     if changes and not verify:
         raise click.UsageError("--what-if says what --verify is to make: give both.")
@@ -119,6 +121,8 @@ def explain_command(
     else:
         if only := [key for key in OF_PROGRAMS if about_program[key] is not None]:
             raise click.UsageError(f"--{only[0].replace('_', '-')} is for a program behind `--`.")
+        if script := next((each for each in targets if each.endswith(".py")), None):
+            raise click.UsageError(f"a program stands behind `--`: trainmark explain -- python {script}.")
         parsed = parse_targets(targets, runs)
         explained = [_of_target(target, again, verify, choice, profile_steps) for target in parsed]
     if len(explained) == 2:
@@ -126,7 +130,14 @@ def explain_command(
     (one,) = explained
     if verify:
         one = _verified(one, repeats, changes, runs)
-    return _show(one, kind, language, out, only_memory)
+    code = _show(one, kind, language, out, only_memory)
+    if words and kind is None:
+        tell_next("explain")
+    elif kind is None and not verify and isinstance(target := parsed[0], CaseTarget):
+        # Of a user's own program no change can be made from here.
+        own = target.run.info.folder is not None
+        tell_next("explain" if own else "explain a run", run=target.run.path)
+    return code
 
 
 def _of_program(
@@ -145,6 +156,8 @@ def _of_program(
     from trainmark.runner.start import new_run
 
     text = program_suite(words, about)
+    if choice.is_local:
+        require_script(words)
     prepared = with_one_trial(prepare_program(text, name_of(words), str(Path.cwd()), (), choice))
     with closing(prepared), live_display() as display:
         run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))

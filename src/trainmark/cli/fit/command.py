@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.common.complete import complete_framework, complete_precision
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import axes_of, axis_options, json_option, workload_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError, nearest
@@ -26,7 +27,17 @@ SIZE = re.compile(r"(\d{1,12}(?:\.\d+)?) ?([GM])i?B", re.IGNORECASE)
 UNITS = {"M": 2**20, "G": 2**30}
 
 
+def _refuse_program(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> None:
+    if words:
+        raise click.UsageError(
+            "the batch of a program is its own option: `trainmark run --vary batch=64,128,256 -- "
+            "python train.py --batch {batch}` shows what each gives and which no longer fits; fit searches "
+            "for built-in workloads, and for one in a folder with --workload."
+        )
+
+
 @click.command("fit", short_help="Find the largest batch that fits into memory.")
+@click.argument("program", nargs=-1, expose_value=False, callback=_refuse_program, metavar="")
 @workload_option
 @click.option(
     "--framework",
@@ -119,6 +130,8 @@ def fit_command(
         print_json({"fits": [tree(answer) for answer in answers]})
     elif answers:
         click.echo("\n".join(text(answers)))
+        if len(answers) == 1 and search is None and answers[0].largest is not None:
+            tell_next("fit", batch=answers[0].largest)
     return code
 
 

@@ -21,6 +21,9 @@ class Lines(Screen):
         cap = f", {setting.cap / 2**30:.2f} GiB" if setting.cap else ""
         self._now = f"{setting}{cap}: {setting.search} {batch}"
 
+    def standing(self) -> str:
+        return self._now or super().standing()
+
     def ended(self, tried: Try) -> None:
         peak = f", {tried.peak / 2**30:.2f} GiB at its peak" if tried.peak is not None else ""
         outcome = "fits" if tried.fits else "is refused" if tried.refused else "does not fit"

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from trainmark.cli.common.complete import complete_workload_or_framework
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option, workload_option
 from trainmark.errors import UserError, nearest
 
@@ -48,23 +49,25 @@ def conform_command(
       trainmark conform pytorch --python /opt/torch/bin/python --json
       trainmark conform --workload ./my_family
     """
+    from trainmark.cli.common.screen import Screen
     from trainmark.runner.conform import record
     from trainmark.runner.conform.conforming import conform
     from trainmark.runner.interrupts import Interrupts
+    from trainmark.suite.load import built_in_names
     from trainmark.workloads import registry
 
     workload, frameworks = _split(names, workload)
     family = registry.find(workload)
     wanted = _wanted(frameworks, family, python)
     verdicts = []
-    with Interrupts(lambda message: click.echo(message, err=True)) as interrupts:
+    with Screen() as screen, Interrupts(screen.note) as interrupts:
         for framework, interpreter in wanted.items():
             verdict = conform(
                 family,
                 framework,
                 interpreter,
                 device,
-                progress=lambda text: click.echo(f"checking {text}", err=True),
+                progress=lambda text: screen.note(f"checking {text}"),
                 stop_asked=lambda: interrupts.stop_now() or interrupts.stop_soon,
                 devices=_devices(device),
             )
@@ -74,7 +77,11 @@ def conform_command(
                 click.echo("\n".join(_lines(verdict)))
     if as_json:
         click.echo(json.dumps([verdict.to_dict() for verdict in verdicts], indent=2))
-    return 0 if all(verdict.conformant for verdict in verdicts) else DIFFERS
+    if not all(verdict.conformant for verdict in verdicts):
+        return DIFFERS
+    if not as_json and f"{family.key}-frameworks" in built_in_names():
+        tell_next("conform", family=family.key)
+    return 0
 
 
 def _split(names: tuple[str, ...], workload: str) -> tuple[str, tuple[str, ...]]:

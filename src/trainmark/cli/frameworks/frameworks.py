@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from trainmark.cli.common.complete import complete_framework
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json, terminal_width
 from trainmark.errors import UserError
@@ -82,6 +83,7 @@ def install_command(names: tuple[str, ...], python: str | None, force: bool) -> 
                 click.echo(f"trainmark: {error}", err=True)
             else:
                 click.echo(f"{name} {made.version} with Python {made.python_version}: {made.python}")
+                tell_next("frameworks install", name=name)
     return FAILED if failed else 0
 
 

@@ -18,6 +18,9 @@ class Lines(Screen):
             self._last_line = line
             self.note(line)
 
+    def standing(self) -> str:
+        return self._last_line or super().standing()
+
 
 class Moving(MovingBar, Lines):
     """Packages of all packages, and the one at hand."""

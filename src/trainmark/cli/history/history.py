@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ import click
 
 from trainmark.cli.common.complete import complete_run
 from trainmark.cli.common.damage import tell_damage
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width, unfiltered
 from trainmark.errors import UserError
@@ -105,6 +106,8 @@ def history_command(
     language: Lang = "zh" if lang == "zh" else "en"
     kind = "json" if as_json else kind
     _write(_rendered(shown, kind, bool(pattern), out, language, folders), kind, out)
+    if kind == "text" and out is None and not pattern:
+        tell_next("history")
     return 0
 
 
@@ -113,13 +116,18 @@ def find_folders(names: Sequence[str], runs: Path) -> list[RunFolder]:
     from trainmark.store.run import RUN, all_runs, find_run
 
     if not names:
-        return all_runs(runs)
+        return _measured(all_runs(runs))
     folders: dict[Path, RunFolder] = {}
     for name in names:
-        inner = all_runs(Path(name)) if not (Path(name) / RUN).is_file() else []
+        inner = _measured(all_runs(Path(name))) if not (Path(name) / RUN).is_file() else []
         for run in inner or [find_run(name, runs)]:
             folders[run.path.resolve()] = run
     return list(folders.values())
+
+
+def _measured(folders: Iterable[RunFolder]) -> list[RunFolder]:
+    """Leave out the trials that `explain` took for itself; whoever names one gets it."""
+    return [run for run in folders if not run.info.of_explain]
 
 
 def parse_since(text: str, now: float) -> float:

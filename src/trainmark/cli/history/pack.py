@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.common.complete import complete_run
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option, runs_option
 from trainmark.visible import one_line
 
@@ -58,4 +59,5 @@ def pack_command(
     click.echo(one_line(f"{packed.path}: {', '.join(size)}, {packed.bytes:,} bytes"))
     for kind, count in counts.items():
         click.echo(f"masked: {counted(count, kind)}")
+    tell_next("pack", file=packed.path)
     return 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option
 from trainmark.visible import one_line
 
@@ -50,6 +51,8 @@ def verify_command(file: Path, allowed_signers: Path | None, folder: Path | None
         click.echo(json.dumps(_plain(file, verification), indent=2))
     else:
         _tell(file, verification)
+        if folder is None and verification.verified:
+            tell_next("verify", file=file)
     return 0 if verification.verified else DIFFERS
 
 

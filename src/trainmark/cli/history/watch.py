@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.one_machine import OneMachineCommand
-from trainmark.cli.common.options import is_given, json_option, lang_option, runs_option, share
+from trainmark.cli.common.options import duration, is_given, json_option, lang_option, runs_option, share
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
@@ -35,15 +36,6 @@ class Output:
     as_json: bool
 
 
-def _duration(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    from trainmark.suite.values import duration
-
-    try:
-        return None if text is None else duration(float(text) if text.isdecimal() else text)
-    except ValueError as error:
-        raise click.UsageError(f"--most-time {error}.") from error
-
-
 @click.command(
     "watch", cls=OneMachineCommand, short_help="Measure a suspected change again until it is certain."
 )
@@ -61,7 +53,7 @@ def _duration(_context: click.Context, option: click.Parameter, text: str | None
 )  # fmt: skip
 @click.option(
     "--most-time",
-    callback=_duration,
+    callback=duration,
     metavar="TIME",
     help="Stop undecided after this much trial time: 30m, 2h.",
 )
@@ -169,7 +161,7 @@ def _suspected(pattern: str, runs: Path) -> Targets | None:
     from trainmark.report.history.model import histories
     from trainmark.store.run import all_runs
 
-    folders = all_runs(runs)
+    folders = [run for run in all_runs(runs) if not run.info.of_explain]
     if not folders:
         raise UserError(f"there are no runs in {runs}; make one with `trainmark run quick`.")
     shown = histories(series_of_runs(folders), changes, pattern=pattern)
@@ -199,8 +191,7 @@ def _begin(
 
 def _differences(chosen: Targets) -> list[Difference]:
     """Return the recorded facts in which the two runs differ."""
-    from trainmark.history.facts import differences
-    from trainmark.history.recorded import MEASURED_FACTS
+    from trainmark.history.facts import settings_that_differ
     from trainmark.history.series import case_of
     from trainmark.report.history.assemble import series_of_runs
     from trainmark.sequential.confirmation import Difference
@@ -212,11 +203,7 @@ def _differences(chosen: Targets) -> list[Difference]:
         points += [line.points[-1] for line in lines[:1]]
     if len(points) < 2:
         return []
-    return [
-        Difference(fact.name, fact.before, fact.after)
-        for fact in differences(*points)
-        if fact.name not in MEASURED_FACTS
-    ]
+    return [Difference(fact.name, fact.before, fact.after) for fact in settings_that_differ(*points)]
 
 
 def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
@@ -230,6 +217,8 @@ def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
         click.echo(f"stopped; go on with `trainmark watch --resume --name {folder.path.name}`", err=True)
         return INTERRUPTED
     _write(confirmation, output)
+    if confirmation.verdict is Verdict.SLOWER and not output.as_json:
+        tell_next("watch")
     codes = {Verdict.SLOWER: REGRESSION, Verdict.UNDECIDED: UNDECIDED}
     return codes.get(confirmation.verdict, NOTHING)
 

@@ -12,6 +12,7 @@ import click
 
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.complete import complete_framework
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option
 from trainmark.cli.common.terminal import print_json
 from trainmark.errors import UserError
@@ -89,6 +90,8 @@ def doctor_command(
         from trainmark.doctor.show import print_diagnosis
 
         print_diagnosis(diagnosis, console())
+        if diagnosis.is_healthy:
+            tell_next("doctor")
     return HEALTHY if diagnosis.is_healthy else SICK
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option
 from trainmark.visible import visible
 
@@ -92,6 +93,8 @@ def read_command(
     else:
         for line in lines(logs, copied):
             click.echo(line)
+        if len(paths) == 1 and Path(paths[0]).exists():
+            tell_next("read", file=paths[0])
     return SOME_NOT_READ if refusals else 0
 
 

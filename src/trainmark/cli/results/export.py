@@ -25,7 +25,8 @@ TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflo
 )
 @click.option(
     "--baseline", metavar="RUN", shell_complete=complete_run,
-    help="junit: a case that is surely slower than in this run is a failure.",
+    help="junit: a case that is surely slower than in this run is a failure, or skipped where a severe doubt"
+    " leaves it open.",
 )  # fmt: skip
 @click.option(
     "--fail-below", type=click.FloatRange(min=0, min_open=True), default=1.0, show_default=True,

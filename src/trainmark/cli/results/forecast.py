@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,7 +27,22 @@ POSITIVE = click.FloatRange(min=0, min_open=True, max=LARGEST)
 MOST_DEVICES = 65_536
 
 
-@click.command("forecast", short_help="Forecast the throughput at sizes that were not run.")
+class ForecastCommand(click.Command):
+    """A command that says how a program comes to its forecast."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        program = args[args.index("--") + 1 :] if "--" in args else []
+        if len(program) > 1:
+            raise click.UsageError(
+                "a forecast starts from a run; measure the program with "
+                f"`trainmark run -- {shlex.join(program)}`, then `trainmark forecast latest`."
+            )
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    "forecast", cls=ForecastCommand, short_help="Forecast the throughput at sizes that were not run."
+)
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--to", help="Topologies to forecast, as in 2n8g,4n8g; six doublings of the nodes otherwise.")
 @click.option("--step", type=POSITIVE, help="Seconds a step of one device, in place of a run.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmark.errors import UserError
-from trainmark.events import RunEnd, stream
+from trainmark.events import RunEnd, RunStart, stream
 from trainmark.forecast.case import Case
 from trainmark.forecast.size import ONE_DEVICE, Size
 from trainmark.forecast.step.buckets import Bucket, bucketed, measured
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trainmark.measure.key import Key
     from trainmark.report.sections.group import Group
     from trainmark.store.run import RunFolder
+    from trainmark.store.trial import TrialRecord
     from trainmark.workloads.declaration import Axes
 
 FABRIC = "fabric.json"
@@ -53,8 +54,8 @@ class Asked:
         name = self.model or workload or registry.DEFAULT
         if (layers := layers_of(name, axes)) is None:
             raise UserError(
-                f"the layers of '{name}' are not known here; give its folder with --model, or its size with "
-                "--parameters."
+                f"the size of the model of '{name}' is not known: give its number of parameters with "
+                "--parameters, or the folder of its workload with --model."
             )
         return bucketed(layers, self.gradient_bytes)
 
@@ -110,13 +111,14 @@ def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Na
     any_case = False
     for group in by_series(results_of(run.records())):
         by_size = {Size(one.key.nodes, one.key.devices_per_node): one for one in group.results}
-        if ONE_DEVICE in by_size and group.key.batch_per_device:
+        if ONE_DEVICE in by_size and (batch := _batch(run, by_size[ONE_DEVICE], asked)):
             any_case = True
-            yield _case(run, group, by_size, tuple(sizes) or _further(max(by_size)), asked, record)
+            yield _case(run, group, by_size, tuple(sizes) or _further(max(by_size)), asked, record, batch)
     if not any_case:
         raise UserError(
             f"{run.path.name} has no finished case of one device with a known batch, from which a forecast "
-            "starts; run its suite with 1n1g among the topologies."
+            "starts; run its suite with 1n1g among the topologies, or a program whose steps alone were seen "
+            "with --samples-per-step."
         )
 
 
@@ -127,13 +129,13 @@ def _case(
     sizes: tuple[Size, ...],
     asked: Asked,
     record: Mapping[str, Any],
+    batch: float,
 ) -> Named:
     key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
-    batch = float((key.batch_per_device or 1) * _samples_per_item(key, asked.model))
     case = Case(
         steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
         batch=batch,
-        buckets=(() if asked.another_model else _reported_buckets(run, group))
+        buckets=(() if asked.another_model else _reported_buckets(run, group, asked.gradient_bytes))
         or asked.buckets(key.workload, dict(key.axes)),
         fabric=asked.fabric(record, any(size.nodes > 1 for size in sizes)),
         algorithm=asked.algorithm,
@@ -158,23 +160,45 @@ def _samples_per_item(key: Key, model: str | None) -> int:
     return family.workload.samples_per_item(dict(key.axes)) if family and known else 1
 
 
-def _reported_buckets(run: RunFolder, group: Group) -> tuple[Bucket, ...]:
-    """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any."""
-    keys = [result.key for result in group.results]
-    trials = [trial for trial in run.records() if trial.key in keys and trial.key.devices > 1]
+def _batch(run: RunFolder, one: Result, asked: Asked) -> float | None:
+    """Samples that a device takes in a step: of a program those that were counted in its middle trial."""
+    if one.key.batch_per_device:
+        return float(one.key.batch_per_device * _samples_per_item(one.key, asked.model))
+    if one.unit == "steps":
+        return None
+    figures = [trial.figure for trial in _trials(run, one.key) if trial.figure is not None]
+    counted = sorted(each.samples / (each.window.stop - each.window.first) for each in figures)
+    return counted[len(counted) // 2] if counted else None
+
+
+def _trials(run: RunFolder, *keys: Key) -> list[TrialRecord]:
+    return [trial for trial in run.records() if trial.key in keys]
+
+
+def _reported_buckets(run: RunFolder, group: Group, gradient_bytes: int) -> tuple[Bucket, ...]:
+    """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any.
+
+    Of a program the size of what its optimizer trains is known, as one device has it.
+    """
+    trials = _trials(run, *(result.key for result in group.results))
     for trial in sorted(trials, key=lambda trial: -trial.key.devices):
         folder = run.trial(trial.spec.case, trial.spec.repeat).done
-        if buckets := measured(_last_facts(folder / "events" / "rank0.jsonl")):
+        facts = _told(folder / "events" / "rank0.jsonl")
+        if trial.key.devices > 1 and (buckets := measured(facts)):
             return buckets
+        size = facts.get("parameters") if trial.key.devices == 1 else None
+        if trial.key.workload not in registry.families() and isinstance(size, int) and size > 0:
+            return bucketed(even(size), gradient_bytes)
     return ()
 
 
-def _last_facts(path: Path) -> dict[str, Any]:
+def _told(path: Path) -> dict[str, Any]:
+    """All facts of a rank's events."""
     try:
-        ends = [event for event in stream.read(path) if isinstance(event, RunEnd)] if path.exists() else []
+        events = list(stream.read(path)) if path.exists() else []
     except (stream.StreamError, OSError):
         return {}
-    return ends[-1].facts if ends else {}
+    return {k: v for event in events if isinstance(event, RunStart | RunEnd) for k, v in event.facts.items()}
 
 
 def _further(widest: Size) -> tuple[Size, ...]:

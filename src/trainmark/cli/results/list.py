@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.common.next_step import tell_next
 from trainmark.cli.common.options import json_option, price_option, runs_option
 from trainmark.cli.common.terminal import terminal_width
 
@@ -61,6 +62,7 @@ def list_command(runs: Path, price: Price | None, as_json: bool) -> int:
     click.echo("\n".join(Table((*HEADER, *(COSTS if price else ())), cells, RIGHT).lines(terminal_width())))
     if price:
         click.echo(f"cost/M and kWh/M: of a million samples, at {price}")
+    tell_next("list", run=runs / rows[-1][0]["name"])
     return 0
 
 

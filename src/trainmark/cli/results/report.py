@@ -30,15 +30,17 @@ FORMATS = ("md", "html", "json", "csv", "text")
     "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Write to this file (with --format) or folder.")
+@click.option("--open", "shown", is_flag=True, help="Show the page in a browser.")
 @price_option
 def report_command(
-    run: str, runs: Path, kind: str | None, lang: str, out: Path | None, price: Price | None
+    run: str, runs: Path, kind: str | None, lang: str, out: Path | None, shown: bool, price: Price | None
 ) -> int:
     """Report RUN (a name, a path or `latest`): every figure with its interval, environment and doubts.
 
     \b
     Examples:
       trainmark report                               all formats, into the run's folder
+      trainmark report latest --open                 and show it in a browser
       trainmark report latest --format json          for scripts
       trainmark report latest --price 2.50/h         with the cost of a million samples
       trainmark report before --lang zh --format md --out before.zh.md
@@ -49,6 +51,8 @@ def report_command(
     folder = find_run(run, runs)
     document = replace(document_of(folder), price=price)
     tell_damage(folder)
+    if shown and kind is not None:
+        raise click.UsageError("--open shows the page of all formats; leave out --format")
     if kind is not None and out is None:
         # A page is for a browser, and its scripts hold such characters as others must not see.
         out_stream = unfiltered(sys.stdout) if kind == "html" else None
@@ -66,9 +70,20 @@ def report_command(
         ) from error
     for name, path in written.items():
         click.echo(f"{name:<9} {path}")
+    if shown and (page := written.get("html")) and not opened(page):
+        click.echo(f"There is no browser here; open {page.resolve().as_uri()} in one.", err=True)
     if not document.results and document.trials:
         click.echo("\n".join(["", *result_lines(document, None)]))
     return 0
+
+
+def opened(page: Path) -> bool:
+    """Whether a browser with a window shows it: one in the terminal would take that over."""
+    import os
+    import webbrowser
+
+    has_screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return has_screen and webbrowser.open(page.resolve().as_uri())
 
 
 def render(document: Document, kind: str, lang: str, width: int | None = None) -> str:

@@ -18,6 +18,7 @@ from trainmark.visible import one_line
 if TYPE_CHECKING:
     from trainmark.measure.figure import Finish
     from trainmark.store.run import RunFolder
+    from trainmark.store.trial import TrialRecord
 
 
 @click.command("show", short_help="Show one run, or one trial with the end of its log.")
@@ -80,11 +81,16 @@ def _trial(run: RunFolder, name: str, as_json: bool) -> int:
     from trainmark.store.overview import trial_rows
 
     wanted = Path(name).parts
-    records = [each for each in run.records() if wanted == (each.spec.case, f"{each.spec.repeat:02d}")]
+    records = [
+        each
+        for each in run.records()
+        if wanted in {(case, f"{each.spec.repeat:02d}") for case in _names(each)}
+    ]
     if not records:
         tell_damage(run)
         raise StoreError(f"there is no finished trial '{name}' in {run.trials}; `trainmark show` lists them.")
-    (record,), folder = records, run.trials / name
+    (record,) = records
+    folder = run.trials / record.spec.case / f"{record.spec.repeat:02d}"
     (row,) = trial_rows(run, records)
     if as_json:
         click.echo(json.dumps({**row, "command": record.spec.command, "folder": str(folder)}, indent=2))
@@ -105,9 +111,15 @@ def _trial(run: RunFolder, name: str, as_json: bool) -> int:
     return 0
 
 
+def _names(record: TrialRecord) -> tuple[str, str]:
+    """Of its case: the folder's, and that with the ranks that a program turned out to start."""
+    return record.spec.case, record.spec.case.replace("-1n1g", f"-{record.key.topology}")
+
+
 def _finish(finish: Finish, unit: str) -> None:
     """What the clocks of a training say, and its evaluations."""
-    from trainmark.cli.common.live import clock, finish_words, scores_words
+    from trainmark.cli.common.live import finish_words, scores_words
+    from trainmark.cli.common.screen import clock
     from trainmark.metric import score
 
     spent = {

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words
+from trainmark.cli.run.refused import require_script
 from trainmark.errors import UserError
 
 FILE = "trainmark.yaml"
@@ -52,6 +53,7 @@ def init_command(script: str, module: str | None, file: str) -> int:
     words = program_words(click.get_current_context().meta["program"], script, module)
     words = words or program_words([], only_script(Path()), None)
     program_suite(words, {})  # refuses what `trainmark run` would refuse
+    require_script(words)
     text = TEMPLATE.format(file=file, name=name_of(words), command=_quoted(words))
     path = Path(file)
     try:

@@ -13,9 +13,12 @@ import click
 from trainmark.cli.common.cluster_options import cluster_options
 from trainmark.cli.common.complete import complete_framework, complete_precision, complete_suite
 from trainmark.cli.common.damage import tell_damage
-from trainmark.cli.common.options import json_option, runs_option
+from trainmark.cli.common.next_step import tell_next
+from trainmark.cli.common.options import duration, json_option, runs_option
 from trainmark.cli.common.terminal import terminal_width
 from trainmark.cli.run.program import RunCommand, name_of, program_suite, program_words, step_count
+from trainmark.cli.run.refused import require_script
+from trainmark.cli.run.variants import FEWEST_REPEATS, variants, variants_suite
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
@@ -51,6 +54,24 @@ SHORTHANDS = {
 @click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
 @click.option("--unit", help="Of a program: what its samples are, such as tokens.")
 @click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
+@click.option(
+    "--against",
+    multiple=True,
+    metavar="COMMAND",
+    help="Of a program: run this one too, in turns, and compare it with the program.",
+)
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="NAME=A,B",
+    help="Of a program: run it with each --NAME VALUE, or VALUE in place of {NAME}; compare with the first.",
+)
+@click.option(
+    "--fail-below",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Exit 1 where a ratio to the baseline is less, and surely below 1: doubts are named, but decide"
+    " nothing where trials take turns.",
+)
 @click.option("--name", help="Name the run; by default the suite's name and the time.")
 @runs_option
 @click.option(
@@ -74,6 +95,12 @@ SHORTHANDS = {
 @click.option("--dry-run", is_flag=True, help="Show the trials, their commands and the time; run nothing.")
 @click.option("--resume", is_flag=True, help="Go on with a run (by name, path or latest) where it stopped.")
 @click.option("--retry-failed", is_flag=True, help="With --resume: run failed trials again too.")
+@click.option(
+    "--wait-quiet",
+    callback=duration,
+    metavar="TIME",
+    help="Wait until nothing else keeps the machine busy before each trial; at most this long in all: 30m.",
+)
 @click.option("--port", type=click.IntRange(1, 65535), help="The first port to try for the ranks to meet on.")
 @cluster_options
 @click.option(
@@ -95,6 +122,10 @@ def run_command(
     exclude_bad_nodes: bool,
     as_json: bool,
     module: str | None,
+    against: tuple[str, ...],
+    vary: tuple[str, ...],
+    fail_below: float | None,
+    wait_quiet: float | None,
     **shorthands: str | None,
 ) -> int:
     """Run your own program, or a SUITE (built in, or a YAML file), and report a figure that can be believed.
@@ -105,11 +136,17 @@ def run_command(
     A program needs no change: its steps are watched from inside PyTorch, Keras or JAX, or read from what it
     prints. It is ended once enough steps are measured (--steps all: it runs to its end).
 
+    With --against or --vary several commands take turns, and the run stops as soon as each ratio to the first
+    is certain, after --repeats rounds at most. [default: 20]
+
     \b
     Examples:
       trainmark run -- python train.py --lr 0.1      your own trainer
       trainmark run -- torchrun --nproc-per-node 2 train.py
       trainmark run --unit tokens --samples-per-step 16384 -- python train.py
+      trainmark run --against "python train.py --compile" -- python train.py
+      trainmark run --vary workers=0,4,8 -- python train.py
+      trainmark run --wait-quiet 30m -- python train.py
       trainmark run                                  the suite `quick`
       trainmark run resnet50-dlperf --dry-run        what would run here, and what not
       trainmark run resnet50-scaling --precision amp,bf16 --set measure.steps=200
@@ -130,11 +167,17 @@ def run_command(
 
     about_program = {name: shorthands.pop(name) for name in OF_PROGRAMS}
     words = program_words(click.get_current_context().meta["program"], suite, module)
-    if not words and (only := [name for name in OF_PROGRAMS if about_program[name] is not None]):
+    several = bool(against or vary)
+    asked = {**about_program, "against": against or None, "vary": vary or None}
+    if not words and (only := [name for name, value in asked.items() if value is not None]):
         option = only[0].replace("_", "-")
-        raise click.UsageError(f"--{option} is for a program; a suite says it itself (--set).")
+        where = "a suite says it itself (--set)" if suite else "name it behind `--`: -- python train.py"
+        raise click.UsageError(f"--{option} is for a program; {where}.")
+    as_asked = dict(shorthands)
+    if several and (most := shorthands["repeats"]) and most.isdecimal():
+        shorthands["repeats"] = f"{{min: {min(FEWEST_REPEATS, int(most))}, max: {most}}}"
     given = [
-        Override(f"{key}={value}", f"--{short} {value}")
+        Override(f"{key}={value}", f"--{short} {as_asked[short]}")
         for short, key in SHORTHANDS.items()
         if (value := shorthands[short]) is not None
     ]
@@ -159,17 +202,24 @@ def run_command(
         prepared = prepare_again(run.suite, run.info.folder, choice)
         # What went with a node says nothing of the program.
         forget_failures(run, only=None if retry_failed else Outcome.LOST)
-        return _carry_out(run, prepared, port, as_json)
+        return _carry_out(run, prepared, port, as_json, wait_quiet, fail_below)
+    if fail_below is not None and not several and words:
+        raise click.UsageError(
+            "--fail-below is for several commands (--against, --vary) or a suite with a baseline."
+        )
     if not choice.is_local and sys.stderr.isatty():
         click.echo(f"looking at the nodes by {choice.launcher} …", err=True)
     if words:
-        text = program_suite(words, about_program)
+        lines = variants(words, against, vary) if several else {}
+        for line in (lines.values() or [words]) if choice.is_local else ():
+            require_script(line)  # on other nodes the folder may hold something else
+        text = variants_suite(lines, about_program) if several else program_suite(words, about_program)
         prepared = prepare_program(text, name_of(words), str(Path.cwd()), changes, choice)
     else:
         prepared = prepare(suite or "quick", changes, choice)
-    if dry_run:
-        from trainmark.cli.run.plan import show_plan
+    from trainmark.cli.run.plan import estimated, show_plan
 
+    if dry_run:
         show_plan(prepared, runs, as_json)
         prepared.close()
     if not prepared.plan.cases:
@@ -179,13 +229,24 @@ def run_command(
     if dry_run:
         return DONE
     command = shlex.join(["trainmark", *sys.argv[1:]])
-    return _carry_out(new_run(prepared, runs, name, command), prepared, port, as_json)
+    run = new_run(prepared, runs, name, command)
+    if estimate := estimated(prepared, runs):
+        click.echo(estimate, err=True)
+    return _carry_out(run, prepared, port, as_json, wait_quiet, fail_below)
 
 
-def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bool) -> int:
+def _carry_out(
+    run: RunFolder,
+    prepared: Prepared,
+    port: int | None,
+    as_json: bool,
+    wait_quiet: float | None,
+    fail_below: float | None,
+) -> int:
     from trainmark.cli.common.live import live_display
     from trainmark.cli.results.report import result_lines, write_reports
     from trainmark.report.assemble import document_of
+    from trainmark.report.sections.contrast import doubts_sentence
     from trainmark.runner.light import keep_run_light
     from trainmark.runner.start import RunStoppedError, execute
 
@@ -194,7 +255,7 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
         display.note(f"skipped {skip.case.slug}: {skip.reason}")
     with display, contextlib.closing(prepared):
         try:
-            finish = execute(run, prepared, display, port)
+            finish = execute(run, prepared, display, port, wait_quiet=wait_quiet or 0.0)
         except RunStoppedError as error:
             click.echo(f"trainmark: {error}", err=True)
             return FAILED
@@ -218,4 +279,11 @@ def _carry_out(run: RunFolder, prepared: Prepared, port: int | None, as_json: bo
     if finish.interrupted:
         click.echo(f"stopped; go on with `trainmark run --resume {run.path}`", err=True)
         return INTERRUPTED
-    return FAILED if finish.tally.failed else DONE
+    slower = [line for line in document.contrasts if fail_below and line.fails_below(fail_below)]
+    for line in slower:
+        ratio = line.judgement.ratio if line.judgement else 0.0
+        failure = f"trainmark: {line.case} is at ×{ratio:.3f} of {line.baseline}, below {fail_below:g}."
+        click.echo(failure + doubts_sentence(document, line), err=True)
+    if not as_json and document.results:
+        tell_next("run of several" if document.contrasts else "run", run=run.path)
+    return FAILED if finish.tally.failed or slower else DONE

@@ -53,6 +53,12 @@ MEBIBYTE = 1 << 20
     show_default=True,
     help="Pushes a minute with one token, at most.",
 )
+@click.option(
+    "--webhook",
+    metavar="URL",
+    envvar="TRAINMARK_WEBHOOK",
+    help="Post every certain change of level to this address.",
+)
 @click.option("--title", default="Trainmark", show_default=True, help="The name on the pages.")
 def serve_command(
     database: str | None,
@@ -68,6 +74,7 @@ def serve_command(
     workers: int,
     requests: int,
     pushes: int,
+    webhook: str | None,
     title: str,
 ) -> None:
     """Serve the results of a team: pages, a JSON API, and the place that `trainmark push` sends runs to.
@@ -91,6 +98,7 @@ def serve_command(
         largest_pack_bytes=largest * MEBIBYTE,
         requests_per_minute=requests,
         pushes_per_minute=pushes,
+        webhook=webhook,
         title=title,
     )
     from trainmark.server.serve import Listening, serve

@@ -130,6 +130,11 @@ def is_inductor(name: str) -> bool:
     return name.startswith("triton_") or "cpp_fused_" in name
 
 
+def is_compiled(name: str) -> bool:
+    """Say whether PyTorch's compiler made it, or called what it made."""
+    return is_inductor(name) or name.startswith(("Torch-Compiled Region", "## Call CompiledFxGraph"))
+
+
 def decides(name: str) -> bool:
     """Say whether a name around a kernel can decide its class: a composite operator, the optimizer's step."""
     return is_optimiser(name) or _class_in("composites", name) != OTHER

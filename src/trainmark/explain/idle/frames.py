@@ -24,6 +24,7 @@ OWN_FRAMES = ("trainmark/profiler/", "trainmark/hooks/", "trainmark/probe.py")
 # A stretch of time is looked at in its middle, a long one at several moments.
 LOOKS = 9
 LONG = 100_000
+MOST_DEPTH = 500  # rows in one another that are looked at: a stack of Python has a tenth of it
 
 
 class Stand(NamedTuple):
@@ -46,10 +47,12 @@ class Nesting:
         self._parent = _parents(self._start, self._end)
 
     def enclosing(self, moment: int) -> list[int]:
-        """Return the rows that run at this moment, the innermost first."""
+        """Return the rows that run at this moment, the innermost first, of very many the inner ones."""
         at = bisect_right(self._start, moment) - 1
         rows = []
-        while at >= 0:
+        for _ in range(MOST_DEPTH):
+            if at < 0:
+                break
             if self._end[at] > moment:
                 rows.append(self._rows[at])
             at = self._parent[at]

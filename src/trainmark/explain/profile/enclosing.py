@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,8 @@ import numpy.typing as npt
 from trainmark.explain.profile.model import DeviceSpans, HostKind, HostSpans
 
 ROUNDING = 2_000  # nanoseconds by which a profiler's ends of a call and of its caller may differ
+
+Found = TypeVar("Found")
 
 
 def parents(host: HostSpans) -> npt.NDArray[np.int32]:
@@ -22,22 +25,34 @@ def parents(host: HostSpans) -> npt.NDArray[np.int32]:
     stacks: dict[int, list[tuple[int, int]]] = {}
     columns = zip(host.start.tolist(), host.end.tolist(), host.thread.tolist(), strict=True)
     for row, (start, end, thread) in enumerate(columns):
+        # What ends before a row that began later encloses nothing more: the ends in a stack fall.
         stack = stacks.setdefault(thread, [])
-        while stack and stack[-1][0] <= start:
+        while stack and (stack[-1][0] <= start or stack[-1][0] + ROUNDING < end):
             stack.pop()
-        for outer_end, outer in reversed(stack):
-            if end <= outer_end + ROUNDING:
-                result[row] = outer
-                break
+        if stack:
+            result[row] = stack[-1][1]
+        while stack and stack[-1][0] <= end:
+            stack.pop()
         stack.append((end, row))
     return result
 
 
-def ancestors(row: int, parent: npt.NDArray[np.int32]) -> Iterator[int]:
-    """Yield the row itself and what encloses it, from inside out."""
-    while row >= 0:
-        yield row
+def from_outside(
+    row: int, parent: npt.NDArray[np.int32], known: dict[int, Found], inside: Callable[[int, Found], Found]
+) -> Found:
+    """Return what `inside` makes of a row and of what it made of the row around it.
+
+    `known` has what was made of each row, and under -1 what is outside of all: however deep rows lie in one
+    another, each is looked at once.
+    """
+    chain = []
+    while row not in known:
+        chain.append(row)
         row = int(parent[row])
+    found = known[row]
+    for inner in reversed(chain):
+        found = known[inner] = inside(inner, found)
+    return found
 
 
 def launching_rows(spans: DeviceSpans, host: HostSpans) -> npt.NDArray[np.int32]:

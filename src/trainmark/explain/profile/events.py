@@ -44,6 +44,9 @@ MOST_DEVICES = 1024
 MOST_STEPS = 1_000_000
 # Characters of distinct names and numbers of distinct shapes: a trace of 1 GB has about a million.
 MOST_STORED = 100_000_000
+# A kernel's name with its template arguments has some thousand characters at most, and each of the patterns
+# that tell its class passes over all of it.
+LONGEST_NAME = 4096
 SOURCE_SIZE = 100  # of a source without its name
 
 
@@ -176,7 +179,7 @@ class EventReader:
         known = self._names.get(name)
         if known is None:
             # JSON can hold half a surrogate pair, which nothing could print.
-            known = self._names[name] = name.encode(errors="replace").decode()
+            known = self._names[name] = name[:LONGEST_NAME].encode(errors="replace").decode()
             self._store(len(name))
         return known
 
@@ -189,7 +192,7 @@ class EventReader:
         key = operator, flop, traffic
         source = self._sources.get(key)
         if source is None:
-            name = operator.encode(errors="replace").decode()
+            name = operator[:LONGEST_NAME].encode(errors="replace").decode()
             source = Source(name, flop if flop >= 0 else None, traffic if traffic >= 0 else None)
             self._sources[key] = source
             self._store(len(operator) + SOURCE_SIZE)

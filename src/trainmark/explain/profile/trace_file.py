@@ -14,6 +14,9 @@ from trainmark.regular_file import open_regular
 CHUNK_BYTES = 1 << 20
 # A trace of 100 million characters has about 300,000 records; gzip makes a few MB of 8 GB of zeros.
 MOST_BYTES = 8_000_000_000
+# Times and numbers differ from event to event, so that traces unpack to 10 to 30 times their size. Of the
+# first bytes a ratio says nothing.
+MOST_RATIO, RATIO_FROM_BYTES = 200, 4 << 20
 GZIP = b"\x1f\x8b"
 
 
@@ -49,5 +52,12 @@ def _chunks(path: Path) -> Iterator[bytes]:
         if not packed:
             yield from iter(lambda: file.read(CHUNK_BYTES), b"")
             return
+        taken = 0
         with gzip.GzipFile(fileobj=file) as unpacked:
-            yield from iter(lambda: unpacked.read(CHUNK_BYTES), b"")
+            while data := unpacked.read(CHUNK_BYTES):
+                taken += len(data)
+                if taken > RATIO_FROM_BYTES and taken > MOST_RATIO * file.tell():
+                    raise UserError(
+                        f"{path} unpacks to more than {MOST_RATIO} times its size: it is no trace."
+                    )
+                yield data

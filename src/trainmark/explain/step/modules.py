@@ -8,7 +8,8 @@ TensorFlow names its modules in the paths of its instructions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from trainmark.explain.attribute import sources_of, step_of_spans
 from trainmark.explain.explanation import ModuleTime
 from trainmark.explain.profile.autograd import backward_rows, forward_rows
-from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
+from trainmark.explain.profile.enclosing import from_outside, launching_rows, parents
 from trainmark.explain.profile.model import HostKind, Profile
 from trainmark.explain.step.scopes import Scope, scope_of
 
@@ -24,13 +25,16 @@ PREFIX = "nn.Module: "
 SEPARATOR = " / "
 NO_SCOPE = Scope((), False)
 INSTANCE = re.compile(r"_\d+$")
+MOST_MODELS = 6  # of one type
+MOST_DEPTH = 64  # modules in one another; what lies deeper counts for the last of them
 
 
-def modules(detail: Profile) -> tuple[ModuleTime, ...]:
+def modules(detail: Profile, names: Mapping[str, str] | None = None) -> tuple[ModuleTime, ...]:
     """Return the modules by path, the longest first; empty where no frame and no scope names one.
 
     A path has the innermost module last ("GPT2_0 / Block_3 / Linear_1") and its own time alone, without
-    that of modules in it. What no module launched, as the optimizer's step, is left out.
+    that of modules in it. What no module launched, as the optimizer's step, is left out. `names` are those of
+    variables: where several models are of one type, these tell them apart, else numbers do.
     """
     spans = detail.spans
     rows = launching_rows(spans, detail.host)
@@ -49,10 +53,29 @@ def modules(detail: Profile) -> tuple[ModuleTime, ...]:
             # On a CPU the pieces of one operator are one launch.
             is_piece = detail.device == "cpu" and rows[span] >= 0
             launched.setdefault(path, set()).add(-1 - int(rows[span]) if is_piece else span)
+    told = _told_apart({path.partition(SEPARATOR)[0] for path in times}, names or {})
     return _ordered(
-        ModuleTime(path, forward, backward, len(launched[path]))
+        ModuleTime(_renamed(path, told), forward, backward, len(launched[path]))
         for path, (forward, backward) in times.items()
     )
+
+
+def _told_apart(models: Collection[str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return new names of models that share their type; a program that calls many layers itself has none."""
+    alike: dict[str, list[str]] = {}
+    for model in sorted(models, key=lambda model: (len(model), model)):
+        alike.setdefault(INSTANCE.sub("", model), []).append(model)
+    return {
+        model: f"{names[model]} ({kind})" if model in names else f"{kind} #{number}"
+        for kind, several in alike.items()
+        if 1 < len(several) <= MOST_MODELS
+        for number, model in enumerate(several, 1)
+    }
+
+
+def _renamed(path: str, told: Mapping[str, str]) -> str:
+    model, separator, rest = path.partition(SEPARATOR)
+    return f"{told.get(model, model)}{separator}{rest}"
 
 
 def _path_of_spans(detail: Profile, rows: npt.NDArray[np.int32]) -> Callable[[int], tuple[str, bool]] | None:
@@ -118,17 +141,28 @@ class _Paths:
             self.host, self.is_frame, self.parent = host, is_frame, parents(host)
             self.forward = forward_rows(host, self.parent)
             self.backward = backward_rows(host, self.parent)
-            self.paths: dict[int, tuple[str, bool]] = {}
+            self.around: dict[int, _Around] = {-1: _Around((), -1)}
 
     def of(self, row: int) -> tuple[str, bool]:
         """Return the path, empty without one, and whether the row is part of backward."""
-        if row not in self.paths:
-            chain = list(ancestors(row, self.parent))
-            backward = bool(self.backward[row])
-            engine = next((outer for outer in chain if outer in self.forward), None) if backward else None
-            # What is recomputed in backward has the frames of its module around it already.
-            if engine is not None and not any(self.is_frame[outer] for outer in chain):
-                chain = list(ancestors(self.forward[engine], self.parent))
-            frames = [outer for outer in reversed(chain) if self.is_frame[outer]]
-            self.paths[row] = SEPARATOR.join(self.frames[int(self.host.name[at])] for at in frames), backward
-        return self.paths[row]
+        around, backward = self._around(row), bool(self.backward[row])
+        # What is recomputed in backward has the frames of its module around it already.
+        if backward and around.engine >= 0 and not around.frames:
+            around = self._around(self.forward[around.engine])
+        return SEPARATOR.join(around.frames), backward
+
+    def _around(self, row: int) -> _Around:
+        return from_outside(row, self.parent, self.around, self._inside)
+
+    def _inside(self, row: int, outer: _Around) -> _Around:
+        frames, engine = outer
+        if self.is_frame[row] and len(frames) < MOST_DEPTH:
+            frames = (*frames, self.frames[int(self.host.name[row])])
+        return _Around(frames, row if row in self.forward else engine)
+
+
+class _Around(NamedTuple):
+    """The modules around a host row from outside in; the innermost call of autograd's engine, -1 without."""
+
+    frames: tuple[str, ...]
+    engine: int

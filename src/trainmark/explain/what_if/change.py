@@ -28,15 +28,15 @@ class Change:
     """`overrides` are the keys of a suite that make the change, and no other, to one of our workloads.
 
     Where there are none, `suggestion` may have some that make it together with something else.
-    `lines` are what to write in a user's own program, by framework; "" is for all others, which may have
-    `words` instead.
+    `lines` are what to write in a user's own program, by framework, some made for the situation; "" is for
+    all others, which may have `words` instead.
     """
 
     name: str
     title: str
     predict: Callable[[Situation], Prediction | None]
     words: str = ""
-    lines: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, str | Callable[[Situation], str]] = field(default_factory=dict)
     overrides: Callable[[Situation], Overrides | None] = _cannot_be_made
     suggestion: Callable[[Situation], Overrides | None] = _cannot_be_made
 
@@ -50,11 +50,15 @@ class Change:
         if settings.command and overrides:
             words = (f"--set {key}={_written(value)}" for key, value in overrides.items())
             return How(" ".join([settings.command, *words]), is_line=True)
-        own = self.lines.get(settings.framework or "")
+        own, line = (self._line(name, situation) for name in (settings.framework or "", ""))
         if own and settings.command:
             own = f"{own}  # no setting of {settings.workload} does it"
-        line = own or self.lines.get("")
+        line = own or line
         return How(line, is_line=True) if line else How(self.words, is_line=False)
+
+    def _line(self, framework: str, situation: Situation) -> str:
+        line = self.lines.get(framework, "")
+        return line if isinstance(line, str) else line(situation)
 
 
 def _written(value: str | int | bool) -> str:

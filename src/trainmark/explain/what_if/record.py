@@ -93,7 +93,7 @@ def interval(change: str, kind: str, entries: Sequence[Entry], waits_for_host: b
     pools = (
         own,
         (here, f"verified predictions of all changes on {kind}"),
-        (list(entries), "verified predictions of all changes on any device"),
+        (list(entries), _anywhere(kind, entries)),
     )
     for pool, title in pools:
         if len(pool) >= LEAST_ENTRIES:
@@ -101,6 +101,14 @@ def interval(change: str, kind: str, entries: Sequence[Entry], waits_for_host: b
             return Bounds(exp(min(low, 0.0)), exp(max(high, 0.0)), f"{len(pool)} {title}")
     basis = "no record: fewer than 4 what-ifs were verified, the interval is a guess"
     return Bounds(exp(-PRIOR), exp(PRIOR), basis)
+
+
+def _anywhere(kind: str, entries: Sequence[Entry]) -> str:
+    """Say where all of them were made: an interval from other devices says little of this one."""
+    kinds = sorted({entry.kind for entry in entries})
+    if kind in kinds:
+        return "verified predictions of all changes on any device"
+    return f"verified predictions of all changes on {' and '.join(kinds)}: on {kind} none was verified"
 
 
 def error_bounds(errors: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:

@@ -78,7 +78,8 @@ class Situation:
     `gaps` counts the idle gaps of a step by cause. `peaks` are measured in the precision of the settings,
     `product_peaks` those measured in any precision; `datasheet` is this device's, `others` what it could be
     exchanged for. `host` is the time in which the host issues a step, `clock` the share of the highest clock
-    at which the device ran; `memory` is the peak, `fixed_memory` the part that does not grow with the batch.
+    at which the device ran, `cores` those of the host; `memory` is the peak, `fixed_memory` the part that
+    does not grow with the batch.
     """
 
     step: float
@@ -98,6 +99,7 @@ class Situation:
     device_memory: int | None = None
     host: float | None = None
     clock: float | None = None
+    cores: int | None = None
 
     def part(self, name: str) -> Part | None:
         return next((part for part in self.parts if part.name == name), None)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from trainmark.explain.attribute import sources_of, step_of_spans
 from trainmark.explain.classes import ELEMENTWISE, OPTIMISER, PRODUCT_CLASSES, REDUCTION
 from trainmark.explain.classes.names import BACKWARD_FUNCTION, class_of_operator
-from trainmark.explain.profile.enclosing import ancestors, launching_rows, parents
+from trainmark.explain.profile.enclosing import from_outside, launching_rows, parents
 from trainmark.explain.profile.model import ByRow, DeviceKind, HostKind, Operands, Profile, Source
 from trainmark.explain.work import attention, convolutions, products, traffic
 from trainmark.explain.work.model import Cost, Formula, Work
@@ -135,6 +136,19 @@ def _moved(name: str, size: int) -> Cost | None:
     return Cost(None, 2 * size if "DtoD" in name or "D2D" in name else size)
 
 
+class _Around(NamedTuple):
+    """Host rows at a row or around it, -1 without one.
+
+    The outermost operator with a formula, the innermost that wraps one, the outermost of those of the
+    innermost's class, and the innermost operator.
+    """
+
+    counted: int
+    wrapper: int
+    alike: int
+    operator: int
+
+
 class _Formulas:
     """The formula of each host row, and what it gives, once a row."""
 
@@ -161,9 +175,16 @@ class _Formulas:
         self.chosen: dict[tuple[int, str], int | None] = {}
         self.by_row: dict[int, Formula] = {}
         self.costs: dict[int, Cost | None] = {}
+        self.around: dict[int, _Around] = {-1: _Around(-1, -1, -1, -1)}
 
     def callers(self, rows: Iterable[int]) -> set[int]:
-        return {outer for row in rows for outer in ancestors(row, self.parent) if outer != row}
+        outer: set[int] = set()
+        for row in rows:
+            above = int(self.parent[row])
+            while above >= 0 and above not in outer:
+                outer.add(above)
+                above = int(self.parent[above])
+        return outer
 
     def is_wrapper(self, row: int) -> bool:
         return WRAPPER.fullmatch(self.names[self.name[row]]) is not None
@@ -198,36 +219,40 @@ class _Formulas:
 
         Without one take the innermost that usually calls such an operator and here did the work itself.
         """
-        operators = [row for row in ancestors(launching, self.parent) if self.is_operator[row]]
-        for row in reversed(operators):
-            formula = self.formulas.get(self.names[self.name[row]]) or self._by_form(row)
-            if formula is not None and row in self.host.operands:
+        around = from_outside(launching, self.parent, self.around, self._inside)
+        formula: Formula | None = None
+        for row, formula in (
+            (around.counted, self._formula(around.counted)),
+            (around.wrapper, self.wrappers.get(self._name(around.wrapper))),
+            (around.alike, _by_class(self._name(around.alike), span_class)),
+        ):
+            if row >= 0 and formula is not None:
                 self.by_row.setdefault(row, formula)
                 return row
-        for row in operators:
-            formula = self.wrappers.get(self.names[self.name[row]])
-            if formula is not None and row in self.host.operands and row not in self.product_callers:
-                self.by_row.setdefault(row, formula)
-                return row
-        alike = self._outermost_alike(operators)
-        formula = None if alike is None else _by_class(self.names[self.name[alike]], span_class)
-        if alike is not None and formula is not None:
-            self.by_row.setdefault(alike, formula)
-            return alike
         return None
 
-    def _outermost_alike(self, operators: list[int]) -> int | None:
-        """Return the outermost of nested operators of the innermost's class: relu_, not its clamp_min_."""
-        names = [self.names[self.name[row]] for row in operators]
-        if not operators or operators[0] not in self.host.operands:
-            return None
-        own, chosen = class_of_operator(names[0]), operators[0]
-        for row, name in zip(operators[1:], names[1:], strict=True):
-            alike = name.startswith("aten::") and class_of_operator(name) == own
-            if not alike or row not in self.host.operands:
-                break
-            chosen = row
-        return chosen
+    def _name(self, row: int) -> str:
+        return self.names[self.name[row]] if row >= 0 else ""
+
+    def _formula(self, row: int) -> Formula | None:
+        return (self.formulas.get(self._name(row)) or self._by_form(row)) if row >= 0 else None
+
+    def _inside(self, row: int, outer: _Around) -> _Around:
+        """Return what is around a row from what is around the row that encloses it."""
+        if not self.is_operator[row]:
+            return outer
+        name, has_operands = self._name(row), row in self.host.operands
+        counted, wrapper = outer.counted, outer.wrapper
+        if counted < 0 and has_operands and self._formula(row) is not None:
+            counted = row
+        if has_operands and name in self.wrappers and row not in self.product_callers:
+            wrapper = row
+        alike = row if has_operands else -1
+        above = self._name(outer.operator)
+        if has_operands and above.startswith("aten::") and outer.operator in self.host.operands:
+            # Of nested operators of one class the outermost: relu_, not its clamp_min_.
+            alike = outer.alike if class_of_operator(above) == class_of_operator(name) else row
+        return _Around(counted, wrapper, alike, row)
 
     def _by_form(self, row: int) -> Formula | None:
         """Return the formula of Inductor's kernels and of operators on lists of tensors, by their names."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmark.history.changes.evidence import (
     CONFIDENCE,
+    MOST_LEAST,
     Evidence,
     bounded,
     evidence,
@@ -17,11 +18,18 @@ from trainmark.history.changes.evidence import (
 )
 from trainmark.history.changes.model import Change
 from trainmark.history.changes.noise import Design, design_of, noise_of
+from trainmark.history.changes.ranks import least_rank_probability
 from trainmark.history.changes.segments import FEWEST_POINTS, best_place, candidates
 from trainmark.history.changes.student import quantile
 from trainmark.history.series import Point
 from trainmark.measure.statistics.arrays import Floats
 
+# With fewer results no two levels can differ certainly, wherever between them the change is.
+FEWEST_RESULTS = next(
+    count
+    for count in range(2 * FEWEST_POINTS, 100)
+    if least_rank_probability(count // 2, count - count // 2) <= MOST_LEAST
+)
 # Points on each side among which the best place of a change is sought.
 FARTHEST = 200
 

@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 AGE_SECONDS = 30 * 86400.0
@@ -45,7 +46,7 @@ class Arrivals:
             handle, path = tempfile.mkstemp(prefix=".part-", dir=folder)
             os.close(handle)
             self._part = Path(path)
-        with self._part.open("ab") as file:
+        with naming(self._part.parent), self._part.open("ab") as file:
             file.write(data)
 
     def unpack(self, name: str, digest: str) -> str:
@@ -57,7 +58,7 @@ class Arrivals:
         try:
             if _sha256(part) != digest:
                 raise OSError("what was sent did not arrive whole")
-            with tarfile.open(part) as archive:
+            with naming(part.parent), tarfile.open(part) as archive:
                 # Written by our own side; the filter only keeps odd owners and modes out.
                 if hasattr(tarfile, "tar_filter"):
                     archive.extractall(folder, filter="tar")
@@ -86,6 +87,15 @@ class Arrivals:
         if not NAME.fullmatch(name):
             raise OSError(f"{name!r} is no content hash")
         return home() / "sent" / name
+
+
+@contextlib.contextmanager
+def naming(folder: Path) -> Iterator[None]:
+    """A write that fails does not say where; "No space left on device" alone helps nobody."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def forget_old(folder: Path) -> None:

@@ -34,7 +34,13 @@ from trainmark.launch.agent.processes import (
 )
 from trainmark.launch.agent.ranks import LAST_WORDS_SECONDS, READ_BYTES, Ranks
 from trainmark.launch.agent.samples import Samples
-from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, SENT_HOME, ClosedError, Wire
+from trainmark.launch.agent.wire import (
+    HEARTBEATS_IN_PATIENCE,
+    SENT_HOME,
+    ClosedError,
+    ListeningClock,
+    Wire,
+)
 from trainmark.system.network.addresses import ipv4_addresses, ssh_address
 from trainmark.system.sampling.process_tree import descendants
 
@@ -76,7 +82,9 @@ class Agent:
         self.patience: float | None = None
         self.grace = 0.0
         self.tick = TICK
-        self.heard = self.last_pulse = time.monotonic()
+        self.clock = ListeningClock()
+        self.heard = self.clock.now
+        self.last_pulse = time.monotonic()
         self.started = False
         self.stopped = False
         self.cut_off = False
@@ -93,11 +101,12 @@ class Agent:
     def serve(self) -> None:
         """Returns when every rank has left, or home wants it so."""
         while not self.stopped and not (self.started and not self.ranks.running):
+            self.clock.look()
             ready = {key.fd for key, _ in self.selector.select(self.wait_seconds())}
             if self.wire.incoming in ready:
                 for message, payload in self.wire.receive():
                     self.handle(message, payload)
-                self.heard = time.monotonic()
+                self.heard = self.clock.now
             if self.child_left in ready:
                 os.read(self.child_left, 4096)
             self.ranks.reap()
@@ -257,7 +266,7 @@ class Agent:
         if now - self.last_pulse >= self.patience / HEARTBEATS_IN_PATIENCE:
             self.last_pulse = now
             self.wire.send({"event": "alive"})
-        if now - self.heard > self.patience:
+        if self.clock.now - self.heard > self.patience:
             self.cut_off = True
             raise ClosedError("home fell silent")
 

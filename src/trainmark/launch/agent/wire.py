@@ -16,6 +16,8 @@ LONGEST_HEADER = 8 << 20
 LONGEST_PAYLOAD = 256 << 20
 # Heartbeats, on either side, in the time after which silence counts as a loss.
 HEARTBEATS_IN_PATIENCE = 8
+# Longer than any pause between two looks of a process that is not starved itself.
+LONGEST_PAUSE_SECONDS = 2.0
 
 # Folders of a trial whose files the agent sends home as they grow.
 SENT_HOME = ("events", "profile")
@@ -25,6 +27,19 @@ Message = tuple[dict[str, Any], bytes]
 
 class ClosedError(Exception):
     """The other side has gone."""
+
+
+class ListeningClock:
+    """Time in which this process listened: what it missed, starved or stopped, is nobody's silence."""
+
+    def __init__(self) -> None:
+        self.now = self._looked = time.monotonic()
+
+    def look(self) -> None:
+        """Called just before it is looked what has come: by `now` nothing had that is not received next."""
+        looked = time.monotonic()
+        self.now += min(looked - self._looked, LONGEST_PAUSE_SECONDS)
+        self._looked = looked
 
 
 class Wire:

@@ -28,6 +28,8 @@ class Job:
     ranks_per_node: int
     gpus: bool = False
     starts_own_ranks: bool = False
+    programs: Path | None = None
+    """A folder of programs to be found before others of their names, where the ranks run on this machine."""
 
     @property
     def world_size(self) -> int:

@@ -27,6 +27,7 @@ class Cause(str, Enum):
     """Why the watch over a trial ended."""
 
     FINISHED = "finished"  # every rank left by itself
+    LINGERED = "lingered"  # told to end after its last step, it went on
     RANK_FAILED = "rank-failed"
     TIME_UP = "time-up"
     SILENT = "silent"
@@ -82,6 +83,26 @@ TRANSIENT = re.compile(
     rf"address already in use|EADDRINUSE|temporary failure in name resolution|{LOST_PEER.pattern}",
     re.IGNORECASE,
 )
+# An exception by its name, behind the mark of its rank if there is one; and whatever stands where a traceback
+# ends, since an exception may have any name.
+NAMED_ERROR = re.compile(
+    r"^(?:\[?\w+\]?: +)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)(?:: .*|:?$)"
+    r"|Fatal Python error:.*| *what\(\):.*)",
+    re.MULTILINE,
+)
+TRACEBACK_END = re.compile(
+    r"^(?P<mark>.*)Traceback \(most recent call last\):\n"
+    r"(?:(?P=mark)[ \t].*\n|\n)*(?P=mark)(\S.*)",
+    re.MULTILINE,
+)
+# That the program failed, and not why: from who started it, or from Python after what C++ threw.
+LESS_TELLING = re.compile(
+    r"\b(?:CalledProcessError|ChildFailedError|Process(?:Exited|Raised)Exception|Fatal Python error)\b"
+)
+LINES_AFTER_AN_ERROR = 60
+ERROR_RULES = ((NAMED_ERROR, 1), (TRACEBACK_END, 2))
+# `abort()` is how a program in C++ leaves with an exception.
+LEFT_ALONE = (None, signal.SIGABRT)
 REFUSED = re.compile(r"^refused: (.+)$", re.MULTILINE)
 
 
@@ -110,6 +131,9 @@ def _judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
         return Judgement(Outcome.HUNG, ending.culprit, detail)
     if ending.cause is Cause.AGENT_LOST:
         return Judgement(Outcome.CRASHED, None, "the process that watched the ranks was killed")
+    if ending.cause is Cause.LINGERED:
+        detail = "all its steps are measured, but a thread or an exit handler held the program: it was ended"
+        return Judgement(Outcome.OK, None, detail)
     # The first rank to fall names the cause; the others only lost their peer. An out-of-memory message
     # on any rank outranks the connection errors that it causes elsewhere.
     for rank, tail in sorted(tails.items()):
@@ -127,7 +151,7 @@ def _judge(ending: Ending, tails: Mapping[int, str]) -> Judgement:
     if refused := REFUSED.search(tail):
         return Judgement(Outcome.SKIPPED, rank, refused.group(1))
     transient = bool(TRANSIENT.search(tail))
-    detail = f"{ending.name(rank)} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT)}"
+    detail = f"{ending.name(rank)} {_describe_exit(code)}: {_telling_line(tail, TRANSIENT, _signal_of(code))}"
     return Judgement(Outcome.CRASHED, rank, detail.rstrip(": "), transient)
 
 
@@ -155,9 +179,24 @@ def _describe_exit(code: int | None) -> str:
     return f"was ended by {named[0] if named else f'signal {number}'}"
 
 
-def _telling_line(tail: str, pattern: re.Pattern[str]) -> str:
-    """The last line that matches, else the last line there is."""
+def _telling_line(tail: str, pattern: re.Pattern[str], number: int | None = None) -> str:
+    """The last line that matches, else the exception that the program left with, else the last line there is.
+
+    A program that another one has ended by a signal did not leave with an exception.
+    """
     lines = [line.strip() for line in tail.splitlines() if line.strip()]
     matching = [line for line in lines if pattern.search(line)]
-    chosen = (matching or lines or [""])[-1]
+    errors = _errors("\n".join(tail.splitlines()[-LINES_AFTER_AN_ERROR:])) if number in LEFT_ALONE else []
+    chosen = (matching or errors or lines or [""])[-1]
     return chosen if len(chosen) <= 300 else chosen[:297] + "…"
+
+
+def _errors(text: str) -> list[str]:
+    """The exceptions that a log names, the more telling last; one that ends in a colon with its next line."""
+    found = {}
+    for rule, group in ERROR_RULES:
+        for match in rule.finditer(text):
+            line = match[group].strip()
+            after = text[match.end() :].strip().partition("\n")[0] if line.endswith(":") else ""
+            found[match.start(group)] = f"{line} {after}".strip()
+    return sorted((found[at] for at in sorted(found)), key=lambda line: not LESS_TELLING.search(line))

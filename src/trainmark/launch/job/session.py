@@ -97,17 +97,17 @@ class AgentSession:
 
     def doubtful(self) -> bool:
         """Whether a node has been silent for longer than a living one is, or is being cleared."""
-        now = time.monotonic()
         waiting = [
             connection
             for connection in self._connections
             if connection.closed is None and not connection.gone
         ]
         # The first sign of a cancelled allocation may be a rank that was told to end.
-        if waiting and now - self._terminated < TERMINATED_SECONDS:
+        if waiting and time.monotonic() - self._terminated < TERMINATED_SECONDS:
             return True
         return any(
-            connection.patience is not None and now - connection.heard > connection.patience / 3
+            connection.patience is not None
+            and self._poller.clock.now - connection.heard > connection.patience / 3
             for connection in waiting
         )
 
@@ -185,7 +185,7 @@ class AgentSession:
         self._silence_due = now + SILENCE_TICK_SECONDS
         for connection in self._connections:
             if connection.closed is None and not connection.gone:
-                connection.check_heartbeat()
+                connection.check_heartbeat(self._poller.clock.now)
                 self._note_end(connection)
 
     def _note_end(self, connection: AgentConnection) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.launch.job.job import Job, Session
+from trainmark.launch.job.lingering import Lingering
 from trainmark.launch.job.log_tail import tail
 from trainmark.launch.job.outcome import LOST_PEER, Cause, Ending
 
@@ -42,6 +43,7 @@ def watch(
     exits: dict[int, int | None] = dict.fromkeys(range(job.world_size))
     running = set(exits)
     signs = SignsOfLife(job)
+    lingering = Lingering(job, session.root_pid)
     failed_at: float | None = None
     culprit: int | None = None
 
@@ -73,6 +75,8 @@ def watch(
                     return ending(Cause.RANK_FAILED, culprit)
             if stop_asked():
                 return ending(Cause.STOPPED)
+            if culprit is None and lingering.is_over(now):
+                return ending(Cause.LINGERED)
             if now - began > limits.trial:
                 return ending(Cause.TIME_UP)
             if signs.any_silent(running, now, limits.silence):

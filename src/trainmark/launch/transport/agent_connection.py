@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, ClosedError, Message, Wire
+from trainmark.launch.agent.wire import HEARTBEATS_IN_PATIENCE, ClosedError, ListeningClock, Message, Wire
 from trainmark.launch.nodes.node import Node
 from trainmark.launch.transport.bundle import agent_line
 from trainmark.launch.transport.channel import END_SECONDS, Channel, close_together
@@ -15,6 +15,8 @@ from trainmark.launch.transport.patience import PATIENCE_SECONDS, scaled
 
 class Polled(Protocol):
     """What waits for all connections and sends what waits in them."""
+
+    clock: ListeningClock
 
     def watch_backlog(self, connection: AgentConnection) -> None: ...
 
@@ -72,8 +74,8 @@ class AgentConnection:
             self._leave()
             self.closed = self.channel.last_words() or f"the connection was {error}"
             return []
-        if messages:
-            self.heard = time.monotonic()
+        if self.poller is not None:
+            self.heard = self.poller.clock.now
         self.gone = self.gone or any(message.get("event") == "gone" for message, _ in messages)
         return messages
 
@@ -83,9 +85,9 @@ class AgentConnection:
             self.pulsed = now
             self.send({"do": "alive"})
 
-    def check_heartbeat(self) -> None:
-        silent = time.monotonic() - self.heard
-        if self.closed is None and self.patience is not None and silent > self.patience:
+    def check_heartbeat(self, now: float) -> None:
+        """Give up a node that was silent for too long, by the clock of whoever listens to it."""
+        if self.closed is None and self.patience is not None and now - self.heard > self.patience:
             self.silent = True
             self._leave()
             self.closed = f"nothing was heard of it for {self.patience:.0f} s"

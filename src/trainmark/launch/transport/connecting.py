@@ -73,11 +73,10 @@ class _Connecting:
             for message, _ in connection.receive():
                 if message.get("event") == "hello" and connection in self._opening:
                     self._settle(connection, hello_of(connection, message))
-        now = time.monotonic()
         for connection, deadline in list(self._opening.items()):
             if connection.closed is not None:
                 self._settle(connection, NodeError(connection.node.name, connection.closed))
-            elif now > deadline:
+            elif self._poller.clock.now > deadline:
                 connection.silent = True
                 self._settle(
                     connection, NodeError(connection.node.name, f"no answer within {self._limit:.0f} s")
@@ -92,7 +91,7 @@ class _Connecting:
                 continue
             connection.patience = self._patience
             self.connections.append(connection)
-            self._opening[connection] = time.monotonic() + self._limit
+            self._opening[connection] = self._poller.clock.now + self._limit
             self._poller.add(connection)
             connection.send({"do": "greet", "patience": self._patience})
 

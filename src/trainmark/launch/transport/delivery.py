@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Sequence
 
 from trainmark.launch.nodes.node import NodeError
@@ -90,11 +89,11 @@ def _pump(
     connections: Sequence[AgentConnection], poller: Poller, failed: dict[AgentConnection, NodeError]
 ) -> None:
     """Wait until each has taken nearly all that was sent: a large archive is never whole in memory."""
-    deadline = time.monotonic() + DELIVERY_SECONDS
+    deadline = poller.clock.now + DELIVERY_SECONDS
     while clogged := [
         connection for connection in connections if connection.clogged and connection not in failed
     ]:
-        if time.monotonic() > deadline:
+        if poller.clock.now > deadline:
             reason = f"it took nothing of what was sent for {DELIVERY_SECONDS:.0f} s"
             failed.update({connection: NodeError(connection.node.name, reason) for connection in clogged})
         for connection in poller.wait(TICK_SECONDS):

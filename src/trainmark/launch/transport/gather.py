@@ -27,10 +27,10 @@ def gather(
     `beside` are sent their heartbeats meanwhile.
     """
     limit = scaled(ANSWER_SECONDS, len(connections)) if limit is None else limit
-    deadline = time.monotonic() + limit
     outcomes: dict[AgentConnection, Message | NodeError] = {}
     waiting = set(connections)
     with Poller({*connections, *beside}) as poller:
+        deadline = poller.clock.now + limit
         while waiting and not (stop_asked and stop_asked()):
             for connection in poller.wait(TICK_SECONDS):
                 for message, payload in connection.receive():
@@ -40,7 +40,7 @@ def gather(
                     ):
                         outcomes[connection] = answer
                         waiting.discard(connection)
-            late = time.monotonic() > deadline
+            late = poller.clock.now > deadline
             for connection in [connection for connection in waiting if late or connection.closed is not None]:
                 outcomes[connection] = NodeError(
                     connection.node.name, connection.closed or f"no answer within {limit:.0f} s"

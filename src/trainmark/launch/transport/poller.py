@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from types import TracebackType
 
+from trainmark.launch.agent.wire import ListeningClock
 from trainmark.launch.transport.agent_connection import AgentConnection
 
 # How often it is looked whose heartbeat is due.
@@ -21,6 +22,7 @@ class Poller:
         self._connections: dict[AgentConnection, None] = {}
         self._writing: set[AgentConnection] = set()
         self._heartbeat_due = 0.0
+        self.clock = ListeningClock()
         for connection in connections:
             self.add(connection)
 
@@ -33,9 +35,10 @@ class Poller:
         self.close()
 
     def add(self, connection: AgentConnection) -> None:
-        """One that is closed already is left out."""
+        """One that is closed already is left out; its silence counts from now on."""
         if connection.closed is not None:
             return
+        connection.heard = self.clock.now
         self._connections[connection] = None
         connection.poller = self
         self._selector.register(connection.incoming, selectors.EVENT_READ, connection)
@@ -83,6 +86,7 @@ class Poller:
                 for connection in list(self._connections):
                     connection.pulse(now)
             ready = []
+            self.clock.look()
             happened = self._selector.select(max(0.0, min(deadline, self._heartbeat_due) - now))
             for key, events in happened:
                 connection = key.data

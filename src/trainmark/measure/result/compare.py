@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from trainmark.measure.figure import Interval, Ratio, Result
 from trainmark.measure.key import Key
+from trainmark.measure.result.verdict import Reliability, result_verdict
 from trainmark.measure.statistics.intervals import CONFIDENCE, ratio_interval
 
 # A comparison is about what changes these; all else makes another case.
-MAY_DIFFER = ("framework_version", "device")
+MAY_DIFFER = ("framework_version", "device", "threads")
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,12 @@ class Comparison:
         """Whether the ratio surely differs from 1."""
         bounds = _sure(self.ratio.interval)
         return bounds is not None and not bounds.low <= 1 <= bounds.high
+
+    @property
+    def unreliable(self) -> tuple[bool, bool]:
+        """Which sides are not to be relied on, so that nothing certain follows from them."""
+        before, after = (result_verdict(side).reliability for side in (self.before, self.after))
+        return before is Reliability.UNRELIABLE, after is Reliability.UNRELIABLE
 
 
 def compare(before: Sequence[Result], after: Sequence[Result]) -> list[Comparison]:
@@ -57,10 +64,23 @@ def unmatched(before: Sequence[Result], after: Sequence[Result]) -> tuple[list[K
 
 
 def fails_below(comparison: Comparison, threshold: float, unsure: bool = False) -> bool:
-    """Whether the ratio is under the threshold and surely below 1; `unsure` is taken for too few trials."""
+    """Whether the ratio is under the threshold and surely below 1.
+
+    `unsure` is taken where too few trials, or a side that is not to be relied on, leave it open.
+    """
+    if _sure(comparison.ratio.interval) is None or cannot_be_judged(comparison, threshold):
+        return comparison.ratio.value < threshold and unsure
+    return _is_below(comparison, threshold)
+
+
+def cannot_be_judged(comparison: Comparison, threshold: float) -> bool:
+    """Whether it would fail, but for a side that is not to be relied on."""
+    return any(comparison.unreliable) and _is_below(comparison, threshold)
+
+
+def _is_below(comparison: Comparison, threshold: float) -> bool:
     bounds = _sure(comparison.ratio.interval)
-    certain = unsure if bounds is None else bounds.high < 1
-    return comparison.ratio.value < threshold and certain
+    return comparison.ratio.value < threshold and bounds is not None and bounds.high < 1
 
 
 def _comparison(before: Result, after: Result) -> Comparison:
@@ -70,7 +90,9 @@ def _comparison(before: Result, after: Result) -> Comparison:
 
 
 def _case(key: Key) -> Key:
-    return replace(key, framework_version=None, device=None)
+    """Threads make another case of a built-in workload; one's own program has them among its settings."""
+    threads = key.threads if key.framework else None
+    return replace(key, framework_version=None, device=None, threads=threads)
 
 
 def _sure(interval: Interval | None) -> Interval | None:

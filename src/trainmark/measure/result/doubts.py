@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainmark.measure.doubt import Doubt, DoubtCode, doubt, of_trials
 from trainmark.measure.figure import Ratio
-from trainmark.measure.trial.doubts import DATA_BOUND_SHARE
+from trainmark.measure.trial.doubts import DATA_BOUND_SHARE, data_doubts
 
 # The fewest trials whose order statistics bound the median at 95 %.
 ENOUGH_TRIALS = 6
@@ -18,6 +18,9 @@ NOISY_SPREAD = 0.03
 
 # Weak scaling cannot beat the single device but for measurement error and cache effects of this order.
 SUPERLINEAR_EFFICIENCY = 1.02
+
+# What following the advice of a doubt depends on must be that of the worst trial.
+WORSE_BY = {DoubtCode.WARMUP_PAST_WINDOW: "first", DoubtCode.HOST_BUSY: "share"}
 
 # Below this, adding devices mostly adds waiting.
 COLLAPSED_EFFICIENCY = 0.6
@@ -64,14 +67,26 @@ def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def merged(doubts_of_trials: Sequence[Iterable[Doubt]]) -> Iterator[Doubt]:
-    """One doubt for each code, with the message of the first trial that has it and in how many it is."""
+def merged(doubts_of_trials: Sequence[Iterable[Doubt]], wait: float | None = None) -> Iterator[Doubt]:
+    """One doubt for each code, with the message of the worst trial that has it and in how many it is.
+
+    `wait` is the result's own share of waiting, where it is known: that is the one that is told.
+    """
     gathered: dict[DoubtCode, list[Doubt]] = {}
     for doubts in doubts_of_trials:
         for each in doubts:
             gathered.setdefault(each.code, []).append(each)
-    for alike in gathered.values():
-        yield of_trials(alike[0], len(alike), len(doubts_of_trials))
+    if wait is not None and DoubtCode.DATA_BOUND in gathered:
+        count = len(gathered.pop(DoubtCode.DATA_BOUND))
+        gathered[DoubtCode.DATA_BOUND] = list(data_doubts(wait)) * count
+    for alike in filter(None, gathered.values()):
+        yield of_trials(max(alike, key=_extent), len(alike), len(doubts_of_trials))
+
+
+def _extent(doubt: Doubt) -> float:
+    """The number that makes one doubt worse than another of its code; 0 where there is none."""
+    text = dict(doubt.values).get(WORSE_BY.get(doubt.code, ""), "").rstrip("%")
+    return float(text) if text.replace(".", "", 1).isdecimal() else 0.0
 
 
 def relative_spread(values: Sequence[float]) -> float:

@@ -118,7 +118,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
     codes = {doubt.code for doubt in doubts}
     doubts += [
         doubt
-        for doubt in result_doubts.merged([figure.doubts for figure in figures])
+        for doubt in result_doubts.merged([figure.doubts for figure in figures], wait)
         if doubt.code not in codes
     ]
     return Result(
@@ -147,6 +147,7 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         peak_bandwidth=_median_known(figure.peak_bandwidth for figure in figures),
         step_source=figures[0].step_source,
         sample_source=figures[0].sample_source,
+        pauses=figures[0].pauses,
         host_memory_bytes=_most_known(figure.host_memory_bytes for figure in figures),
         hardware_utilisation=_middle_utilisation(figure.hardware_utilisation for figure in figures),
         conventions=_middle_conventions(figures),

@@ -9,15 +9,22 @@ from typing import Any
 import numpy as np
 
 from trainmark.events import DeviceSample
-from trainmark.events.ranges import texts_in
+from trainmark.events.ranges import count_in, number_in, text_in, texts_in
 from trainmark.events.schema import is_host
 from trainmark.measure.doubt import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Finish, Straggler, Verdict, Window
 from trainmark.measure.key import Key
 from trainmark.measure.statistics.arrays import Floats
+from trainmark.measure.trial.long_steps import LongSteps
 
 # A gap of this size between real and synthetic data is where a loader begins to decide the ranking.
 DATA_BOUND_SHARE = 0.03
+
+# Waiting alone names a cause from here on: every loader is waited for a little, and a faster one gains less.
+LONG_WAIT_SHARE = 0.10
+
+# Less than this of the time in evaluation mode moves no figure.
+EVALUATING_SHARE = 0.02
 
 # Below a tenth, other processes are the ordinary background of a host (monitoring, the sampler itself).
 HOST_BUSY_SHARE = 0.10
@@ -41,18 +48,25 @@ POWER_LIMIT = "sw-power-cap"
 CLOCK_SHARE_AT_POWER_LIMIT = 0.85
 
 
-def window_doubts(window: Window, floor: int, min_steps: int) -> Iterator[Doubt]:
+def window_doubts(
+    window: Window, floor: int, min_steps: int, variant: str = "", over_by: int | None = None
+) -> Iterator[Doubt]:
+    """`variant` is `program` for one's own, whose warm-up is an option and no line of a suite.
+
+    `over_by` is where a smaller floor finds the warm-up over. From there on a floor is enough, whatever a
+    look at the rest alone would cut, so that the worst trial's advice is enough for all of them.
+    """
     if window.verdict is Verdict.NEVER_SETTLED:
         yield doubt(DoubtCode.NEVER_SETTLED, steps=window.stop)
     elif window.steps < min_steps or window.verdict is Verdict.TOO_SHORT:
         yield doubt(DoubtCode.WINDOW_TOO_SHORT, steady=window.steps, steps=window.stop, needed=min_steps)
-    if window.verdict is not Verdict.NEVER_SETTLED and window.first > floor:
-        more = window.first - floor
-        yield doubt(DoubtCode.WARMUP_PAST_WINDOW, floor=floor, more=more, first=window.first)
+    over_by = window.first if over_by is None else over_by
+    if window.verdict is not Verdict.NEVER_SETTLED and floor < min(window.first, over_by):
+        yield doubt(DoubtCode.WARMUP_PAST_WINDOW, variant, floor=floor, first=window.first)
 
 
 def data_doubts(wait_share: float | None) -> Iterator[Doubt]:
-    if wait_share is not None and wait_share > DATA_BOUND_SHARE:
+    if wait_share is not None and wait_share > LONG_WAIT_SHARE:
         yield doubt(DoubtCode.DATA_BOUND, wait=f"{wait_share:.1%}")
 
 
@@ -124,6 +138,35 @@ def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
     if fallbacks:
         first, more = next(iter(fallbacks)), len(fallbacks) - 1
         yield doubt(DoubtCode.FELL_BACK, "several" if more else "", first=first, more=more)
+
+
+def untouched_doubts(facts: dict[str, Any], throughput: float, unit: str) -> Iterator[Doubt]:
+    """What the hooks saw and could not make one figure of."""
+    if uncounted := count_in(facts, "uncounted_trainings"):
+        yield doubt(DoubtCode.TRAINING_UNCOUNTED, count=uncounted)
+    if turns := text_in(facts, "unequal_turns"):
+        yield doubt(DoubtCode.UNEQUAL_TURNS, turns=turns)
+    share = number_in(facts, "evaluating_share") or 0.0
+    if EVALUATING_SHARE < share < 1:
+        rate = f"{throughput / (1 - share):,.4g}"
+        yield doubt(DoubtCode.EVALUATION_IN_STEPS, share=f"{share:.1%}", rate=rate, unit=unit)
+
+
+def long_step_doubts(
+    long: LongSteps | None, steps: int, seconds: float, samples: float, unit: str
+) -> Iterator[Doubt]:
+    if long is not None:
+        yield doubt(
+            DoubtCode.LONG_STEPS,
+            "irregular" if long.every is None else "",
+            count=long.count,
+            steps=steps,
+            every=long.every,
+            share=f"{long.seconds / seconds:.1%}",
+            usual=f"{long.usual_seconds * 1e3:.4g} ms",
+            rate=f"{samples / (seconds - long.seconds):,.4g}",
+            unit=unit,
+        )
 
 
 def straggler_doubts(stragglers: Sequence[Straggler], separated: bool, unit: str) -> Iterator[Doubt]:

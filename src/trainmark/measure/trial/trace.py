@@ -14,6 +14,7 @@ from trainmark.events import DeviceSample, Event, RunStart, Scope
 from trainmark.events.ranges import number_in
 from trainmark.events.step_block import StepBlock
 from trainmark.measure.statistics.arrays import Floats, Integers
+from trainmark.measure.trial.clocks import CLOCK_SLACK_SECONDS, CLOCK_TOLERANCE, require_machine_clock
 from trainmark.measure.trial.rank_events import (
     RESUME,
     SAME_CLOCK_SECONDS,
@@ -25,8 +26,6 @@ from trainmark.measure.trial.rank_events import (
 from trainmark.metric import Metric, declared_metrics
 
 LONGEST_STEP_SECONDS = 7 * 86400.0
-# By how much a device's or another host's clock may run faster than ours.
-CLOCK_TOLERANCE, CLOCK_SLACK_SECONDS = 0.01, 1.0
 
 __all__ = ["Clock", "Floats", "Integers", "TimedMark", "Trace", "TraceError", "trace_of"]
 
@@ -62,6 +61,11 @@ class TimedMark:
     at: float
     facts: dict[str, Any]
     ends_a_pause: bool
+
+    @property
+    def trained_before(self) -> float:
+        """Seconds of the step that were trained before the pause, where a step was interrupted."""
+        return number_in(self.facts, "trained_before") or 0.0
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,7 @@ def trace_of(events: Iterable[Event | StepBlock]) -> Trace:
     _require_all_ranks(ranks, starts)
     speaking = [ranks[rank] for rank in sorted(starts)]
     _close_holes(speaking)
+    require_machine_clock(speaking)
     steps = _common_steps(speaking)
     clock = _clock(speaking, lead)
     elsewhere = [_elsewhere(rank, speaking[0], clock) for rank in speaking]
@@ -334,7 +339,7 @@ def _begins(start: float, ends: Floats, numbers: Integers, marks: Iterable[Timed
     begins = np.concatenate([[start], ends[:-1]])
     for mark, step in zip(through, np.searchsorted(numbers, [mark.step for mark in through]), strict=True):
         if step < len(begins):
-            begins[step] = max(begins[step], mark.at)
+            begins[step] = max(begins[step], mark.at - mark.trained_before)
     return np.asarray(np.minimum(begins, ends), dtype=np.float64)
 
 

@@ -28,11 +28,15 @@ from trainmark.measure.trial import doubts as trial_doubts
 from trainmark.measure.trial.breakdown import breakdown_of
 from trainmark.measure.trial.energy import window_joules
 from trainmark.measure.trial.finish import finish_of
+from trainmark.measure.trial.long_steps import long_steps, pauses_in
 from trainmark.measure.trial.rank_events import RESUME
 from trainmark.measure.trial.steady import SHORTEST_WINDOW, steady_window
 from trainmark.measure.trial.stragglers import stragglers
 from trainmark.measure.trial.trace import Clock, Trace, TraceError
 from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts, peak_of_all_ranks, utilisation_of
+
+# Steps that are dropped in any case of nothing, of a program and of a suite, if nobody says otherwise.
+USUAL_WARMUPS = (0, 10, 20)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,8 @@ def measure_trial(
     seconds, counted = sum(end - begin for begin, end in spans), float(trace.samples[chosen].sum())
     if seconds <= 0:
         raise TraceError(
-            "the clock did not advance over the steady window: its resolution is too coarse to time it."
+            "all steps of the steady window came at one moment: its clock is too coarse, or the program "
+            "holds its lines back (let it flush its output)."
         )
     throughput = counted / seconds
     if not 0 < throughput < inf:
@@ -107,6 +112,7 @@ def measure_trial(
         host_memory_bytes=_peak_memory(samples, on_host=True),
         step_source=text_in(trace.facts, "source"),
         sample_source=text_in(trace.facts, "samples"),
+        pauses=pauses_in(trace, window),
         hardware_utilisation=utilisation.hardware,
         conventions=utilisation.conventions,
     )
@@ -135,6 +141,13 @@ def _settling_steps(step_seconds: Floats, rules: Rules) -> int | None:
     return window.first if window.verdict is Verdict.SETTLED else None
 
 
+def _over_by(step_seconds: Floats, rules: Rules) -> int | None:
+    """The first step at which the warm-up is over for a usual floor below this one; None where for none."""
+    floors = (floor for floor in USUAL_WARMUPS if floor < rules.warmup_steps)
+    windows = (steady_window(step_seconds, floor, rules.min_window_steps) for floor in floors)
+    return min((each.first for each in windows if each.verdict is not Verdict.NEVER_SETTLED), default=None)
+
+
 def _step_times(seconds: Floats) -> StepTimes:
     p50, p90, p99 = (float(q) for q in np.quantile(seconds, [0.5, 0.9, 0.99]))
     return StepTimes(float(seconds.mean()), p50, p90, p99, float(seconds.max()))
@@ -155,7 +168,11 @@ def _doubts(
     slow: Sequence[Straggler],
     finish: Finish | None,
 ) -> Iterator[Doubt]:
-    yield from trial_doubts.window_doubts(window, rules.warmup_steps, rules.min_window_steps)
+    variant = "program" if text_in(trace.facts, "source") else ""
+    over_by = _over_by(trace.step_seconds, rules) if window.first > rules.warmup_steps else None
+    yield from trial_doubts.window_doubts(
+        window, rules.warmup_steps, rules.min_window_steps, variant, over_by
+    )
     yield from trial_doubts.data_doubts(wait_share)
     yield from trial_doubts.sample_doubts(inside)
     yield from trial_doubts.loss_doubts(trace.losses, len(trace.ends))
@@ -163,8 +180,21 @@ def _doubts(
         yield from trial_doubts.layout_doubts(key, trace.facts)
         yield from trial_doubts.clock_doubts(key, trace.facts, inside)
     yield from trial_doubts.fallback_doubts(trace.end_facts)
+    if variant:
+        yield from _untouched_doubts(trace, window)
     yield from trial_doubts.straggler_doubts(slow, trace.rank_communication is not None, trace.unit)
     if finish is not None:
         resumptions = [mark.facts for mark in trace.marks if mark.kind == RESUME and mark.rank == 0]
         yield from trial_doubts.finish_doubts(finish, resumptions)
         yield from trial_doubts.recipe_doubts(trace.facts)
+
+
+def _untouched_doubts(trace: Trace, window: Window) -> Iterator[Doubt]:
+    """Of a program that marks nothing itself."""
+    chosen = slice(window.first, window.stop)
+    seconds, wait = trace.step_seconds[chosen], trace.data_wait
+    long = long_steps(seconds, None if wait is None else wait[chosen])
+    counted = float(trace.samples[chosen].sum())
+    total = float(seconds.sum())
+    yield from trial_doubts.untouched_doubts(trace.facts, counted / total, trace.unit)
+    yield from trial_doubts.long_step_doubts(long, window.steps, total, counted, trace.unit)

@@ -13,7 +13,7 @@ from trainmark.published.readers.trials import foreign
 from trainmark.published.readers.trials.output import Output
 
 FOLDER = Path(__file__).with_name("trials")
-SHARED = {"__init__", "foreign", "observed", "output"}
+SHARED = {"__init__", "foreign", "output"}
 
 
 @cache

@@ -13,6 +13,7 @@ from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
 from trainmark.report.format.words import Lang, words
+from trainmark.report.sections.contrast import contrast_sentences
 from trainmark.report.sections.finish import target_words
 from trainmark.report.sections.group import Group, by_series, headlines
 
@@ -54,6 +55,8 @@ class Answer:
     """How steps were seen and samples counted, a sentence for each way."""
     not_all: str
     """`4 of 6 results` where the headlines leave some out."""
+    contrasts: tuple[str, ...] = ()
+    """A sentence for each case that is compared with a baseline."""
 
     @property
     def scales(self) -> bool:
@@ -84,12 +87,15 @@ def answer(document: Document, lang: Lang = "en") -> Answer:
         not_all=words(lang)["headline_count"].format(shown=len(shown), results=len(rows))
         if len(shown) < len(rows)
         else "",
+        contrasts=tuple(contrast_sentences(document, lang)),
     )
 
 
 def headline_lines(shown: Answer, lang: Lang = "en") -> list[str]:
-    """Return the headline figures as text, each under its case where there are several."""
+    """Return the comparisons, or the headline figures, each under its case where there are several."""
     t = words(lang)
+    if shown.contrasts:
+        return list(shown.contrasts)
     if len(shown.rows) == 1:
         return [figure_text(shown.rows[0].result, t)]
     lines = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainmark.measure.result.verdict import WIDE, Reliability, ReliabilityVerdict
+from trainmark.measure.figure import Result
+from trainmark.measure.result.verdict import WIDE, Reliability, ReliabilityVerdict, result_verdict
 from trainmark.report.format import number
 from trainmark.report.format.doubt_words import doubt_clause
 from trainmark.report.format.words import Lang, words
@@ -20,6 +21,14 @@ def verdict_sentence(verdict: ReliabilityVerdict, lang: Lang = "en") -> str:
         concerned=verdict.concerned,
         figures=verdict.figures,
     )
+
+
+def doubts_verdict(result: Result) -> str:
+    """Return the verdict on a result that has more against it than its interval; empty for any other."""
+    verdict = result_verdict(result)
+    if not verdict.reasons or verdict.reliability is Reliability.RELIABLE:
+        return ""
+    return verdict_sentence(verdict)
 
 
 def _form(verdict: ReliabilityVerdict) -> str:

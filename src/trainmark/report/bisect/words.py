@@ -99,6 +99,10 @@ BISECT_WORDS: dict[str, tuple[str, str]] = {
 # What the runner has stored of a step or a culprit, as it was written.
 REASONS: Sentences = (
     ("undecided after {pairs} pairs", "{pairs} 对试验之后仍无定论"),
+    (
+        "it does not install: the package index has no wheel of {what} for this Python",
+        "无法安装：软件包索引中没有适用于此 Python 的 {what} 的 wheel 包",
+    ),
     ("it does not install: {reason}", "无法安装：{reason}"),
     ("it cannot be checked out: {reason}", "无法检出：{reason}"),
     ("it has no folder {folder}", "其中没有文件夹 {folder}"),

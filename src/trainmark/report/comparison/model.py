@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from trainmark.history.facts import FactChange
 from trainmark.measure.cost import Cost
 from trainmark.measure.figure import Result
 from trainmark.report.sections.frameworks import FrameworkTable
 
-MARKS = {"+": "faster", "-": "slower", "~": "no certain change", "?": "too few trials to say"}
+MARKS = {
+    "+": "faster",
+    "-": "slower",
+    "~": "no certain change",
+    "?": "too few trials to say",
+    "!": "differs, but a side is not to be relied on",
+}
 MEANING = "   ".join(f"{mark} {meaning}" for mark, meaning in MARKS.items())
 
 
@@ -36,7 +43,8 @@ class ComparisonRow:
     """One case on both sides; `ratio` is after ÷ before; `differs` names what else changed.
 
     `published` says where the second stands among published results; `failed` whether the row fails the
-    command. The costs and shares of the peak are those of both sides.
+    command, `not_judged` whether it would but for doubts. Costs, shares of the peak, doubts and verdicts
+    (empty where there is nothing to doubt) are those of both sides.
     """
 
     case: str
@@ -52,6 +60,11 @@ class ComparisonRow:
     unit: str = ""
     costs: tuple[Cost, Cost] | None = None
     peaks: tuple[PeakShares, PeakShares] = (PeakShares(), PeakShares())
+    differences: tuple[FactChange, ...] = ()
+    doubts: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    unreliable: tuple[bool, bool] = (False, False)
+    verdicts: tuple[str, str] = ("", "")
+    not_judged: bool = False
 
     @property
     def mark(self) -> str:
@@ -59,6 +72,8 @@ class ComparisonRow:
             return "?"
         if not self.changed:
             return "~"
+        if any(self.unreliable):
+            return "!"
         return "+" if self.ratio > 1 else "-"
 
 
@@ -77,6 +92,18 @@ class ComparisonTable:
         """`2 faster, 1 no certain change`."""
         marks = Counter(row.mark for row in self.rows)
         return ", ".join(f"{marks[mark]} {meaning}" for mark, meaning in MARKS.items() if marks[mark])
+
+    @property
+    def doubted(self) -> list[str]:
+        """`train 1n1g, before and after: Do not rely on this: …`, for each side of which there is a doubt."""
+        lines = []
+        for row in self.rows:
+            before, after = row.verdicts
+            sides = {before: self.before, after: self.after}
+            if before == after:
+                sides = {before: f"{self.before} and {self.after}"}
+            lines += [f"{row.case}, {side}: {verdict}" for verdict, side in sides.items() if verdict]
+        return lines
 
     @property
     def alone(self) -> list[tuple[str, str]]:
@@ -102,6 +129,11 @@ class Comparisons:
     @property
     def runs(self) -> tuple[str, ...]:
         return (self.baseline, *(table.after for table in self.tables))
+
+    @property
+    def doubted(self) -> list[str]:
+        """What is to be doubted of each case and run, each once."""
+        return list(dict.fromkeys(line for table in self.tables for line in table.doubted))
 
     @property
     def alone(self) -> list[tuple[str, str]]:

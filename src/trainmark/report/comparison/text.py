@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from trainmark.history.facts import FactChange
+from trainmark.history.recorded import parts_only_in
 from trainmark.measure.cost import Cost
 from trainmark.report.comparison.model import (
     MEANING,
@@ -18,12 +20,16 @@ from trainmark.report.comparison.model import (
 from trainmark.report.format import number
 from trainmark.report.format.markup import code, plain
 from trainmark.report.format.table import Table
+from trainmark.report.history.cells import fact_text, named
 from trainmark.report.render.framework_markdown import notes
 from trainmark.report.render.json_report import table_tree
 from trainmark.report.render.terminal import framework_lines
 from trainmark.report.sections import framework_cells
 from trainmark.visible import one_line
 
+# Differences that stand in a row, and the longest; JSON has more.
+MOST_DIFFERENCES, LONGEST_DIFFERENCE = 4, 80
+MOST_IN_JSON, LONGEST_IN_JSON = 100, 1000
 NOTHING_COMMON = "No case is on both sides."
 NO_COST = Cost(None, None, None)
 PEAK_NOTE = "Shares of the peak: MFU, HFU, and the MFU that other codes would give."
@@ -32,6 +38,7 @@ PEAK_NOTE = "Shares of the peak: MFU, HFU, and the MFU that other codes would gi
 def as_text(comparisons: Comparisons, width: int | None = None) -> str:
     table = rows_table(comparisons)
     lines = [*table.lines(width), "", MEANING] if table.rows else [NOTHING_COMMON]
+    lines += map(one_line, comparisons.doubted)
     if comparisons.priced:
         costs = cost_table(comparisons)
         lines += ["", *costs.lines(width)] if costs else []
@@ -48,6 +55,8 @@ def as_text(comparisons: Comparisons, width: int | None = None) -> str:
 def as_markdown(comparisons: Comparisons) -> str:
     table = rows_table(comparisons, mark=code)
     parts = [table.markdown() if table.rows else NOTHING_COMMON, f"`{MEANING}`"]
+    if doubted := comparisons.doubted:
+        parts.append("\n".join(f"- {plain(line)}" for line in doubted))
     if comparisons.priced:
         costs = cost_table(comparisons)
         parts += [costs.markdown()] if costs else []
@@ -86,9 +95,10 @@ def rows_table(comparisons: Comparisons, mark: Callable[[str], str] = str) -> Ta
     header = ["case", comparisons.baseline, *(table.after for table in comparisons.tables), "differs"]
     rows = []
     for known, cells in comparisons.grid():
-        differs = dict.fromkeys(name for row in cells if row for name in row.differs)
+        named = zip(comparisons.runs[1:], cells, strict=True)
+        differs = [f"{run}: {text}" for run, row in named if row and (text := _differences(row))]
         own = [_against(row) for row in cells]
-        rows.append([known.case, number.throughput(known.before), *own, ", ".join(differs)])
+        rows.append([known.case, number.throughput(known.before), *own, "; ".join(differs)])
     return Table(header, rows, right=frozenset(range(1, len(header) - 1)))
 
 
@@ -134,6 +144,25 @@ def published(comparisons: Comparisons) -> list[tuple[str, str]]:
     return [(row.case, row.published) for table in comparisons.tables for row in table.rows if row.published]
 
 
+def _differences(row: ComparisonRow) -> str:
+    """`command −--lr 0.1 +--width 1024; driver 550.54 → 560.28; and 3 more`."""
+    texts = [difference_text(fact) for fact in row.differences[:MOST_DIFFERENCES]]
+    more = len(row.differences) - len(texts)
+    return "; ".join([*texts, *([f"and {more} more"] if more else [])])
+
+
+def difference_text(fact: FactChange) -> str:
+    """Return what differs in a few words; of commands the words that one of them has."""
+    if fact.name == "command" and fact.before and fact.after:
+        gone, come = parts_only_in(fact.before, fact.after), parts_only_in(fact.after, fact.before)
+        parts = [*(f"−{part}" for part in gone), *(f"+{part}" for part in come)]
+        text = " ".join(parts) or "in another order"
+    else:
+        text = " → ".join(fact_text(fact.name, value, "none") for value in (fact.before, fact.after))
+    text = f"{named(fact.name, 'en')} {text}"
+    return text if len(text) <= LONGEST_DIFFERENCE else f"{text[: LONGEST_DIFFERENCE - 1]}…"
+
+
 def interval(row: ComparisonRow) -> str:
     if row.low is None or row.high is None:
         return number.MISSING
@@ -151,7 +180,7 @@ def _pair(table: ComparisonTable, priced: bool, mark: Callable[[str], str]) -> T
             number.throughput(row.after),
             f"×{row.ratio:.3f}",
             interval(row),
-            ", ".join(row.differs),
+            _differences(row),
             *(_costs(row) if priced else ()),
         ]
         for row in table.rows
@@ -186,7 +215,8 @@ def _tree(table: ComparisonTable) -> dict[str, Any]:
 
 
 def _row(row: ComparisonRow) -> dict[str, Any]:
-    tree = {name: value for name, value in asdict(row).items() if name not in ("costs", "peaks")}
+    left_out = ("costs", "peaks", "differences", "doubts", "unreliable", "verdicts")
+    tree = {name: value for name, value in asdict(row).items() if name not in left_out}
     peaks_before, peaks_after = row.peaks
     before, after = row.costs or (NO_COST, NO_COST)
     return {
@@ -202,4 +232,16 @@ def _row(row: ComparisonRow) -> dict[str, Any]:
         "hfu_after": peaks_after.hfu,
         "conventions_before": dict(peaks_before.conventions),
         "conventions_after": dict(peaks_after.conventions),
+        "differences": [
+            {
+                "name": fact.name,
+                "before": fact.before and fact.before[:LONGEST_IN_JSON],
+                "after": fact.after and fact.after[:LONGEST_IN_JSON],
+            }
+            for fact in row.differences[:MOST_IN_JSON]
+        ],
+        "doubts_before": list(row.doubts[0]),
+        "doubts_after": list(row.doubts[1]),
+        "unreliable_before": row.unreliable[0],
+        "unreliable_after": row.unreliable[1],
     }

@@ -48,7 +48,7 @@ def stacked(explanation: Explanation, lang: Lang) -> list[Segment]:
                 Segment(
                     kind_look(part.kind, part.name),
                     width,
-                    tables.part_name(part, lang),
+                    tables.part_name(part, lang, explanation.subject.kind),
                     share,
                     f"{milliseconds} ms",
                 )

@@ -16,6 +16,8 @@ MOST_TIMES_FLOOR = 100
 
 # Overlaps with a row of their own: those that matter, and not too many.
 LEAST_OVERLAP, MOST_OVERLAPS = 0.005, 6
+# Of a share that is known within bounds: what says something.
+LEAST_BOUND, MOST_BOUND = 0.05, 0.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,29 @@ def parts(explanation: Explanation) -> list[Part]:
         *([Part("overlap", "", rest)] if rest else []),
         *(Part("idle", own.cause, own.nanoseconds) for own in idle),
     ]
+
+
+def bounded_shares(explanation: Explanation) -> list[tuple[Part, float, float]]:
+    """Return parts with the least and the most share of the real step that they can have, the longest first.
+
+    A profiled step that is longer has time in it that the profiler added, to one part or to all; one that is
+    shorter lacks some. Nothing is said of a part of which neither end is known.
+    """
+    measured, steps = explanation.agreement.measured, explanation.steps
+    if not measured or not steps or explanation.total <= 0:
+        return []
+    real = measured * 1e9 * steps
+    added, missed = max(0.0, explanation.total - real), max(0.0, real - explanation.total)
+    bounded = [
+        (
+            part,
+            max(0.0, part.nanoseconds - added) / real,
+            min(1.0, (part.nanoseconds + missed) / real),
+        )
+        for part in parts(explanation)
+    ]
+    known = [one for one in bounded if one[1] >= LEAST_BOUND or LEAST_BOUND <= one[2] <= MOST_BOUND]
+    return sorted(known, key=lambda one: (-one[1], -one[2]))
 
 
 def part_texts(explanation: Explanation) -> dict[tuple[str, str], tuple[str, str]]:

@@ -22,6 +22,7 @@ def render(explanation: Explanation, lang: Lang = "en") -> str:
 def _parts(explanation: Explanation, lang: Lang) -> Iterator[str]:
     t, refused = explain_words(lang), explanation.agreement.refusal is not None
     yield f"# {plain(sentences.subject_line(explanation.subject, lang))}"
+    yield from (f"**{plain(doubt)}**" for doubt in sentences.doubt_sentences(explanation, lang))
     yield f"**{plain(sentences.rate_sentence(explanation, lang))}**"
     yield plain(sentences.where_sentence(explanation, lang))
     yield plain(sentences.first_sentence(explanation, lang))

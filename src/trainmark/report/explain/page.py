@@ -45,6 +45,8 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
             rate=number.throughput(rate) if rate else "",
             idle_share=number.percent(idle / explanation.total) if explanation.total and not refused else "",
             refusal=sentences.refusal_sentence(explanation, lang) if refused else "",
+            doubts=sentences.doubt_sentences(explanation, lang),
+            measured=sentences.rate_sentence(explanation, lang) if explanation.measured_rate else "",
             where=sentences.where_sentence(explanation, lang),
             first=sentences.first_sentence(explanation, lang),
             agreement=sentences.agreement_words(explanation, lang),
@@ -57,6 +59,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
                     sentences.gain_words(advice, lang),
                     sentence(advice.how.strip(), lang),
                     advice.is_line,
+                    sentences.is_certain(advice),
                 )
                 for advice in explanation.advice
             ],

@@ -14,6 +14,9 @@ from trainmark.report.format.words import Lang
 
 MOST_OF_IDLE = 0.5
 LEAST_TOLD_IDLE = 0.005
+MOST_ALIKE = 0.05  # by which two rates of one program may differ without a word
+MOST_BOUNDED = 3
+LEAST_TIMES_FLOOR = 0.97  # what is faster shows that the floor is none: its peaks were disturbed
 
 
 def subject_line(subject: Subject, lang: Lang) -> str:
@@ -34,20 +37,31 @@ def about_line(explanation: Explanation, lang: Lang) -> str:
 
 def rate_sentence(explanation: Explanation, lang: Lang) -> str:
     t, time = explain_words(lang), duration(explanation.step_seconds)
-    rate = figures.samples_per_second(explanation)
+    rate, measured = figures.samples_per_second(explanation), explanation.measured_rate
     if rate is None:
         return t["time_only"].format(time=time)
-    return t["rate"].format(time=time, rate=number.throughput(rate), unit=explanation.subject.unit)
+    unit = explanation.subject.unit
+    told = [t["rate"].format(time=time, rate=number.throughput(rate), unit=unit)]
+    if measured and abs(rate / measured - 1) > MOST_ALIKE:
+        told.append(t["other_rate"].format(rate=number.throughput(measured), unit=unit))
+    return joined(told, lang)
+
+
+def doubt_sentences(explanation: Explanation, lang: Lang) -> list[str]:
+    """Return what keeps the measured steps, and so all that follows, from being relied on."""
+    t = explain_words(lang)
+    return [t["caution"].format(doubt=sentence(doubt, lang)) for doubt in explanation.doubts]
 
 
 def where_sentence(explanation: Explanation, lang: Lang) -> str:
-    """Name the longest class and the idle time, the larger first; empty where shares are refused."""
+    """Name the longest class and the idle time, the larger first; where shares are refused, within bounds."""
     if explanation.agreement.refusal is not None or explanation.total <= 0:
-        return ""
+        return _bounds_sentence(explanation, lang)
     t, clauses = explain_words(lang), list[tuple[float, str]]()
     if explanation.classes:
         most = max(explanation.classes, key=lambda own: own.alone)
-        times, share = figures.times_floor_text(most, 2), most.alone / explanation.total
+        is_slower = (figures.times_floor(most) or 0.0) >= LEAST_TIMES_FLOOR
+        times, share = figures.times_floor_text(most, 2) if is_slower else "", most.alone / explanation.total
         words = t["most_floor" if times else "most"].format(
             share=figures.part_texts(explanation)["class", most.name][1],
             name=class_name(most.name, lang),
@@ -58,13 +72,30 @@ def where_sentence(explanation: Explanation, lang: Lang) -> str:
     if idle >= LEAST_TOLD_IDLE:
         cause = max(explanation.idle, key=lambda own: own.nanoseconds)
         known = cause.nanoseconds > MOST_OF_IDLE * explanation.idle_nanoseconds
-        words = t["most_idle_cause" if known else "most_idle"].format(
-            share=number.percent(idle), cause=cause_name(cause.cause, lang)
-        )
+        kind = explanation.subject.kind
+        key = f"{'most_idle_cause' if known else 'most_idle'}{'_cpu' if kind == 'cpu' else ''}"
+        words = t[key].format(share=number.percent(idle), cause=cause_name(cause.cause, lang, kind))
         clauses.append((idle, words))
     ordered = [words for _, words in sorted(clauses, key=lambda clause: -clause[0])]
     text = t["most_join"].join(ordered) + t["full_stop"] if ordered else ""
     return text[:1].upper() + text[1:]
+
+
+def _bounds_sentence(explanation: Explanation, lang: Lang) -> str:
+    """Say between which shares the longest parts lie, whatever the profiler added or missed."""
+    t, kind = explain_words(lang), explanation.subject.kind
+
+    def named(part: figures.Part) -> str:
+        is_class = part.kind == "class"
+        return class_name(part.name, lang) if is_class else cause_name(part.name, lang, kind)
+
+    clauses = [
+        t["between"].format(name=named(part), low=number.percent(low, 0), high=number.percent(high, 0))
+        for part, low, high in figures.bounded_shares(explanation)
+        if part.kind != "overlap"
+    ]
+    text = t["most_join"].join(clauses[:MOST_BOUNDED])
+    return t["as_far"].format(clauses=text) + t["full_stop"] if text else ""
 
 
 def steps_words(steps: int, lang: Lang) -> str:
@@ -86,7 +117,13 @@ def gain_words(advice: Advice, lang: Lang) -> str:
     """`(throughput +12.0 % [+8.1, +16.2])`."""
     bounds = f"[{advice.low:+.1f}, {advice.high:+.1f}]".replace("-", "−")
     gain = figures.signed_percent(advice.gain / 100)
-    return explain_words(lang)["gain"].format(gain=gain, bounds=bounds)
+    t = explain_words(lang)
+    return t["gain"].format(gain=gain, bounds=bounds, maybe="" if is_certain(advice) else t["maybe"])
+
+
+def is_certain(advice: Advice) -> bool:
+    """Whether the interval of its gain leaves no room for none."""
+    return advice.low > 0
 
 
 def agreement_words(explanation: Explanation, lang: Lang) -> str:

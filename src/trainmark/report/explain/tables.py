@@ -35,7 +35,7 @@ def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
     bytes_unit, moved = _column([_each(one.bytes if one else None, steps) for one in classes], BYTES)
     rows = [
         [
-            part_name(part, lang),
+            part_name(part, lang, explanation.subject.kind),
             *texts[part.kind, part.name],
             _launches(one, steps),
             flop,
@@ -63,10 +63,10 @@ def step_table(explanation: Explanation, lang: Lang = "en") -> Table:
     return _without_empty(Table(header, rows, frozenset(range(1, 8))))
 
 
-def part_name(part: Part, lang: Lang) -> str:
+def part_name(part: Part, lang: Lang, kind: str | None = None) -> str:
     t = explain_words(lang)
     if part.kind == "idle":
-        return t["idle_row"].format(cause=cause_name(part.name, lang))
+        return t["idle_row"].format(cause=cause_name(part.name, lang, kind))
     if part.kind == "overlap":
         names = (class_name(name, lang) for name in part.classes)
         return t["overlap_join"].join(names) or t["other_overlaps"]
@@ -78,7 +78,7 @@ def idle_table(explanation: Explanation, lang: Lang = "en") -> Table:
     texts = figures.part_texts(explanation)
     rows = [
         [
-            cause_name(own.cause, lang),
+            cause_name(own.cause, lang, explanation.subject.kind),
             *texts["idle", own.cause],
             _per_step(own.gaps, steps),
             "; ".join(sentence(text, lang) for text in own.evidence),

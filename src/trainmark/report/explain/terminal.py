@@ -35,6 +35,7 @@ def lines(explanation: Explanation, width: int | None = None, lang: Lang = "en")
 def headline(explanation: Explanation, width: int | None, lang: Lang) -> list[str]:
     """What was explained, its step, and the first thing to do."""
     answer = (
+        *sentences.doubt_sentences(explanation, lang),
         sentences.subject_line(explanation.subject, lang),
         sentences.joined(
             (sentences.rate_sentence(explanation, lang), sentences.where_sentence(explanation, lang)), lang
@@ -68,10 +69,10 @@ def idle_lines(explanation: Explanation, width: int | None, lang: Lang) -> list[
     evident = [own for own in tables.idle_by_time(explanation) if own.evidence and own.nanoseconds > least]
     if not evident or explanation.agreement.refusal is not None:
         return []
-    t = explain_words(lang)
+    t, kind = explain_words(lang), explanation.subject.kind
     shown = ["", t["idle_title"]]
     for own in evident:
-        shown += wrapped(t["cause_is"].format(cause=cause_name(own.cause, lang)), width)
+        shown += wrapped(t["cause_is"].format(cause=cause_name(own.cause, lang, kind)), width)
         for text in own.evidence[:MOST_EVIDENCE]:
             shown += wrapped(sentence(text, lang), width, "  ", "    ")
     return shown

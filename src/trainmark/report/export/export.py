@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark.measure.key import Key
-from trainmark.measure.result.compare import Comparison, compare, fails_below
+from trainmark.measure.result.compare import Comparison, cannot_be_judged, compare, fails_below
 from trainmark.report.assemble import results_of
 from trainmark.report.export import airank, csv_table, dllogger, dlperf, junit, mlflow, mllog, tensorboard
 from trainmark.report.export.place import MARKER, ExportError, new_folder
@@ -57,7 +57,7 @@ def export(
     """Writes the whole folder or nothing; ExportError where there is nothing to write or no place for it."""
     source = load_run(run, submitter)
     if baseline is not None:
-        source = replace(source, regressions=regressions(run, baseline))
+        source = replace(source, slower=slower(run, baseline))
     with new_folder(out, force) as folder:
         skipped = WRITERS[target](source, folder)
         files = tuple(sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()))
@@ -69,7 +69,10 @@ def export(
     return Exported(out, files, tuple(skipped))
 
 
-def regressions(run: RunFolder, baseline: Baseline) -> dict[Key, Comparison]:
-    """The cases of a run that `compare --fail-below` would fail, by their key."""
+def slower(run: RunFolder, baseline: Baseline) -> dict[Key, Comparison]:
+    """The cases of a run that `compare --fail-below` would fail or cannot judge, by their key."""
     pairs = compare(results_of(baseline.run.records()), results_of(run.records()))
-    return {pair.after.key: pair for pair in pairs if fails_below(pair, baseline.fail_below)}
+    below = baseline.fail_below
+    return {
+        pair.after.key: pair for pair in pairs if fails_below(pair, below) or cannot_be_judged(pair, below)
+    }

@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result.compare import Comparison
+from trainmark.measure.result.verdict import result_verdict
+from trainmark.report.answer.verdict import doubts_verdict, verdict_sentence
 from trainmark.report.assemble import results_of
 from trainmark.report.export.source import ExportedRun, Skipped
 from trainmark.report.format import number
@@ -26,7 +28,7 @@ def write(source: ExportedRun, folder: Path) -> Sequence[Skipped]:
         cases.setdefault(record.spec.case, []).append(record)
     suite = ElementTree.Element("testsuite", name=one_line(source.info.suite))
     for case, records in cases.items():
-        suite.append(_case(source, case, records, results, source.regressions))
+        suite.append(_case(source, case, records, results, source.slower))
     for case, reason in source.info.skipped:
         ElementTree.SubElement(_named(suite, source, case, 0.0), "skipped", message=one_line(reason))
     created = datetime.fromtimestamp(source.info.created, timezone.utc)
@@ -34,7 +36,7 @@ def write(source: ExportedRun, folder: Path) -> Sequence[Skipped]:
         "tests": str(len(suite)),
         "failures": str(len(suite.findall("testcase/failure/.."))),
         "errors": "0",
-        "skipped": str(len(source.info.skipped)),
+        "skipped": str(len(suite.findall("testcase/skipped"))),
         "time": f"{sum(record.seconds for record in source.records):.3f}",
     }
     suite.attrib.update({**counts, "timestamp": created.isoformat(timespec="seconds")})
@@ -54,7 +56,7 @@ def _case(
     case: str,
     records: Sequence[TrialRecord],
     results: Mapping[Key, Result],
-    regressions: Mapping[Key, Comparison],
+    slower: Mapping[Key, Comparison],
 ) -> ElementTree.Element:
     element = _named(None, source, case, sum(record.seconds for record in records))
     failed = [record for record in records if record.figure is None]
@@ -62,9 +64,20 @@ def _case(
         message = f"{len(failed)} of {number.counted(len(records), 'trial')} failed: {failed[0].detail}"
         details = "\n".join(f"{each.spec.repeat:02d} {each.outcome}: {each.detail}" for each in failed)
         _failure(element, failed[0].outcome, message, details)
-    if regression := regressions.get(records[0].key):
-        _failure(element, "regression", _slower(regression), "")
-    if result := results.get(records[0].key):
+    result = results.get(records[0].key)
+    if result and result.doubts:
+        properties = ElementTree.SubElement(element, "properties")
+        codes = ",".join(doubt.code.value for doubt in result.doubts)
+        ElementTree.SubElement(properties, "property", name="doubts", value=codes)
+        verdict = one_line(verdict_sentence(result_verdict(result)))
+        ElementTree.SubElement(properties, "property", name="verdict", value=verdict)
+    comparison = slower.get(records[0].key)
+    if comparison and any(comparison.unreliable) and not failed:
+        message = one_line(f"cannot be judged: {_slower(comparison)}")
+        ElementTree.SubElement(element, "skipped", message=message)
+    elif comparison and not any(comparison.unreliable):
+        _failure(element, "regression", _slower(comparison), "")
+    if result:
         ElementTree.SubElement(element, "system-out").text = _figure(result)
     return element
 
@@ -90,9 +103,14 @@ def _failure(element: ElementTree.Element, kind: str, message: str, details: str
 def _slower(comparison: Comparison) -> str:
     before, after = comparison.before, comparison.after
     bounds = number.ratio_interval(comparison.ratio.interval)
+    doubts = [
+        f". {side}: {verdict}"
+        for side, result in (("The baseline", before), ("This run", after))
+        if (verdict := doubts_verdict(result))
+    ]
     return (
         f"×{comparison.ratio.value:.3f} {bounds} of the baseline: {number.throughput(after.throughput)} "
-        f"instead of {number.throughput(before.throughput)} {after.unit}/s"
+        f"instead of {number.throughput(before.throughput)} {after.unit}/s{''.join(doubts)}"
     )
 
 

@@ -49,8 +49,8 @@ class ExportedRun:
     records: tuple[TrialRecord, ...]
     measured: tuple[Measured, ...]
     skipped: tuple[Skipped, ...]
-    regressions: Mapping[Key, Comparison] = field(default_factory=dict)
-    """Cases that are surely slower than in the baseline, by their key in this run."""
+    slower: Mapping[Key, Comparison] = field(default_factory=dict)
+    """Cases slower than in the baseline, surely or but for doubts, by their key in this run."""
 
     def fact(self, *path: str) -> Any:
         """One fact of the environment, None where it is not known: `fact("host", "cpu", "model")`."""

@@ -41,6 +41,10 @@ DOUBTS: dict[DoubtCode, tuple[str, str]] = {
     DoubtCode.TARGET_NOT_REACHED: ("the target was not always reached", "未达目标"),
     DoubtCode.ACCURACY_SPREAD: ("seeds differ in their accuracy", "精度离散大"),
     DoubtCode.RECIPE_CHANGED: ("the recipe was changed", "配方有改动"),
+    DoubtCode.TRAINING_UNCOUNTED: ("other processes or threads of the program trained too", "有训练未计入"),
+    DoubtCode.UNEQUAL_TURNS: ("it is not certain what one step is", "一步的含义不明"),
+    DoubtCode.EVALUATION_IN_STEPS: ("most steps evaluate as well", "多数步含评估"),
+    DoubtCode.LONG_STEPS: ("a few long steps take much of the time", "少数步耗时长"),
 }
 
 SEVERITIES: dict[Severity, tuple[str, str]] = {
@@ -69,8 +73,10 @@ SENTENCES_ZH: dict[str, str] = {
     "请减小 `workers`，或换用在别处运行的 `loader`。",
     "never-settled": "单步耗时在 {steps} 步内未稳定；请运行更多步，或检查频率、内存、数据是否漂移。",
     "window-too-short": "{steps} 步中只有 {steady} 步稳定，至少需要 {needed} 步；请运行更多步。",
-    "warmup-past-window": "{floor} 步之后仍在预热，又舍弃了 {more} 步；"
+    "warmup-past-window": "{floor} 步之后仍在预热，前 {first} 步均未计入；"
     "请将 warmup.steps 设为 {first} 或更大。",
+    "warmup-past-window/program": "{floor} 步之后仍在预热，前 {first} 步均未计入；"
+    "请加上 `--warmup {first}` 或更大的数。",
     "throttled": "{samples} 个采样中有 {throttled} 个出现降频（{reasons}）；请改善散热或供电，或锁定频率。",
     "device-shared": "统计窗口内其他进程（最多同时 {most} 个）使用了 {devices}；请停止它们后重新运行。",
     "host-busy": "统计窗口内其他进程占用了主机 {share} 的 CPU 时间；请停止它们后重新运行。",
@@ -105,6 +111,18 @@ SENTENCES_ZH: dict[str, str] = {
     "视为比任何达标试验都长；请训练更多 epoch，或检查配方。",
     "accuracy-spread": "{seeds} 个种子的最佳 {metric} 介于 {low} 与 {high} 之间；"
     "请训练更多种子，不要凭其中之一排名。",
+    "training-uncounted": "除本结果所计的一个之外，程序还有 {count} 个进程或线程在训练；"
+    "请只在其中一个里训练，或像 torchrun 那样将它们作为 rank 启动。",
+    "unequal-turns": "各优化器分别更新了 {turns} 次，且其顺序无法区分一轮与下一轮，因此一步的含义不明；"
+    "请在每轮之后调用探针，或用 --pattern 给出每轮打印的一行。",
+    "evaluation-in-steps": "多数步中都有评估：{share} 的时间里模型处于评估模式且没有反向传播，"
+    "这部分计作训练（如教师模型）；除去后速率为 {rate} {unit}/s。",
+    "long-steps": "{steps} 步中有 {count} 步（每 {every} 步一次）比通常的一步（{usual}）"
+    "多用了全部时间的 {share}，如同程序在其中评估或保存；除去这部分，速率为 {rate} {unit}/s；"
+    '若这不属于训练，请调用探针，并在其后调用 run.mark("eval")。',
+    "long-steps/irregular": "{steps} 步中有 {count} 步比通常的一步（{usual}）多用了全部时间的 {share}："
+    "程序在其中评估、保存或受到阻滞；除去这部分，速率为 {rate} {unit}/s；"
+    '若这不属于训练，请调用探针，并在其后调用 run.mark("eval")。',
 }
 
 

@@ -12,6 +12,7 @@ NAMES_ZH: dict[str, str] = {
     "architecture": "架构",
     "board": "板卡",
     "branch": "分支",
+    "changes": "修改摘要",
     "command": "命令",
     "commit": "提交",
     "compiler": "编译",

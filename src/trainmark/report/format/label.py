@@ -85,7 +85,8 @@ def _differ(keys: tuple[Key, ...], name: str) -> bool:
 
 def extras(key: Key, names: Iterable[str]) -> str:
     """The values of these fields and axes, an axis in the words of its workload."""
-    values = {name: key.value(name) for name in names}
+    # A user's own program goes by the name of its workload already.
+    values = {name: key.value(name) for name in names if name != "workload" or key.framework}
     own = dict(key.axes)
     words = (
         axes(key.workload, ((name, value),)) if name in own else str(value)

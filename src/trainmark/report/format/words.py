@@ -77,6 +77,11 @@ WORDS: dict[str, tuple[str, str]] = {
     "published_results": ("Published results", "公开结果"),
     "headline_count": ("{shown} of {results} results", "{results} 项结果中的 {shown} 项"),
     "steps_seen": ("Steps: {source}", "步的识别：{source}"),
+    "pauses_left_out": (
+        "In no step of the first trial: {pauses}",
+        "第一次试验中不计入任何一步：{pauses}",
+    ),
+    "pause_counted": ("{kind} × {count}, {seconds}", "{kind} {count} 次，{seconds}"),
     "samples_counted": ("; samples: {source}", "；样本：{source}"),
     "full_stop": (".", "。"),
     "made_by": ("Measured with Trainmark {version}, {created}", "由 Trainmark {version} 测得，{created}"),
@@ -366,6 +371,46 @@ WORDS: dict[str, tuple[str, str]] = {
     "axis_step": ("step", "步"),
     "axis_step_time": ("step time (ms)", "单步耗时 (ms)"),
     "axis_deviation": ("deviation from the median (%)", "相对中位数的偏差 (%)"),
+    "ratio": ("ratio", "比值"),
+    "contrast": ("Compared with the baseline", "与基准比较"),
+    "contrast_verdict": ("verdict", "结论"),
+    "contrast_baseline": ("baseline", "基准"),
+    "contrast_faster": ("faster", "更快"),
+    "contrast_slower": ("slower", "更慢"),
+    "contrast_same": ("the same", "相同"),
+    "contrast_undecided": ("not certain", "不确定"),
+    "contrast_certain": (
+        "{case} is {ratio} × {baseline} {bounds}, certain after {pairs} pairs.",
+        "{case} 是 {baseline} 的 {ratio} 倍 {bounds}，{pairs} 对试验后已确定。",
+    ),
+    "contrast_as_fast": (
+        "{case} is as fast as {baseline}: {ratio} × {bounds}, no difference larger than {largest}, certain"
+        " after {pairs} pairs.",
+        "{case} 与 {baseline} 一样快：{ratio} 倍 {bounds}，差异不超过 {largest}，{pairs} 对试验后已确定。",
+    ),
+    "contrast_open": (
+        "{case} is {ratio} × {baseline} {bounds} after {pairs} pairs: not certain, but no difference larger"
+        " than {largest}.",
+        "{case} 是 {baseline} 的 {ratio} 倍 {bounds}（{pairs} 对试验）：尚不确定，但差异不超过 {largest}。",
+    ),
+    "contrast_few": (
+        "{case} is {ratio} × {baseline}, without an interval: too few pairs ({pairs}), {needed} or more say"
+        " something.",
+        "{case} 是 {baseline} 的 {ratio} 倍，没有区间：{pairs} 对试验太少，至少需要 {needed} 对。",
+    ),
+    "contrast_none": (
+        "{case} has no ratio to {baseline}: {failed} gave no figure ({reason}).",
+        "{case} 与 {baseline} 没有比值：{failed} 没有结果（{reason}）。",
+    ),
+    "contrast_not_run": ("it did not run", "未运行"),
+    "contrast_doubts": (" In doubt: {doubts}.", "存疑：{doubts}。"),
+    "contrast_note": (
+        "The trials of a round take turns in random order. A ratio is certain once bets on the signs of the"
+        " differences, looked at after every pair, have grown enough (Ville 1939); {confidence} holds for all"
+        " ratios and looks together.",
+        "每轮试验以随机顺序交替进行。每对试验之后都检查：对差异符号的下注增长到足够大时，比值即为确定"
+        "（Ville 1939）；{confidence} 的置信度对所有比值与所有检查同时成立。",
+    ),
     "cost": ("Cost", "成本"),
     "cost_note": (
         "At {price}, for the hours of steady training alone: start-up, evaluation and idle time are left out"
@@ -440,5 +485,10 @@ def _patterns(sentences: Sentences) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _pattern(template: str) -> str:
-    pieces = Formatter().parse(template)
-    return "".join(re.escape(text) + (f"(?P<{name}>.+?)" if name else "") for text, name, *_ in pieces)
+    pattern, named = "", set()
+    for text, name, *_ in Formatter().parse(template):
+        # A blank that comes again stands for the same text.
+        blank = "" if not name else f"(?P={name})" if name in named else f"(?P<{name}>.+?)"
+        pattern += re.escape(text) + blank
+        named.add(name)
+    return pattern

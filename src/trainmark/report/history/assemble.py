@@ -18,7 +18,8 @@ from trainmark.history.recorded import (
     machine_of,
     variable_facts,
 )
-from trainmark.history.series import Observation, Series, series_of
+from trainmark.history.series import Observation, Point, Series, point_of, series_of
+from trainmark.measure.key import Key
 from trainmark.regular_file import open_regular, read_regular
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import ENVIRONMENT, SAMPLES, TrialRecord
@@ -37,6 +38,14 @@ def series_of_runs(runs: Sequence[RunFolder]) -> tuple[Series, ...]:
     environments: dict[bytes, Recorded] = {}
     named = zip(runs, run_names(runs), strict=True)
     return series_of(trial for run, name in named for trial in observations(run, name, environments))
+
+
+def points_of(run: RunFolder) -> dict[Key, Point]:
+    """Return each result of a run by its key, with what was recorded of it."""
+    trials: dict[Key, list[Observation]] = {}
+    for trial in observations(run, run.path.name, {}):
+        trials.setdefault(trial.key, []).append(trial)
+    return {key: point_of(own) for key, own in trials.items()}
 
 
 def run_names(runs: Sequence[RunFolder]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 
 from trainmark.history.changes.model import Change, Drift
 from trainmark.history.facts import FactChange
+from trainmark.history.recorded import parts_only_in
 from trainmark.measure.doubt import DoubtCode
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.fact_words import fact_name
@@ -106,19 +106,11 @@ def fact_texts(fact: FactChange, missing: str) -> tuple[str, str]:
     """Return the values before and after; of a command the words that only one of them has."""
     before, after = (fact_text(fact.name, value, missing) for value in (fact.before, fact.after))
     if fact.name == "command" and fact.before and fact.after:
-        return _own_words(before, after), _own_words(after, before)
+        return (
+            " ".join(["…", *parts_only_in(before, after)]),
+            " ".join(["…", *parts_only_in(after, before)]),
+        )
     return before, after
-
-
-def _own_words(text: str, other: str) -> str:
-    """Return the words of a text that the other has fewer of, with dots for the rest."""
-    count, words = Counter(other.split()), []
-    for word in text.split():
-        if count[word]:
-            count[word] -= 1
-        else:
-            words.append(word)
-    return " ".join(["…", *words])
 
 
 def fact_words(fact: FactChange, missing: str, lang: Lang = "en") -> str:

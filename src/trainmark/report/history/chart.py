@@ -17,6 +17,7 @@ from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import date, date_time, fact_text, percent_change
 from trainmark.report.history.model import History, MarkedChange
 from trainmark.report.history.time_axis import time_axis
+from trainmark.report.history.verdict import has_too_few
 from trainmark.report.history.words import history_words
 
 HEIGHT = 280
@@ -70,13 +71,12 @@ def _chart(case: History, across: Axis, places: Sequence[float], link: PointLink
 
 
 def value_bounds(case: History) -> tuple[float, float]:
-    """Return the ends of the value axis: all medians, and intervals as far as they do not dwarf these."""
+    """Return the ends of the value axis: all medians and all intervals lie between them."""
     medians = [point.median for point in case.points]
     low, high = min(medians), max(medians)
-    reach = max(high - low, LEAST_REACH * high)
     intervals = [point.interval for point in case.points]
-    lowest = max(low - reach, min([low, *(own.low for own in intervals if own)]))
-    highest = min(high + reach, max([high, *(own.high for own in intervals if own)]))
+    lowest = min([low, *(own.low for own in intervals if own)])
+    highest = max([high, *(own.high for own in intervals if own)])
     air = AIR * max(highest - lowest, LEAST_REACH * high)
     return max(0.0, lowest - air), highest + 2 * air  # above: room for the names of the changes
 
@@ -101,6 +101,8 @@ def _intervals(case: History, places: Sequence[float]) -> list[Mark]:
 def _levels(case: History, places: Sequence[float]) -> list[Mark]:
     edges = _edges(case, places)
     marks: list[Mark] = []
+    if has_too_few(case):
+        return marks  # a line would lie where no result is
     for (first, _, level), (left, right) in zip(case.levels, pairwise(edges), strict=True):
         x, y = [left, right], [level, level]
         if drift := case.drift_from(first):

@@ -29,11 +29,12 @@ def case_tree(case: History) -> dict[str, Any]:
         "case": case.name,
         "machine": case.series.machine,
         "unit": case.rate_unit,
+        "command": case.series.command or None,
         "key": {
             name: value for name, value in case.series.key.values().items() if name != "framework_version"
         },
         "points": [_point(point) for point in case.points],
-        "changes": [_change(marked) for marked in case.changes],
+        "changes": [_change(case, marked) for marked in case.changes],
         "drifts": [_drift(case, drift) for drift in case.drifts],
     }
 
@@ -67,7 +68,7 @@ def _drift(case: History, drift: Drift) -> dict[str, Any]:
     }
 
 
-def _change(marked: MarkedChange) -> dict[str, Any]:
+def _change(case: History, marked: MarkedChange) -> dict[str, Any]:
     change = marked.change
     return {
         "index": change.index,
@@ -79,6 +80,7 @@ def _change(marked: MarkedChange) -> dict[str, Any]:
         "probability": change.probability,
         "confirmed_by": change.confirmed_by,
         "regression": change.regression,
+        "unreliable": case.is_unreliable(marked),
         "facts": [
             {"name": fact.name, "before": fact.before, "after": fact.after, "fit": fact.fit}
             for fact in marked.facts

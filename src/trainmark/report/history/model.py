@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
+from operator import and_
 
 from trainmark.history.changes import drifts
 from trainmark.history.changes.model import Change, Drift
 from trainmark.history.facts import FactChange, changed_facts
+from trainmark.history.recorded import command_parts
 from trainmark.history.series import DATE, Point, Series
+from trainmark.measure.doubt import SEVERITY, Severity
 from trainmark.natural import natural_key
 from trainmark.report.format import label
 
+LONGEST_COMMAND = 60
+SEVERE = frozenset(code.value for code, severity in SEVERITY.items() if severity is Severity.SEVERE)
 Detector = Callable[[Sequence[Point]], tuple[Change, ...]]
+
+
+def mostly_unreliable(points: Sequence[Point]) -> bool:
+    """Return whether half of these results have a severe doubt, so that nothing certain follows from them."""
+    return 2 * sum(not SEVERE.isdisjoint(point.doubts) for point in points) >= len(points)
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,11 @@ class History:
             if stop > first
         ]
 
+    def is_unreliable(self, marked: MarkedChange) -> bool:
+        """Return whether the results on a side of a change are not to be relied on."""
+        sides = ((first, last) for first, last, _ in self.levels if marked.index in (first, last + 1))
+        return any(mostly_unreliable(self.points[first : last + 1]) for first, last in sides)
+
     @property
     def latest_drift(self) -> Drift | None:
         """The drift that still goes on at the latest result."""
@@ -126,7 +142,7 @@ def histories(
     drawn = [line for line in series if line.points]
     fields = label.distinguishing(line.key for line in drawn)
     machines = len({line.machine for line in drawn}) > 1
-    named = ((line, case_name(line, fields, machines)) for line in drawn)
+    named = zip(drawn, _names([(line, case_name(line, fields, machines)) for line in drawn]), strict=True)
     cases = [
         history(line, detect, name) for line, name in named if matches(pattern, name) or line.id == pattern
     ]
@@ -156,6 +172,22 @@ def case_name(series: Series, fields: Sequence[str], with_machine: bool) -> str:
     """`pytorch amp b256 1n8g`, and the machine where there are several."""
     name = f"{label.series(series.key, fields)} {series.key.topology}"
     return f"{name} @{series.machine}" if with_machine and series.machine else name
+
+
+def _names(named: Sequence[tuple[Series, str]]) -> Iterable[str]:
+    """Yield the names; of several commands of one name each has the words that not all of them have."""
+    commands: dict[str, dict[str, Counter[str]]] = {}
+    for line, name in named:
+        commands.setdefault(name, {})[line.command] = Counter(command_parts(line.command))
+    for line, name in named:
+        own = commands[name]
+        if len(own) == 1:
+            yield name
+            continue
+        common = reduce(and_, own.values())
+        words = list((own[line.command] - common).elements()) or [line.command]
+        text = " ".join(words)
+        yield f"{name} ({text[:LONGEST_COMMAND] + '…' if len(text) > LONGEST_COMMAND else text})"
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -32,6 +32,7 @@ from trainmark.report.history.chart import plot, spark
 from trainmark.report.history.model import Histories, History, MarkedChange
 from trainmark.report.history.tables import best_fact, drift_words, facts_table, points_table
 from trainmark.report.history.text import chance_words, drift_sentence, summary_lines
+from trainmark.report.history.verdict import no_change_verdict
 from trainmark.report.history.words import history_words
 from trainmark.visible import one_line
 
@@ -45,7 +46,7 @@ CaseLink = Callable[[History], str]
 
 @dataclass(frozen=True)
 class ChangeView:
-    """A change as the page shows it; `look` is bad or good."""
+    """A change as the page shows it; `look` is bad or good, or unsure where it is not to be relied on."""
 
     look: str
     ratio: str
@@ -105,6 +106,7 @@ class CaseView:
     drifts: tuple[DriftView, ...]
     cards: tuple[PointCard, ...]
     points: Table
+    no_change: str
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ class OverviewRow:
     spark: Markup
     change: ChangeView | None
     drift: DriftView | None
+    last: str
+    """How the last result differs from the one before, where there is no change to show."""
+    doubts: str
 
 
 def render(histories: Histories, lang: Lang = "en", report_link: ReportLink = lambda _: "") -> str:
@@ -163,6 +168,8 @@ def overview(
             spark=spark(case),
             change=change_view(case, case.changes[-1], lang) if case.changes else None,
             drift=drift_view(case, case.latest_drift, lang) if case.latest_drift else None,
+            last="" if case.changes else no_change_verdict(case, lang).last,
+            doubts=doubts_text(case.latest.doubts, lang),
         )
         for case in histories.cases
     )
@@ -185,6 +192,7 @@ def case_view(
         drifts=tuple(drift_view(case, drift, lang) for drift in reversed(case.drifts)),
         cards=tuple(point_card(case, index, lang, report_link) for index in range(len(case.points))),
         points=points_table(case, lang),
+        no_change="" if case.changes or case.drifts else no_change_verdict(case, lang).sentence,
     )
 
 
@@ -198,12 +206,12 @@ def change_view(case: History, marked: MarkedChange, lang: Lang = "en") -> Chang
     facts = facts_table(marked, lang)
     rest = facts.rows[MOST_FACTS:]
     return ChangeView(
-        look="bad" if marked.change.regression else "good",
+        look="unsure" if case.is_unreliable(marked) else "bad" if marked.change.regression else "good",
         ratio=percent_change(marked.change.ratio),
         bounds=change_bounds(marked.change),
         date=date(marked.point.time),
         run=marked.point.run,
-        chance=chance_words(marked, lang),
+        chance=chance_words(case, marked, lang),
         anchor=anchor(case, marked.index),
         fact=best_fact(marked, lang),
         facts=Table(facts.header, facts.rows[:MOST_FACTS], facts.right),

@@ -20,6 +20,7 @@ from trainmark.report.history.cells import (
     sparkline,
 )
 from trainmark.report.history.model import Histories, History, MarkedChange
+from trainmark.report.history.verdict import no_change_verdict
 from trainmark.report.history.words import history_words
 
 # Differences from the result before that stand in its row; the page and JSON have all.
@@ -31,7 +32,16 @@ def overview_table(histories: Histories, lang: Lang = "en") -> Table:
     w = history_words(lang)
     header = [
         w[name]
-        for name in ("case", "results", "latest", "interval", "history", "last_change", "changed_fact")
+        for name in (
+            "case",
+            "results",
+            "latest",
+            "interval",
+            "history",
+            "last_change",
+            "changed_fact",
+            "doubts",
+        )
     ]
     rows = [
         [
@@ -41,6 +51,7 @@ def overview_table(histories: Histories, lang: Lang = "en") -> Table:
             number.interval(case.latest.interval),
             sparkline(case),
             *_last_change(case, lang),
+            doubts_text(case.latest.doubts, lang),
         ]
         for case in histories.cases
     ]
@@ -52,19 +63,20 @@ def _last_change(case: History, lang: Lang) -> tuple[str, str]:
     if drift := case.latest_drift:
         return drift_words(drift, lang), ""
     if not case.changes:
-        return "", ""
-    return change_words(case.changes[-1]), best_fact(case.changes[-1], lang)
+        return no_change_verdict(case, lang).last, ""
+    return change_words(case, case.changes[-1], lang), best_fact(case.changes[-1], lang)
 
 
 def latest_figure(case: History) -> str:
     return f"{number.throughput(case.latest.median)} {case.rate_unit}"
 
 
-def change_words(marked: MarkedChange) -> str:
-    """`↓ −4.2 % [−4.8, −3.6] 2026-11-02`."""
+def change_words(case: History, marked: MarkedChange, lang: Lang = "en") -> str:
+    """`↓ −4.2 % [−4.8, −3.6] 2026-11-02`, and whether it is not to be relied on."""
     change = marked.change
     figure = f"{arrow(change)} {percent_change(change.ratio)} {change_bounds(change)}"
-    return f"{figure} {date(marked.point.time)}"
+    doubt = f" ({history_words(lang)['unreliable']})" if case.is_unreliable(marked) else ""
+    return f"{figure} {date(marked.point.time)}{doubt}"
 
 
 def drift_words(drift: Drift, lang: Lang = "en") -> str:

@@ -11,6 +11,40 @@ HISTORY_WORDS: dict[str, tuple[str, str]] = {
         "共 {results} 个结果，来自 {runs} 次运行的 {cases} 个用例。",
     ),
     "no_changes": ("No change of level.", "没有检测到水平变化。"),
+    "cannot_tell": (
+        "Cases with too few results to tell: {count}.",
+        "结果太少而无从判断的用例：{count} 个。",
+    ),
+    "no_lasting_change": (
+        "No lasting change: the results vary by no more than their trials and days explain",
+        "没有持续性变化：结果的波动可由试验间与日间差异解释",
+    ),
+    "too_few": (
+        "{count} results: too few for a change of level ({needed} are needed)",
+        "{count} 个结果：太少，无法判断水平变化（至少需要 {needed} 个）",
+    ),
+    "too_few_one": (
+        "1 result: too few for a change of level ({needed} are needed)",
+        "1 个结果：太少，无法判断水平变化（至少需要 {needed} 个）",
+    ),
+    "last_differs": (
+        "{start}; the last differs from the one before by {last}.",
+        "{start}；最后一个与前一个相差 {last}。",
+    ),
+    "last_certain": ("{ratio}, certain", "{ratio}（确定）"),
+    "last_doubtful": ("{ratio}, but not both are to be relied on", "{ratio}（但有结果不可信）"),
+    "last_open": ("{ratio}, not certain", "{ratio}（不确定）"),
+    "full_stop": (".", "。"),
+    "no_change_unreliable": (
+        "{start}, but half of them or more are not to be relied on.",
+        "{start}；但其中至少一半不可信。",
+    ),
+    "unreliable": ("not to be relied on", "不可信"),
+    "change_unreliable": (
+        "Not certain: half of the results on a side, or more, are not to be relied on.",
+        "不能确定：一侧至少有一半的结果不可信。",
+    ),
+    "unreliable_count": ("Not to be relied on: {count} of them.", "其中不可信：{count} 处。"),
     "changes_count": (
         "Changes: {slower} slower, {faster} faster.",
         "变化：变慢 {slower} 处，变快 {faster} 处。",

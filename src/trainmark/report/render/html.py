@@ -23,7 +23,7 @@ from trainmark.report.plots import axis, plots
 from trainmark.report.plots.frameworks import SERIES
 from trainmark.report.plots.speedup import SERIES as STRONG
 from trainmark.report.render.scaling_markdown import holding_back
-from trainmark.report.sections import cost, finish, light, utilisation
+from trainmark.report.sections import contrast, cost, finish, light, utilisation
 from trainmark.report.sections.environment import missing_facts, sections
 from trainmark.report.sections.frameworks import published_figure, tables_of
 from trainmark.report.sections.group import by_case, failures
@@ -66,6 +66,8 @@ def render(document: Document, lang: Lang = "en") -> str:
         lights=lights,
         arithmetic=utilisation.figures_table(counted, t) if counted else None,
         conventions=utilisation.conventions_table(counted, t) if counted else None,
+        contrast=contrast.contrast_table(document, lang),
+        contrast_note=contrast.contrast_note(lang),
         cost=cost.cost_table(document, t),
         cost_note=cost.cost_note(document, t),
         light_columns=light.columns(lights),

@@ -20,6 +20,7 @@ from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
 from trainmark.report.format import label
 from trainmark.report.format.published_words import published_lines
+from trainmark.report.sections.contrast import contrast_trees
 from trainmark.report.sections.frameworks import FrameworkTable, published_figure, shares
 from trainmark.report.sections.headline import cost_record
 from trainmark.typed_json import encode
@@ -46,6 +47,7 @@ def tree(document: Document) -> dict[str, Any]:
         },
         "verdict": _verdict(run_verdict(document.results)),
         "results": result_trees(document),
+        "contrasts": contrast_trees(document),
         "scaling": [_series(series) for series in scaling(document.results)],
         "trials": [asdict(trial) for trial in document.trials],
         "skipped": [{"case": case, "reason": reason} for case, reason in document.skipped],
@@ -101,6 +103,7 @@ def _result(result: Result) -> dict[str, Any]:
         "host_memory_bytes": result.host_memory_bytes,
         "step_source": result.step_source,
         "sample_source": result.sample_source,
+        "pauses": [asdict(each) for each in result.pauses],
         "step_seconds": asdict(result.step_times),
         "first_step_seconds": result.first_step_seconds,
         "warmup_steps": result.warmup_steps,

@@ -17,7 +17,7 @@ from trainmark.report.format.published_words import published_lines
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, outcome_name, words
 from trainmark.report.render import framework_markdown, scaling_markdown
-from trainmark.report.sections import cost, finish, framework_cells, light, utilisation
+from trainmark.report.sections import contrast, cost, finish, framework_cells, light, utilisation
 from trainmark.report.sections.environment import Section, sections
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, by_case, failures
@@ -58,6 +58,7 @@ class _Page:
         costs = cost.cost_table(document, t)
         shown = answer(document, self.lang)
         counted = utilisation.named_results(document.results)
+        compared = contrast.contrast_table(document, self.lang)
         return {
             "title": plain(document.title),
             "subject": plain(shown.subject),
@@ -74,6 +75,8 @@ class _Page:
             "arithmetic": utilisation.figures_table(counted, t).markdown() if counted else "",
             "conventions": utilisation.conventions_table(counted, t).markdown() if counted else "",
             "frameworks": [self.frameworks(table) for table in tables_of(document)],
+            "contrast": compared.markdown() if compared else "",
+            "contrast_note": contrast.contrast_note(self.lang),
             "results": self.results(shown) if shown.rows else "",
             "shared_facts": plain(shown.shared_facts),
             "sources": [plain(sentence) for sentence in shown.sources],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.measure.doubt import Severity
 from trainmark.measure.figure import Result
 from trainmark.report.answer.answer import Answer, answer, headline_lines
 from trainmark.report.document import Document
@@ -13,6 +12,7 @@ from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
 from trainmark.report.sections import cost, finish, framework_cells, light, utilisation
+from trainmark.report.sections.contrast import contrast_table
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import failures
 from trainmark.visible import one_line
@@ -35,7 +35,9 @@ def document_lines(document: Document, width: int | None = None, lang: Lang = "e
     if not document.results and document.trials:
         return failure_lines(document)
     shown = answer(document, lang)
-    lines = [*answer_lines(shown, lang), "", *result_lines([row.result for row in shown.rows], width)]
+    compared = contrast_table(document, lang)
+    results = compared.lines(width) if compared else result_lines([row.result for row in shown.rows], width)
+    lines = [*answer_lines(shown, lang), "", *results]
     lines += doubt_lines(shown, lang)
     lines += [*finish_lines(document.results, width), *light_lines(document, width)]
     lines += utilisation_lines(document.results, width)
@@ -53,9 +55,8 @@ def answer_lines(shown: Answer, lang: Lang = "en") -> list[str]:
 
 
 def doubt_lines(shown: Answer, lang: Lang = "en") -> list[str]:
-    """What each doubt that is not just a note says, under an empty line."""
-    grave = [note for note in shown.doubts if note.severity is not Severity.NOTE]
-    lines = [f"! {doubt_name(note.code, lang)}: {line}" for note in grave for line in note.lines]
+    """What each doubt says, under an empty line."""
+    lines = [f"! {doubt_name(note.code, lang)}: {line}" for note in shown.doubts for line in note.lines]
     return ["", *map(one_line, lines)] if lines else []
 
 
@@ -127,7 +128,8 @@ def _cells(result: Result, names: tuple[str, ...]) -> list[str]:
         f"{number.throughput(result.throughput)} {unit}",
         number.interval(result.interval) if result.interval else "[no interval]",
         f"n={result.n}",
-        *(_ratios(result) if key.devices > 1 else ("", "")),
+        # A program is run as its user starts it: there is no trial of it on one device.
+        *(_ratios(result) if key.devices > 1 and (result.speedup or key.framework) else ("", "")),
         f" ! {codes}" if codes else "",
     ]
 

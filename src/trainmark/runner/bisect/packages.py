@@ -21,12 +21,11 @@ REQUIREMENT = re.compile(
 )
 AVAILABLE = re.compile(r"\s*Available versions: (.+)")
 ERROR = re.compile(r"\s*ERROR: (.+)")
+NO_WHEEL = re.compile(r"No matching distribution found for (\S+)")
 INDEX_SECONDS, VENV_SECONDS, INSTALL_SECONDS = 300.0, 600.0, 3600.0
 ATTEMPTS = 2  # a download that broke off is tried once more
 # What no second attempt mends.
-FINAL = re.compile(
-    r"No matching distribution|ResolutionImpossible|requires a different Python|not a supported wheel"
-)
+FINAL = re.compile(r"has no wheel of|ResolutionImpossible|requires a different Python|not a supported wheel")
 LOCK, LOG = "lock.txt", "pip.log"
 
 
@@ -116,7 +115,7 @@ class Packages:
         for item, version in enumerate(self.names):
             place = self._folder / version
             if item not in used and (place / LOCK).is_file():
-                (self._folder / f"{version}.{LOCK}").write_bytes((place / LOCK).read_bytes())
+                (place / LOCK).rename(self._folder / f"{version}.{LOCK}")  # from now on it is not whole
                 shutil.rmtree(place)
 
     def notes(self, culprit: int, previous: int) -> tuple[str, ...]:
@@ -166,7 +165,9 @@ class Packages:
         for command, limit in commands:
             ended = run(command, lines.append, limit=limit, environment=unswayed(), together=True)
             if ended.code != 0:
-                return _error(ended)
+                error = _error(ended)
+                missing = NO_WHEEL.search(error)
+                return f"the package index has no wheel of {missing[1]} for this Python" if missing else error
         write_text(place / LOG, "\n".join(lines) + "\n")
         pins: list[str] = []
         freeze = [str(place / "bin" / "python"), "-m", "pip", "freeze", "--all"]

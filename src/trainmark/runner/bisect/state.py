@@ -19,6 +19,7 @@ from trainmark.errors import UserError
 from trainmark.runner.bisect.settings import Difference
 from trainmark.sequential.bisection import Measured, Step
 from trainmark.store.files import StoreError, decoded, read_object, write_json
+from trainmark.store.run import taken
 
 ASKED, STATE, REPORT = "bisection.json", "state.json", "report.html"
 
@@ -75,9 +76,7 @@ class BisectionFolder:
         try:
             path.mkdir(parents=True)
         except FileExistsError as error:
-            raise StoreError(
-                f"{path} exists; go on with it by --resume {path}, or choose another --folder."
-            ) from error
+            raise taken(path, ASKED, f"exists; go on with it by --resume {path}", "--folder") from error
         write_json(path / ASKED, typed_json.encode(replace(asked, created=time.time())))
         return folder
 
@@ -90,7 +89,8 @@ class BisectionFolder:
             if not any(self.runs.glob("*/trials/*/*")):
                 shutil.rmtree(self.path, ignore_errors=True)
                 if self._made_parent:
-                    self.path.parent.rmdir()
+                    with contextlib.suppress(OSError):  # another bisection was begun beside it meanwhile
+                        self.path.parent.rmdir()
             raise
 
     @property

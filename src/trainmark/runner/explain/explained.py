@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,17 +11,20 @@ from typing import Any
 from trainmark.errors import UserError
 from trainmark.events import DeviceSample, stream
 from trainmark.explain.advice import Evidence, diagnose
+from trainmark.explain.classes.names import is_compiled
 from trainmark.explain.explain import Taken, TrialFacts, captured_trace, explain
 from trainmark.explain.explanation import Explanation, Peaks
 from trainmark.explain.precision import BANDWIDTH
 from trainmark.explain.profile import folder as profile_folder
 from trainmark.explain.profile.folder import Captured
+from trainmark.explain.profile.model import Profile
 from trainmark.explain.ranks.bandwidth import link_bandwidth
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.host import host_seconds
 from trainmark.explain.what_if.situation import Settings, Situation, situation_of
 from trainmark.explain.work.family import of_case
 from trainmark.explain.work.model import Work
+from trainmark.measure.doubt import Severity
 from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
 from trainmark.runner.explain.record import known_record
@@ -33,6 +37,8 @@ from trainmark.suite.model import Case, Command
 from trainmark.system.available import known_datasheet
 from trainmark.typed_json import encode
 
+OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
+GRAPH_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 EXPLANATION, TRACE = "explanation.json", "trace.json.gz"
 
 
@@ -79,9 +85,10 @@ def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
         own_command,
         framework=captured.ranks[0].framework or None,
         product_peaks=peaks,
-        host=measured_issue_seconds(captured) or host_seconds(taken.profile),
+        host=issue_seconds(captured, taken.profile),
         clock=clock,
     )
+    situation = with_seen(situation, captured)
     explanation = with_changes(taken, situation)
     folder = explain_folder(run.path, trial.case.slug)
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +113,26 @@ def explain_trace(path: Path) -> Explained:
         product_peaks=peaks,
         datasheet=device_peaks(sheet) if sheet else None,
     )
-    return Explained(with_changes(taken, situation))
+    return Explained(with_changes(taken, with_seen(situation, captured)))
+
+
+def with_seen(situation: Situation, captured: Captured) -> Situation:
+    """Add what nobody said and a profile shows: optimizer, compiler, graphs, the host's cores."""
+    first, settings = captured.ranks[0], situation.settings
+    profiles = [profile for profile in (first.timing, first.detail) if profile is not None]
+    names = {name for profile in profiles for name in (*profile.host.names, *profile.spans.names)}
+    optimizers = {match[1] for name in names if (match := OPTIMIZER.match(name))}
+    own = next(iter(optimizers)) if len(optimizers) == 1 else None
+    compiled = "compile" if settings.framework == "pytorch" and any(map(is_compiled, names)) else None
+    settings = replace(
+        settings,
+        optimizer=settings.optimizer or own,
+        compiler=settings.compiler or compiled,
+        cuda_graph=settings.cuda_graph or any(map(GRAPH_LAUNCH.match, names)),
+    )
+    facts = first.manifest.get("facts")
+    cores = facts.get("cores") if isinstance(facts, Mapping) else None
+    return replace(situation, settings=settings, cores=cores if isinstance(cores, int) else None)
 
 
 def keep(folder: Path, explanation: Explanation) -> None:
@@ -129,6 +155,7 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
     case, record = trial.case, trial.record
     figure, measured = record.figure, measured_peaks(captured)
     samples = _samples_of_step(figure)
+    doubts = sorted(figure.doubts, key=lambda doubt: doubt.severity is not Severity.SEVERE) if figure else []
     return TrialFacts(
         title=case.slug,
         unit=figure.unit if figure else "samples",
@@ -142,7 +169,11 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         device_samples=_device_samples(trial.folder / SAMPLES),
         nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),
         sharded=is_sharded(case),
-        notes=[f"Of the measured steps: {doubt.message}" for doubt in figure.doubts] if figure else (),
+        notes=[
+            f"Of the measured steps: {doubt.message}" for doubt in doubts if doubt.severity is Severity.NOTE
+        ],
+        doubts=[doubt.message for doubt in doubts if doubt.severity is not Severity.NOTE],
+        rate=figure.throughput if figure else None,
     )
 
 
@@ -153,6 +184,16 @@ def measured_peaks(captured: Captured) -> dict[str, float]:
     if not isinstance(peaks, Mapping):
         return {}
     return {str(name): float(value) for name, value in peaks.items() if isinstance(value, int | float)}
+
+
+def issue_seconds(captured: Captured, profile: Profile) -> float | None:
+    """Return how long the host takes to issue a step, the less of two that are both too long.
+
+    Timed without the profiler the host also waits: where the program reads a value, and for room in the
+    queue, which a step of a thousand launches fills. A profile tells waiting apart, but lengthens launches.
+    """
+    known = (measured_issue_seconds(captured), host_seconds(profile))
+    return min((seconds for seconds in known if seconds is not None), default=None)
 
 
 def measured_issue_seconds(captured: Captured) -> float | None:

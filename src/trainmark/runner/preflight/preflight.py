@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainmark.environments import install_hint, python_of
@@ -53,7 +53,7 @@ def preflight(plan: Plan, ask: Ask = ask) -> Preflight:
             # What was left open may turn out to be what another case names.
             by_slug.setdefault(outcome.slug, outcome)
     skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
-    return Preflight(Plan(tuple(by_slug.values()), (*plan.skipped, *skips), plan.seed), facts)
+    return Preflight(replace(plan, cases=tuple(by_slug.values()), skipped=(*plan.skipped, *skips)), facts)
 
 
 def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from trainmark.runner.program.ways_in import make_ways_in
 from trainmark.workloads.registry import Family
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ def keep_code(folder: Path, families: Iterable[Family] = ()) -> None:
     for family in families:
         if not family.folder.is_relative_to(PACKAGE):
             _keep_family(family, part)
+    make_ways_in(part)
     part.rename(folder)
 
 

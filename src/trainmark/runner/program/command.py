@@ -13,6 +13,7 @@ from trainmark.environments import python_of
 from trainmark.errors import nearest
 from trainmark.hooks.stopping import STOP, WARMUP
 from trainmark.launch.job.job import Job
+from trainmark.runner.program import ways_in
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import ALL_STEPS, Case, Command
@@ -140,6 +141,7 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
         ranks_per_node=case.topology.devices_per_node,
         gpus=case.device == "cuda",
         starts_own_ranks=untouched,
+        programs=code / ways_in.FOLDER if untouched else None,
     )
 
 

@@ -9,7 +9,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ from trainmark.runner.trial.case_key import key_of
 from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.follow import Follower
 from trainmark.runner.trial.node_failures import NodeFailures
-from trainmark.secret import without_secrets
+from trainmark.runner.trial.quiet import QuietWait
+from trainmark.secret import scrub_text, without_secrets
 from trainmark.store.identity import SCHEMA, run_uuid, trial_uuid
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder
@@ -66,6 +67,8 @@ class RunContext:
     """Within it a user who stops the run cuts work short that cannot ask."""
     profile_steps: int = 0
     """Steps that each trial takes under the profiler after the measured ones."""
+    quiet: QuietWait = field(default_factory=lambda: QuietWait(0.0))
+    """How long trials may wait for a quiet machine."""
 
 
 def run_trial(trial: Trial, context: RunContext) -> TrialRecord:
@@ -122,7 +125,7 @@ def spec_of(trial: Trial, job: Job, context: RunContext, started: float) -> Tria
     return TrialSpec(
         case=trial.case.slug,
         repeat=trial.repeat,
-        command=job.shell(),
+        command=scrub_text(job.shell()),
         environment=without_secrets(job.environment),
         steps=trial.case.rules.steps,
         warmup_steps=trial.case.rules.warmup_steps,
@@ -166,11 +169,13 @@ def record_of(
             judgement = Judgement(Outcome.INVALID, None, detail)
     if figure is not None and job.starts_own_ranks:
         key = replace(key, devices_per_node=max(1, figure.world_size // key.nodes))
+        detail = " ".join(filter(None, (judgement.detail, _unheard(case, figure))))
+        judgement = replace(judgement, detail=detail)
     record = TrialRecord(
         spec=spec,
         key=key,
         outcome=judgement.outcome.value,
-        detail=judgement.detail,
+        detail=scrub_text(judgement.detail),
         rank=judgement.rank,
         retries=retries,
         started=started,
@@ -180,6 +185,17 @@ def record_of(
         node=judgement.node,
     )
     return record, judgement
+
+
+def _unheard(case: Case, figure: TrialFigure) -> str:
+    """A sentence where a program went on after the steps asked for: who reads its log cannot end it."""
+    asked = case.workload.steps if isinstance(case.workload, Command) else None
+    if not isinstance(asked, int) or figure.window.stop <= asked + case.rules.warmup_steps:
+        return ""
+    return (
+        f"--steps {asked} did not end it: the hooks saw no step, and those measured are of "
+        f"{figure.step_source or 'the probe'}."
+    )
 
 
 def _carry_out(job: Job, case: Case, context: RunContext) -> Ending:

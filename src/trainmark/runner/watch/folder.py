@@ -20,7 +20,7 @@ from trainmark.natural import natural_key
 from trainmark.runner.watch.side import SideSpec, create_side
 from trainmark.sequential.confirmation import Difference
 from trainmark.store.files import StoreError, decoded, read_object, write_json
-from trainmark.store.run import SAFE_NAME, RunFolder
+from trainmark.store.run import SAFE_NAME, RunFolder, taken
 from trainmark.store.trial import TrialRecord
 
 WATCH, BEFORE, AFTER = "watch.json", "before", "after"
@@ -124,7 +124,7 @@ def create_watch(
     if not SAFE_NAME.fullmatch(name) or name == "latest":
         raise StoreError(f"'{name}' cannot name a watch; use letters, digits, '.', '_', '+' and '-'.")
     if path.exists():
-        raise StoreError(f"{path} exists; add --resume to go on with it, or choose another --name.")
+        raise taken(path, WATCH)
     path.mkdir(parents=True)
     folder = WatchFolder(path)
     with folder.removed_on_error():

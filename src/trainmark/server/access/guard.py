@@ -17,6 +17,8 @@ from trainmark.server.access.view import viewing
 
 COOKIE = "trainmark_session"
 API = "/api/"
+NO_TOKEN = "a token is needed: send `Authorization: Bearer TOKEN`."
+UNKNOWN_TOKEN = "this token is unknown, revoked or expired; ask an admin of the server for another."
 Endpoint = Callable[[Request], Response]
 
 
@@ -29,36 +31,48 @@ def identity_of(request: Request) -> Identity | None:
 
 
 def _identity(request: Request) -> Identity | None:
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    cookie = request.cookies.get(COOKIE)
-    bearer = scheme.lower() == "bearer" and bool(secret)
-    if not bearer and not cookie:
+    bearer, cookie = bearer_of(request), request.cookies.get(COOKIE)
+    if bearer is None and not cookie:
         return None
     with viewing(request) as connection:
-        if bearer:
-            return tokens.identity(connection, secret.strip())
+        if bearer is not None:
+            return tokens.identity(connection, bearer)
+        if cookie and cookie.startswith(tokens.UNSTORED):
+            return tokens.unstored_identity(connection, request.app.state.settings.session_key, cookie)
         return tokens.session_identity(connection, cookie or "")
+
+
+def bearer_of(request: Request) -> str | None:
+    """Return the token that a request bears, whether or not there is such a token."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
 def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-def refusal(request: Request, needed: Role) -> Response | None:
-    """Return the response that refuses a request; None where it is allowed."""
-    state = request.app.state
-    identity = identity_of(request)
+def over_limit(request: Request, needed: Role) -> Response | None:
+    """Count a request; return the response that refuses it where its client has sent too many."""
+    state, identity = request.app.state, identity_of(request)
     client = f"token:{identity.token_id}" if identity else f"address:{address_of(request)}"
     limit = state.push_limit if needed is Role.PUSH else state.request_limit
-    if wait := limit.wait_seconds(client):
-        return too_many(wait)
-    if needed is Role.READ and state.settings.public:
+    wait = limit.wait_seconds(client)
+    return too_many(wait) if wait else None
+
+
+def refusal(request: Request, needed: Role) -> Response | None:
+    """Return the response that refuses a request; None where it is allowed."""
+    if over := over_limit(request, needed):
+        return over
+    if needed is Role.READ and request.app.state.settings.public:
         return None
+    identity = identity_of(request)
     if identity is None:
+        if bearer_of(request) is not None:
+            return error(401, UNKNOWN_TOKEN, {"WWW-Authenticate": 'Bearer error="invalid_token"'})
         if request.url.path.startswith(API) or request.method != "GET":
-            return error(
-                401, "a token is needed: send `Authorization: Bearer TOKEN`.", {"WWW-Authenticate": "Bearer"}
-            )
+            return error(401, NO_TOKEN, {"WWW-Authenticate": "Bearer"})
         place = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/login?next={quote(place, safe='')}", 303)
     if not identity.role.may(needed):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from trainmark.server.faults import fault_of, first_line
 
 POLICY = "; ".join(
     (
@@ -35,10 +40,13 @@ LOG = logging.getLogger("uvicorn.error")
 
 
 class SecurityHeaders:
-    """Adds them to every response, errors included; HSTS where browsers come by https."""
+    """Adds them to every response, errors included; HSTS where browsers come by https.
 
-    def __init__(self, app: ASGIApp, secure: bool) -> None:
-        self.app = app
+    `failed` answers what no handler of the application could.
+    """
+
+    def __init__(self, app: ASGIApp, secure: bool, failed: Callable[[Request, Exception], Response]) -> None:
+        self.app, self.failed = app, failed
         self.headers = {**HEADERS, **({"Strict-Transport-Security": f"max-age={YEAR}"} if secure else {})}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,9 +69,12 @@ class SecurityHeaders:
 
         try:
             await self.app(scope, receive, send_with_headers)
-        except Exception:  # a fault of ours: logged with its traceback, answered with the same headers
-            LOG.exception("%s failed", scope["path"])
+        except Exception as failure:  # logged, with its traceback where it is ours, and answered as all is
+            if fault := fault_of(failure):
+                LOG.error("%s: %s (%s)", scope["path"], fault.sentence, first_line(failure))
+            else:
+                LOG.exception("%s failed", scope["path"])
             if started:
                 raise
-            response = JSONResponse({"error": "internal error; the server's log has it."}, 500)
+            response = await run_in_threadpool(self.failed, Request(scope), failure)
             await response(scope, receive, send_with_headers)

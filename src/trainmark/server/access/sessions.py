@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
+import logging
 import secrets
 import time
 from urllib.parse import urlsplit
 
 from sqlalchemy import delete, insert
+from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,6 +21,10 @@ from trainmark.server.access.guard import COOKIE, address_of, identity_of
 from trainmark.server.access.tokens import Identity, digest
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.models import Session
+from trainmark.server.faults import fault_of, first_line
+
+LOG = logging.getLogger("uvicorn.error")
+UNSTORED_SECONDS = 3600.0
 
 
 def csrf_token(request: Request) -> str:
@@ -43,12 +50,25 @@ def log_in(request: Request, secret: str) -> tuple[Identity, str] | None:
     engine, settings = request.app.state.engine, request.app.state.settings
     with reading(engine) as connection:
         identity = tokens.identity(connection, secret.strip())
-    with writing(engine) as connection:
-        if identity is None:
+    if identity is None:
+        with contextlib.suppress(DBAPIError), writing(engine) as connection:
             record(connection, "login-refused", "", address=address_of(request))
-            return None
-        cookie = secrets.token_urlsafe(32)
-        now = time.time()
+        return None
+    try:
+        return identity, _stored_session(request, identity)
+    except DBAPIError as error:
+        fault = fault_of(error)
+        if fault is None or not fault.reading:
+            raise
+        # Who has to look why nothing can be written must get in.
+        LOG.error("login of %s from %s: %s", identity.name, address_of(request), fault.sentence)
+        return identity, tokens.unstored_session(settings.session_key, identity, UNSTORED_SECONDS)
+
+
+def _stored_session(request: Request, identity: Identity) -> str:
+    engine, settings = request.app.state.engine, request.app.state.settings
+    cookie, now = secrets.token_urlsafe(32), time.time()
+    with writing(engine) as connection:
         connection.execute(delete(Session).where(Session.expires < now))
         connection.execute(
             insert(Session).values(
@@ -60,15 +80,18 @@ def log_in(request: Request, secret: str) -> tuple[Identity, str] | None:
         )
         tokens.mark_used(connection, identity.token_id)
         record(connection, "login", identity.name, identity.name, address_of(request))
-    return identity, cookie
+    return cookie
 
 
 def log_out(request: Request, response: Response) -> None:
     identity = identity_of(request)
     if identity is not None and identity.session is not None:
-        with writing(request.app.state.engine) as connection:
-            connection.execute(delete(Session).where(Session.hash == identity.session))
-            record(connection, "logout", identity.name, identity.name, address_of(request))
+        try:
+            with writing(request.app.state.engine) as connection:
+                connection.execute(delete(Session).where(Session.hash == identity.session))
+                record(connection, "logout", identity.name, identity.name, address_of(request))
+        except DBAPIError as error:
+            LOG.error("logout of %s: the session stays until it ends (%s)", identity.name, first_line(error))
     response.delete_cookie(COOKIE, path="/")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import hmac
 import re
 import secrets
 import time
@@ -13,11 +14,13 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, ins
 from sqlalchemy.exc import IntegrityError
 
 from trainmark.errors import UserError
+from trainmark.pack.impossible import AHEAD_SECONDS
 from trainmark.server.access.audit import record
 from trainmark.server.access.roles import Role
 from trainmark.server.database.models import Session, Token
 
 PREFIX = "tm_"
+UNSTORED = "unstored."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,99}")
 # A token is noted as used at most this often: reading pages must not write.
 USED_SECONDS = 3600.0
@@ -102,7 +105,13 @@ def _session_select() -> Select[int, str, str, str | None, str]:
     return (
         select(Token.id, Token.name, Token.role, Token.suites, Session.hash)
         .join(Session, Session.token_id == Token.id)
-        .where(Session.hash == bindparam("hash"), Session.expires > bindparam("now"), *_valid())
+        .where(
+            Session.hash == bindparam("hash"),
+            Session.expires > bindparam("now"),
+            # One that was opened while the clock was ahead would not end for as long as it was ahead.
+            Session.created - AHEAD_SECONDS < bindparam("now"),
+            *_valid(),
+        )
     )
 
 
@@ -126,10 +135,39 @@ def session_identity(connection: Connection, secret: str) -> Identity | None:
     return Identity(row.id, row.name, Role(row.role), row.suites, row.hash) if row else None
 
 
+def unstored_session(key: str, identity: Identity, seconds: float) -> str:
+    """Return a session that no row has, for a database that cannot be written to: signed with `key`.
+
+    It ends with the server, with its token, and after `seconds`; signing out only takes the cookie away.
+    """
+    claim = f"{UNSTORED}{identity.token_id}.{int(time.time() + seconds)}"
+    return f"{claim}.{_signed(key, claim)}"
+
+
+def unstored_identity(connection: Connection, key: str, secret: str) -> Identity | None:
+    claim, _, signature = secret.rpartition(".")
+    if not hmac.compare_digest(signature.encode(), _signed(key, claim).encode()):
+        return None
+    _, number, expires = claim.split(".")
+    if not 0 <= int(expires) - time.time() < AHEAD_SECONDS:
+        return None
+    columns = (Token.id, Token.name, Token.role, Token.suites)
+    chosen = select(*columns).where(Token.id == int(number), *_valid())
+    row = connection.execute(chosen, {"now": time.time()}).one_or_none()
+    return Identity(row.id, row.name, Role(row.role), row.suites, digest(secret)) if row else None
+
+
+def _signed(key: str, claim: str) -> str:
+    return hmac.new(key.encode(), claim.encode(), hashlib.sha256).hexdigest()
+
+
 def mark_used(connection: Connection, token_id: int) -> None:
     now = time.time()
     connection.execute(
         update(Token)
-        .where(Token.id == token_id, (Token.used.is_(None)) | (Token.used < now - USED_SECONDS))
+        .where(
+            Token.id == token_id,
+            (Token.used.is_(None)) | (Token.used < now - USED_SECONDS) | (Token.used > now + USED_SECONDS),
+        )
         .values(used=now)
     )

@@ -61,9 +61,9 @@ def _points(series: StoredSeries) -> Iterator[tuple[Any, ...]]:
     """Yield the values of each `HistoryPoint`, its trials' throughputs and doubts as they are stored."""
     no_facts: Facts = {}
     before = no_facts, no_facts
-    own_facts = decoded(row[-3] for row in series.results)
+    own_facts = decoded(row[-4] for row in series.results)
     for row, own in zip(series.results, own_facts, strict=True):
-        number, uuid, name, time, throughput, low, high, conformance, facts_id, _, values, doubts = row
+        number, uuid, name, time, throughput, low, high, conformance, facts_id, _, values, doubts, _ = row
         facts = own, series.facts[facts_id]
         changed = changed_facts(before, facts)
         yield number, uuid, name, time, throughput, low, high, conformance, changed, values, doubts

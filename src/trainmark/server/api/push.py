@@ -10,10 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from trainmark.server.access.guard import address_of, error, identity_of, needs, refusal
+from trainmark.server.access.guard import UNKNOWN_TOKEN, address_of, error, identity_of, needs, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database.models import Pack
+from trainmark.server.faults import RETRY_SECONDS
 from trainmark.server.ingest.checked import TOO_LARGE, IngestError
 from trainmark.server.ingest.files import Upload, pack_path
 from trainmark.server.ingest.store import Stored
@@ -32,8 +33,9 @@ async def push(request: Request) -> Response:
         return refused
     if too_large := _announced_too_large(request):
         return too_large
-    upload = await run_in_threadpool(Upload, request.app.state.settings)
+    upload = None
     try:
+        upload = await run_in_threadpool(Upload, request.app.state.settings)
         await _receive(request, upload)
         announced = request.headers.get(DIGEST)
         if announced is not None and announced.lower() != upload.sha256:
@@ -42,11 +44,13 @@ async def push(request: Request) -> Response:
         threads = request.app.state.push_threads
         stored = await anyio.to_thread.run_sync(_take, request, upload, limiter=threads)
     except IngestError as problem:
-        return error(problem.status, str(problem), differences=list(problem.differences))
+        retry = {"Retry-After": str(RETRY_SECONDS)} if problem.status >= 500 else None
+        return error(problem.status, str(problem), retry, differences=list(problem.differences))
     except ClientDisconnect:
         return error(400, "the connection ended before the file did.")
     finally:
-        await run_in_threadpool(upload.close)
+        if upload is not None:
+            await run_in_threadpool(upload.close)
     body = {"run": stored.uuid, "sha256": stored.sha256, "new": stored.new, "url": f"/runs/{stored.uuid}"}
     return JSONResponse(body, 201 if stored.new else 200)
 
@@ -54,8 +58,9 @@ async def push(request: Request) -> Response:
 def _take(request: Request, upload: Upload) -> Stored:
     identity = identity_of(request)
     if identity is None:
-        raise IngestError("a token is needed.", 401)
+        raise IngestError(UNKNOWN_TOKEN, 401)
     stored: Stored = request.app.state.ingest.take(upload, identity, address_of(request))
+    request.app.state.webhook.tell(stored.changed, str(request.base_url))
     return stored
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from trainmark.errors import UserError
 from trainmark.server.settings import Settings
@@ -15,12 +17,14 @@ from trainmark.server.settings import Settings
 # Longer than the slowest transaction: a writer waits for its turn rather than failing.
 BUSY_SECONDS = 60
 POOL, OVERFLOW = 10, 30
+CONNECT_SECONDS = 10
 
 
 def open_engine(settings: Settings) -> Engine:
     url = settings.url
     if url.startswith("sqlite"):
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_private(url.partition("///")[2])
         engine = create_engine(
             url, connect_args={"timeout": BUSY_SECONDS}, pool_size=POOL, max_overflow=OVERFLOW
         )
@@ -28,7 +32,23 @@ def open_engine(settings: Settings) -> Engine:
         # Python's driver opens transactions when it pleases; ours begin where we say.
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(url, pool_size=POOL, max_overflow=OVERFLOW, pool_pre_ping=True)
+    return create_engine(
+        url,
+        pool_size=POOL,
+        max_overflow=OVERFLOW,
+        pool_pre_ping=True,
+        connect_args={"connect_timeout": CONNECT_SECONDS},
+    )
+
+
+def _make_private(file: str) -> None:
+    """Create a database that only its owner reads; SQLite gives its other files the same mode."""
+    if not Path(file).exists():
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
+    elif Path(file).stat().st_mode & 0o077:
+        # One of an earlier version; another's is none of ours to change.
+        with contextlib.suppress(OSError):
+            Path(file).chmod(0o600)
 
 
 def _configure_sqlite(connection: Any, _record: Any) -> None:
@@ -82,6 +102,6 @@ def require_reachable(engine: Engine) -> None:
     try:
         with engine.connect():
             return
-    except OperationalError as error:
+    except DBAPIError as error:
         reason = str(error.orig).strip().splitlines()[0]
         raise UserError(f"the database cannot be opened: {reason}.") from error

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Engine, inspect
+from sqlalchemy.exc import DBAPIError
 
 from trainmark.errors import UserError
+from trainmark.server.database.models import Base
+from trainmark.server.faults import first_line
 from trainmark.server.settings import Settings
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD, EMPTY = "head", "base"
+RESTORE = "restore a backup with `trainmark server restore`."
 
 
 def configuration(engine: Engine, settings: Settings | None = None) -> Config:
@@ -33,18 +39,36 @@ def revisions(engine: Engine) -> list[str]:
 
 
 def current(engine: Engine) -> str | None:
+    """Return the database's revision, None where it is empty; UserError where it says none, or several."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        heads = MigrationContext.configure(connection).get_current_heads()
+        tables = Base.metadata.tables.keys() & inspect(connection).get_table_names()
+    if len(heads) > 1 or (tables and not heads):
+        revision = "several revisions" if heads else "no revision"
+        raise UserError(f"the database is damaged: it has tables and {revision} of them; {RESTORE}")
+    return heads[0] if heads else None
 
 
 def upgrade(engine: Engine, revision: str = HEAD, settings: Settings | None = None) -> None:
     _require_known(engine, revision)
-    command.upgrade(configuration(engine, settings), revision)
+    with _failing_in_a_sentence():
+        command.upgrade(configuration(engine, settings), revision)
 
 
 def downgrade(engine: Engine, revision: str) -> None:
     _require_known(engine, revision)
-    command.downgrade(configuration(engine), revision)
+    with _failing_in_a_sentence():
+        command.downgrade(configuration(engine), revision)
+
+
+@contextlib.contextmanager
+def _failing_in_a_sentence() -> Iterator[None]:
+    try:
+        yield
+    except DBAPIError as error:
+        raise UserError(
+            f"the migration failed and changed nothing ({first_line(error)}); try again, or {RESTORE}"
+        ) from error
 
 
 def move(engine: Engine, revision: str, settings: Settings) -> tuple[str | None, str | None]:
@@ -60,12 +84,17 @@ def move(engine: Engine, revision: str, settings: Settings) -> tuple[str | None,
 
 
 def require_current(engine: Engine) -> None:
-    """UserError where the tables are another version's."""
+    """UserError where the tables are another version's, or not whole."""
     newest, here = revisions(engine)[-1], require_not_newer(engine)
     if here != newest:
         raise UserError(
             f"the database is at revision {here or 'none'}, not {newest}; run `trainmark server migrate`."
         )
+    columns = {table: rows for (_, table), rows in inspect(engine).get_multi_columns().items()}
+    for table in Base.metadata.sorted_tables:
+        if gone := set(table.columns.keys()) - {column["name"] for column in columns.get(table.name, ())}:
+            what = f"column {sorted(gone)[0]} of " if table.name in columns else ""
+            raise UserError(f"the database is damaged: {what}table {table.name} is missing; {RESTORE}")
 
 
 def require_not_newer(engine: Engine) -> str | None:

@@ -178,6 +178,7 @@ class Result(Base):
     """A case in one run; `time` is when its first trial started, `values` the trials' throughputs.
 
     Its facts are those of `facts_id` and `own_facts`: what differs from run to run, such as the commit.
+    `minor_doubts` are those of its doubts that are no more than a caution, since few of its trials have them.
     """
 
     __tablename__ = "results"
@@ -195,6 +196,7 @@ class Result(Base):
     facts_id: Mapped[int] = mapped_column(ForeignKey("facts.id"), index=True)
     own_facts: Mapped[dict[str, Any]]
     doubts: Mapped[list[Any]]
+    minor_doubts: Mapped[list[Any]] = mapped_column(server_default="[]")
     conformance: Mapped[str] = mapped_column(String(20))
     step_seconds: Mapped[float | None]
     memory_bytes: Mapped[int | None] = mapped_column(BigInteger)

@@ -12,15 +12,17 @@ from typing import Any
 
 from trainmark.history.recorded import MEASURED_FACTS
 from trainmark.history.series import Point, Series, case_of
+from trainmark.measure.doubt import SEVERITY
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
+from trainmark.pack.tarball import LIMITS, Limits
 from trainmark.pack.verify import Verification, verify_into
 from trainmark.report.assemble import results_of
 from trainmark.report.conformance import conformance_in
 from trainmark.report.format import label
 from trainmark.report.history.assemble import series_of_runs
 from trainmark.server.database.models import LONG, SHORT
-from trainmark.server.database.scrubbed import LARGEST_COUNT, scrubbed_of
+from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.server.ingest.checked import Checked, IngestError, Line
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder
@@ -30,6 +32,7 @@ from trainmark.visible import visible
 MOST_DIFFERENCES = 20
 MOST_CASES, MOST_TRIALS = 5_000, 50_000
 LONGEST_TEXT = 20_000
+LONGEST_COMMAND = 120
 DEEPEST, MOST_ITEMS = 12, 5_000
 OWN_FACTS = (*MEASURED_FACTS, "commit", "command")
 LABEL_FIELDS = tuple(
@@ -37,12 +40,12 @@ LABEL_FIELDS = tuple(
 )
 
 
-def check(file: Path, folder: Path, allowed_signers: Path | None) -> Checked:
+def check(file: Path, folder: Path, allowed_signers: Path | None, limits: Limits = LIMITS) -> Checked:
     """Verify a packed file and return its rows; IngestError where anything does not follow.
 
     `folder` is made, and left with the unpacked run. With `allowed_signers` one of them must have signed it.
     """
-    verification = verify_into(file, folder, allowed_signers)
+    verification = verify_into(file, folder, allowed_signers, limits=limits)
     if verification.differences:
         sentences = tuple(plain(difference.sentence) for difference in verification.differences)
         raise IngestError(
@@ -119,21 +122,19 @@ def _line(
         if case_of(key) == series.key and (key.framework_version or version) == version
     )
     trials = [record for record in records if record.key == key]
-    name = trials[0].spec.case
+    name, command = trials[0].spec.case, series.command
     conformance = conformance_in(reported.get(name)).mark
-    if series.key.devices > LARGEST_COUNT:
-        raise IngestError(f"{series.key.devices} devices cannot be.")
     return Line(
         case={
             "digest": series.id,
-            "label": plain(_label(series.key))[:LONG],
+            "label": plain(_label(series))[:LONG],
             "workload": plain(series.key.workload)[:SHORT],
             "framework": plain(series.key.framework or "")[:SHORT],
             "precision": plain(series.key.precision or "")[:SHORT],
             "device": plain(series.key.device or "unknown device")[:SHORT],
             "devices": series.key.devices,
             "unit": plain(series.unit)[:40],
-            "key": plain_value(series.key.values()),
+            "key": plain_value({**series.key.values(), **({"command": command} if command else {})}),
         },
         result={
             "name": plain(name)[:SHORT],
@@ -145,6 +146,7 @@ def _line(
             "failed": sum(record.outcome != "ok" for record in trials),
             "values": list(point.values),
             "doubts": list(dict.fromkeys(doubt.code.value for doubt in own.doubts)),
+            "minor_doubts": [d.code.value for d in own.doubts if d.severity is not SEVERITY[d.code]],
             "conformance": conformance,
             "step_seconds": own.step_times.p50,
             "memory_bytes": own.memory_bytes,
@@ -152,17 +154,21 @@ def _line(
             "samples_per_joule": own.samples_per_joule,
             "efficiency": own.efficiency.value if own.efficiency else None,
         },
-        facts={plain(name)[:SHORT]: plain(value)[:SHORT] for name, value in point.facts.items()},
+        facts={
+            plain(name)[:SHORT]: plain(value)[: LONG if name == "command" else SHORT]
+            for name, value in point.facts.items()
+        },
         trials=tuple(_uuid(record.spec.uuid) for record in trials),
     )
 
 
-def _label(key: Key) -> str:
-    """`gpt2 pytorch fp32 b2 mini 1n1g`: a case in one line."""
+def _label(series: Series) -> str:
+    """`gpt2 pytorch fp32 b2 mini 1n1g`, `train 1n1g: python train.py --lr 0.1`: a case in one line."""
+    key = series.key
     axes = [name for name, _ in key.axes]
     own = label.series(key, (*axes, *LABEL_FIELDS))
     words = [own, key.topology] if label.framework(key) == key.workload else [key.workload, own, key.topology]
-    return " ".join(words)
+    return " ".join(filter(None, words)) + (f": {series.command[:LONGEST_COMMAND]}" if series.command else "")
 
 
 def _trial(record: TrialRecord, row: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, Any]:

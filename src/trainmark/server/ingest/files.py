@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
 
+from trainmark.server.faults import FULL
 from trainmark.server.ingest.checked import TOO_LARGE, IngestError
 from trainmark.server.settings import Settings
 
 SUFFIX = ".trainmark"
 PUBLISHING = "publishing-"
+KEPT_FREE_BYTES, KEPT_FREE_PART = 64 << 20, 20
 
 
 class Upload:
@@ -20,6 +23,8 @@ class Upload:
 
     def __init__(self, settings: Settings) -> None:
         settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if room_bytes(settings) <= 0:
+            raise IngestError(FULL.sentence, FULL.status)
         descriptor, name = tempfile.mkstemp(dir=settings.incoming, prefix="upload-")
         self.path = Path(name)
         self._file = os.fdopen(descriptor, "wb")
@@ -62,8 +67,18 @@ class Upload:
         publishing_mark(self._settings, self.sha256).unlink(missing_ok=True)
 
     def close(self) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
+        try:
+            # What is still to be written may find no room.
+            with contextlib.suppress(OSError):
+                self._file.close()
+        finally:
+            self.path.unlink(missing_ok=True)
+
+
+def room_bytes(settings: Settings) -> int:
+    """Return how much a push may take of the disk: what is kept is for rows, sessions and the audit log."""
+    usage = shutil.disk_usage(settings.incoming)
+    return usage.free - min(KEPT_FREE_BYTES, usage.total // KEPT_FREE_PART)
 
 
 def pack_path(settings: Settings, sha256: str) -> Path:

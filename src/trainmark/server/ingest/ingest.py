@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DataError
+from sqlalchemy import Engine, func, select
+from sqlalchemy.exc import DataError, DBAPIError
 
+from trainmark.pack.impossible import AHEAD_SECONDS
+from trainmark.pack.impossible import CLOCK as IMPOSSIBLE_BY_CLOCK
 from trainmark.server.access import audit
 from trainmark.server.access.tokens import Identity
 from trainmark.server.database.engine import reading, writing
+from trainmark.server.database.models import Run
+from trainmark.server.faults import CLOCK
 from trainmark.server.ingest.checked import IngestError
-from trainmark.server.ingest.files import Upload
+from trainmark.server.ingest.files import Upload, publishing_mark
 from trainmark.server.ingest.isolated import check_isolated
 from trainmark.server.ingest.store import Received, Stored, known, store
+from trainmark.server.ingest.unreferenced import forget
 from trainmark.server.settings import Settings
 
 
@@ -27,21 +34,29 @@ class Ingest:
     def take(self, upload: Upload, identity: Identity, address: str) -> Stored:
         """Check, write durably and store; once this returns, the run survives a crash. IngestError else."""
         received = Received(upload.sha256, upload.bytes, identity, address)
-        with reading(self._engine) as connection:
-            before = known(connection, received.sha256)
-        if before is not None:
-            return before
         try:
+            with reading(self._engine) as connection:
+                before = known(connection, received)
+            if before is not None:
+                return before
             upload.flush()
             with self._turns:
                 checked = check_isolated(upload.path, self._settings)
             upload.sync()
-            with writing(self._engine) as connection:
-                stored = store(connection, checked, received)
-                if stored.new:
-                    # Before the commit: a row must never name a file that is not there. Within the
-                    # transaction: what is refused leaves no file, and nobody removes files meanwhile.
-                    upload.publish()
+            try:
+                with writing(self._engine) as connection:
+                    stored = store(connection, checked, received)
+                    if stored.new:
+                        # Before the commit: a row must never name a file that is not there. Within the
+                        # transaction: what is refused leaves no file, and nobody removes files meanwhile.
+                        upload.publish()
+            except (DBAPIError, OSError):
+                # No room for the row: then the file must not stay either. Else the next start removes it.
+                # Without a mark it never got its name, and a locked database would be waited for once more.
+                if publishing_mark(self._settings, received.sha256).exists():
+                    with contextlib.suppress(DBAPIError, OSError):
+                        forget(self._engine, self._settings, received.sha256)
+                raise
             upload.settle()
             return stored
         except DataError as error:
@@ -49,16 +64,26 @@ class Ingest:
             self._note(received, refused)
             raise refused from error
         except IngestError as error:
+            if IMPOSSIBLE_BY_CLOCK in str(error) and self._clock_is_behind():
+                raise IngestError(CLOCK.sentence, CLOCK.status) from error
             self._note(received, error)
             raise
 
+    def _clock_is_behind(self) -> bool:
+        """Whether a stored run begins at a time that is yet to come: then such a start proves nothing.
+
+        By the clocks that measured, as this one may have been ahead when a file came in.
+        """
+        with reading(self._engine) as connection:
+            newest = connection.execute(select(func.max(Run.created))).scalar_one()
+        return newest is not None and newest > time.time() + AHEAD_SECONDS
+
     def _note(self, received: Received, error: IngestError) -> None:
-        with writing(self._engine) as connection:
+        if error.status >= 500:
+            return
+        identity = received.identity
+        # A full disk must not change what is answered.
+        with contextlib.suppress(DBAPIError), writing(self._engine) as connection:
             audit.record(
-                connection,
-                "push-refused",
-                received.sha256,
-                received.identity.name,
-                received.address,
-                str(error),
+                connection, "push-refused", received.sha256, identity.name, received.address, str(error)
             )

@@ -13,16 +13,22 @@ import resource
 import shutil
 import signal
 import tempfile
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from trainmark.errors import UserError
+from trainmark.pack.tarball import LIMITS, Limits, UnpackedSizeError
+from trainmark.server.faults import FAILING, FULL, READ_ONLY, Fault, fault_of
 from trainmark.server.ingest.checked import Checked, IngestError
+from trainmark.server.ingest.files import room_bytes
 from trainmark.server.settings import Settings
 
 PRELOAD = "trainmark.server.ingest.preload"
 LARGEST_ANSWER_BYTES = 256 << 20
+# A file may unpack to so many times the largest that may be pushed.
+MOST_UNPACKED = 8
 CONTEXT = multiprocessing.get_context("forkserver")
 
 
@@ -44,7 +50,18 @@ def check_isolated(file: Path, settings: Settings) -> Checked:
     ours, theirs = CONTEXT.Pipe(duplex=False)
     folder = Path(tempfile.mkdtemp(dir=settings.incoming, prefix="check-"))
     signers = str(settings.allowed_signers) if settings.allowed_signers else None
-    arguments = (theirs, str(file), str(folder), signers, settings.check_memory_bytes, settings.check_seconds)
+    most = min(LIMITS.total_bytes, settings.largest_pack_bytes * MOST_UNPACKED)
+    room = max(0, room_bytes(settings) // settings.checks_at_once)
+    arguments = (
+        theirs,
+        str(file),
+        str(folder),
+        signers,
+        settings.check_memory_bytes,
+        settings.check_seconds,
+        replace(LIMITS, total_bytes=min(most, room)),
+        room < most,
+    )
     process = CONTEXT.Process(target=_check, args=arguments, daemon=True)
     try:
         process.start()
@@ -74,9 +91,16 @@ def _answer(connection: Connection, seconds: float) -> Checked:
 
 
 def _check(
-    answers: Connection, file: str, folder: str, signers: str | None, memory_bytes: int, seconds: float
+    answers: Connection,
+    file: str,
+    folder: str,
+    signers: str | None,
+    memory_bytes: int,
+    seconds: float,
+    limits: Limits,
+    for_want_of_room: bool,
 ) -> None:
-    """What runs in the process."""
+    """What runs in the process; `for_want_of_room` says that the disk, not a rule, limits the size."""
     from trainmark.server.ingest.check import check, plain
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,16 +110,28 @@ def _check(
     os.environ["TMPDIR"] = tempfile.tempdir = folder
     own = Path(folder) / "run"
     try:
-        checked = check(Path(file), own, Path(signers) if signers else None)
+        checked = check(Path(file), own, Path(signers) if signers else None, limits)
         answers.send_bytes(b"checked\n" + checked.to_json())
     except UserError as error:
+        fault = _of_disk(error)
+        if for_want_of_room and isinstance(error, UnpackedSizeError):
+            fault = FULL
+        if fault is not None:
+            return _refuse(answers, fault.sentence, fault.status)
         status = error.status if isinstance(error, IngestError) else 422
         differences = error.differences if isinstance(error, IngestError) else ()
         _refuse(answers, _without_paths(plain(str(error)), file, folder), status, differences)
     except MemoryError:
         _refuse(answers, "the file needs more memory to check than the server gives it.")
     except Exception as error:  # noqa: BLE001 - whatever a hostile file brings about, it is refused
-        _refuse(answers, f"the file cannot be checked: {type(error).__name__}.")
+        fault = _of_disk(error) or Fault(422, f"the file cannot be checked: {type(error).__name__}.")
+        _refuse(answers, fault.sentence, fault.status)
+
+
+def _of_disk(error: BaseException) -> Fault | None:
+    """Return the trouble of the server's disk; want of memory or of descriptors is the file's own here."""
+    fault = fault_of(error)
+    return fault if fault in (FULL, FAILING, READ_ONLY) else None
 
 
 def _without_paths(sentence: str, file: str, folder: str) -> str:

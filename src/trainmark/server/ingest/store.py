@@ -26,12 +26,16 @@ LOCK = 7_264_916_035
 
 @dataclass(frozen=True)
 class Stored:
-    """`new` is False where this very file had been stored before."""
+    """`new` is False where this very file had been stored before.
+
+    `changed` are the results at which the newest change of a case begins that only this run made certain.
+    """
 
     uuid: str
     sha256: str
     new: bool
     cases: tuple[int, ...] = ()
+    changed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,14 @@ class Received:
     address: str
 
 
-def known(connection: Connection, sha256: str) -> Stored | None:
-    """Return what was stored of this very file."""
-    uuid = connection.execute(
-        select(Run.uuid).join(Pack, Pack.id == Run.pack_id).where(Pack.sha256 == sha256)
-    ).scalar_one_or_none()
-    return Stored(uuid, sha256, False) if uuid else None
+def known(connection: Connection, received: Received) -> Stored | None:
+    """Return what was stored of this very file; IngestError where the token may not push its suite."""
+    chosen = select(Run.uuid, Run.suite).join(Pack, Pack.id == Run.pack_id)
+    run = connection.execute(chosen.where(Pack.sha256 == received.sha256)).one_or_none()
+    if run is None:
+        return None
+    _require_scope(received.identity, run.suite)
+    return Stored(run.uuid, received.sha256, False)
 
 
 def lock_stores(connection: Connection) -> None:
@@ -64,12 +70,12 @@ def lock_stores(connection: Connection) -> None:
 def store(connection: Connection, checked: Checked, received: Received) -> Stored:
     """Store a run; IngestError where it clashes with what is there. The caller commits."""
     lock_stores(connection)
-    if before := known(connection, received.sha256):
+    _require_scope(received.identity, checked.run["suite"])
+    if before := known(connection, received):
         return before
     if connection.execute(select(Pack.id).where(Pack.sha256 == received.sha256)).first():
         # A newer file of the run has replaced this one.
         return Stored(checked.run["uuid"], received.sha256, False)
-    _require_scope(received.identity, checked)
     now = time.time()
     touched = _replaced(connection, checked, received.identity)
     machine_id = _machine(connection, checked, now)
@@ -93,8 +99,7 @@ def store(connection: Connection, checked: Checked, received: Received) -> Store
         results.update(dict.fromkeys(line.trials, result_id))
     rows = [{**trial, "run_id": run_id, "result_id": results.get(trial["uuid"])} for trial in checked.trials]
     connection.execute(insert(Trial), rows)
-    for case_id in sorted(touched):
-        refresh(connection, case_id)
+    begins = [refresh(connection, case_id) for case_id in sorted(touched)]
     _count_runs(connection, machine_id)
     tokens.mark_used(connection, received.identity.token_id)
     audit.record(
@@ -105,7 +110,9 @@ def store(connection: Connection, checked: Checked, received: Received) -> Store
         received.address,
         f"{received.sha256}, {received.bytes} bytes, run {checked.run['name']}",
     )
-    return Stored(checked.run["uuid"], received.sha256, True, tuple(sorted(touched)))
+    return Stored(
+        checked.run["uuid"], received.sha256, True, tuple(sorted(touched)), tuple(filter(None, begins))
+    )
 
 
 def _words(run: dict[str, Any]) -> str:
@@ -113,11 +120,10 @@ def _words(run: dict[str, Any]) -> str:
     return " ".join(str(run[name] or "") for name in ("name", "suite", "uuid", "commit")).lower()[:LONG]
 
 
-def _require_scope(identity: Identity, checked: Checked) -> None:
-    if identity.suites is not None and not fnmatchcase(checked.run["suite"], identity.suites):
+def _require_scope(identity: Identity, suite: str) -> None:
+    if identity.suites is not None and not fnmatchcase(suite, identity.suites):
         raise IngestError(
-            f"token '{identity.name}' may push suites '{identity.suites}', not '{checked.run['suite']}'.",
-            FORBIDDEN,
+            f"token '{identity.name}' may push suites '{identity.suites}', not '{suite}'.", FORBIDDEN
         )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -16,10 +18,14 @@ RECENT = 30
 MOST_FACTS = 8
 # Older results keep the changes that were seen among them.
 MOST_ANALYSED = 500
+MOST_MOVED = 3
 
 
-def refresh(connection: Connection, case_id: int) -> None:
-    """Bring the summary and the changes of a case up to date; a case without results goes."""
+def refresh(connection: Connection, case_id: int) -> int | None:
+    """Bring the summary and the changes of a case up to date; a case without results goes.
+
+    Returns the result at which the newest change begins, where it was not known.
+    """
     columns = (
         Result.id,
         Result.run_id,
@@ -41,7 +47,7 @@ def refresh(connection: Connection, case_id: int) -> None:
     if not rows:
         connection.execute(delete(Change).where(Change.case_id == case_id))
         connection.execute(delete(Case).where(Case.id == case_id))
-        return
+        return None
     shared = facts_by_id(connection, {row.facts_id for row in rows})
     last = rows[-1]
     summary: dict[str, Any] = {
@@ -65,19 +71,36 @@ def refresh(connection: Connection, case_id: int) -> None:
         Point(str(row.id), row.time, tuple(row.trial_values), {**shared[row.facts_id], **row.own_facts})
         for row in analysed
     ]
+    known = _changes(connection, case_id)
     connection.execute(delete(Change).where(Change.case_id == case_id, Change.time >= analysed[0].time))
     if changed := change_rows(case_id, [row.id for row in analysed], points):
         connection.execute(insert(Change), changed)
-    stored = connection.execute(
-        select(Change.time, Change.ratio).where(Change.case_id == case_id).order_by(Change.time)
-    ).all()
+    stored = _changes(connection, case_id)
     newest = stored[-1] if stored else None
     summary |= {
         "changes": len(stored),
-        "last_change_time": newest.time if newest else None,
-        "last_change_ratio": newest.ratio if newest else None,
+        "last_change_time": newest[0] if newest else None,
+        "last_change_ratio": newest[1] if newest else None,
     }
     connection.execute(update(Case).where(Case.id == case_id).values(summary))
+    if not changed or _is_known(changed[-1], known, [row.time for row in rows]):
+        return None
+    begin: int = changed[-1]["result_id"]
+    return begin
+
+
+def _changes(connection: Connection, case_id: int) -> list[tuple[float, float]]:
+    chosen = select(Change.time, Change.ratio).where(Change.case_id == case_id)
+    return [(row.time, row.ratio) for row in connection.execute(chosen.order_by(Change.time))]
+
+
+def _is_known(change: dict[str, Any], known: Iterable[tuple[float, float]], times: Sequence[float]) -> bool:
+    """Whether it was found before: another result may move its beginning by a few places."""
+    place = bisect_left(times, change["time"])
+    return any(
+        (change["ratio"] < 1) == (ratio < 1) and abs(bisect_left(times, time) - place) <= MOST_MOVED
+        for time, ratio in known
+    )
 
 
 def change_rows(case_id: int, result_ids: list[int], points: list[Point]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from trainmark.errors import UserError
 from trainmark.server.access import audit
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.models import Pack
-from trainmark.server.ingest.files import SUFFIX, pack_path, publishing
+from trainmark.server.ingest.files import SUFFIX, pack_path, publishing, publishing_mark
 from trainmark.server.ingest.store import lock_stores
 from trainmark.server.settings import Settings
 
@@ -58,6 +58,15 @@ def prune(engine: Engine, settings: Settings, dry_run: bool = False) -> Unrefere
     if dry_run:
         return Unreferenced(tuple(old), sum(_size(settings, digest) for digest in old))
     return _remove(engine, settings, old) if old else Unreferenced((), 0)
+
+
+def forget(engine: Engine, settings: Settings, digest: str) -> None:
+    """Remove a file that has just got its name, unless its row was committed after all."""
+    with writing(engine) as connection:
+        lock_stores(connection)
+        if without_row(connection, [digest]):
+            pack_path(settings, digest).unlink(missing_ok=True)
+        publishing_mark(settings, digest).unlink(missing_ok=True)
 
 
 def without_row(connection: Connection, digests: Iterable[str]) -> list[str]:

@@ -20,6 +20,7 @@ from trainmark.report.format.words import Lang
 from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.report.history.text import drift_sentence
+from trainmark.report.history.verdict import no_change_verdict
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
@@ -61,6 +62,7 @@ class ResultLine:
     high: float | None
     trials: int
     doubts: tuple[str, ...]
+    minor_doubts: tuple[str, ...]
     ratio: float | None
     change: ChangeRow | None
 
@@ -79,6 +81,7 @@ def case(request: Request) -> Response:
     shown_rows = len(series.points) if everything else MOST_ROWS
     lang = language_of(request)
     drawn = history_of(series, order) if series.points else None
+    dated = history_of(series, DATE) if series.points else None
     return page(
         request,
         "case.html.j2",
@@ -87,8 +90,10 @@ def case(request: Request) -> Response:
         points=series.points,
         changes=series.changes,
         last_change=series.changes[-1][1] if series.changes else None,
+        unreliable=bool(dated and dated.changes and dated.is_unreliable(dated.changes[-1])),
         chart=drawn_history(series, drawn, order, lang) if drawn else None,
         drifts=[drift_sentence(drawn, drift, lang) for drift in reversed(drawn.drifts)] if drawn else [],
+        no_change=no_change_verdict(dated, lang) if dated and drawn and not drawn.drifts else None,
         orders=orders,
         order=order,
         rows=result_lines(series, shown_rows),
@@ -151,7 +156,8 @@ def result_lines(series: CaseSeries, most: int) -> list[ResultLine]:
                 member.low,
                 member.high,
                 len(point.values),
-                point.doubts,
+                (*point.doubts, *member.minor_doubts),
+                member.minor_doubts,
                 point.median / before.median if before else None,
                 changes.get(index),
             )

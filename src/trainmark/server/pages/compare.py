@@ -9,22 +9,26 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trainmark.history.facts import FactChange, settings_that_differ
+from trainmark.history.series import Point
 from trainmark.measure.statistics.intervals import CONFIDENCE, ratio_interval
 from trainmark.report.comparison.model import MARKS, ComparisonRow, Comparisons, ComparisonTable
 from trainmark.report.comparison.page import plot
+from trainmark.report.comparison.text import MOST_DIFFERENCES, difference_text
 from trainmark.report.format.label import rate_unit
+from trainmark.report.history.model import SEVERE
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import ResultRow, RunRow
+from trainmark.server.database.queries.rows import ResultRow, RunRow, weighty
 from trainmark.server.pages.frame.respond import language_of, page, shown
 from trainmark.server.pages.frame.words import words
-from trainmark.server.pages.queries import case_keys, results_of, runs_by_uuid
+from trainmark.server.pages.queries import case_keys, headlines, results_of, runs_by_uuid
 
 MOST_RUNS = 8
 RECENT_RUNS = 40
 MOST_CHART_ROWS = 40
-MAY_DIFFER = ("device", "framework_version")
+MAY_DIFFER = ("command", "device", "framework_version")
 Identity = tuple[Any, ...]
 
 
@@ -41,6 +45,7 @@ def compare(request: Request) -> Response:
                 "runs",
                 runs=runs,
                 recent=recent,
+                heads=headlines(connection, recent),
                 comparisons=None,
                 chart=None,
                 most=MOST_RUNS,
@@ -102,8 +107,10 @@ def _row(before: ResultRow, after: ResultRow, keys: Mapping[int, Mapping[str, An
     bounds = ratio_interval(after.values, before.values)
     sure = bounds is not None and bounds.confidence >= CONFIDENCE
     low, high = (bounds.low, bounds.high) if bounds and sure else (None, None)
-    versions = (row.facts.get("framework_version") for row in (before, after))
-    devices = (keys[row.case_id].get("device") for row in (before, after))
+    old, new = (keys[row.case_id].get("device") for row in (before, after))
+    devices = [] if old == new else [FactChange("device", old, new, 1.0)]
+    points = [Point(row.run_uuid, row.time, row.values, row.facts) for row in (before, after)]
+    settings = [*devices, *settings_that_differ(*points)]
     return ComparisonRow(
         case=before.label,
         before=before.throughput,
@@ -112,9 +119,15 @@ def _row(before: ResultRow, after: ResultRow, keys: Mapping[int, Mapping[str, An
         low=low,
         high=high,
         changed=low is not None and high is not None and not low <= 1 <= high,
-        differs=tuple(f"{old} → {new}" for old, new in (tuple(versions), tuple(devices)) if old != new),
+        differs=tuple(map(difference_text, settings[:MOST_DIFFERENCES])),
+        doubts=(before.doubts, after.doubts),
+        unreliable=(_is_unreliable(before), _is_unreliable(after)),
         unit=rate_unit(after.unit),
     )
+
+
+def _is_unreliable(row: ResultRow) -> bool:
+    return not SEVERE.isdisjoint(weighty(row.doubts, row.minor_doubts))
 
 
 def shortened(comparisons: Comparisons) -> Comparisons:

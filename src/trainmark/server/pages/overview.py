@@ -7,11 +7,12 @@ import time
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trainmark.history.changes.detect import FEWEST_RESULTS
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
 from trainmark.server.pages.frame.respond import number_in, page, shown
-from trainmark.server.pages.queries import runs_since, trends
+from trainmark.server.pages.queries import headlines, runs_since, trends
 
 DAY = 86_400.0
 PERIODS = (7, 30, 90)
@@ -26,7 +27,7 @@ def overview(request: Request) -> Response:
     with viewing(request) as connection:
         view = queries.overview(connection, since, MOST_CHANGES)
         drawn = trends(connection, {change.case_id for change in view.changes})
-        recent = runs_since(connection, since)
+        recent, heads = runs_since(connection, since), headlines(connection, view.newest)
     slower = sorted((change for change in view.changes if change.regression), key=lambda change: change.ratio)
     faster = sorted(
         (change for change in view.changes if not change.regression), key=lambda change: -change.ratio
@@ -43,6 +44,9 @@ def overview(request: Request) -> Response:
         slower_cases=len({change.case_id for change in slower}),
         faster_cases=len({change.case_id for change in faster}),
         runs_in_period=recent,
+        heads=heads,
+        judged=view.longest >= FEWEST_RESULTS,
+        needed=FEWEST_RESULTS,
         trends=drawn,
         address=str(request.base_url).rstrip("/"),
     )

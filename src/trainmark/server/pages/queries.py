@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from trainmark.server.database.models import Case, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
-from trainmark.server.database.queries.rows import CaseRow, Health, ResultRow, RunRow
+from trainmark.server.database.queries.rows import CaseRow, Headline, Health, ResultRow, RunRow, weighty
 from trainmark.server.database.queries.selects import (
     MOST,
     case_rows,
@@ -169,6 +170,46 @@ def results_of(connection: Connection, run_ids: Sequence[int]) -> dict[str, list
     for result in result_rows(rows, facts_by_id(connection, {row.facts_id for row in rows})):
         grouped.setdefault(result.run_uuid, []).append(result)
     return grouped
+
+
+@functools.cache
+def _headlines_select() -> Query:
+    figure = (Result.run_id, Case.id, Case.label, Case.unit, Result.throughput, Result.low, Result.high)
+    of_runs = Result.run_id.in_(bindparam("run_ids", expanding=True))
+    doubts = json_text(Result.doubts), json_text(Result.minor_doubts)
+    columns = (*figure, *doubts, json_text(Case.recent))
+    return select(*columns).join(Case, Case.id == Result.case_id).where(of_runs).order_by(Result.id)
+
+
+def headlines(connection: Connection, runs: Sequence[RunRow]) -> dict[int, Headline]:
+    """Return what a list says of each run that has a result, by the run's number."""
+    if not runs:
+        return {}
+    rows = connection.execute(_headlines_select(), {"run_ids": [run.id for run in runs]}).all()
+    grouped: dict[int, list[Sequence[Any]]] = {}
+    for row in rows:
+        grouped.setdefault(row[0], []).append(row)
+    return {run_id: _headline(own) for run_id, own in grouped.items()}
+
+
+def _headline(rows: Sequence[Sequence[Any]]) -> Headline:
+    _, case_id, label, unit, throughput, low, high, _, _, recent = rows[0]
+    stored = iter(decoded(text for row in rows for text in row[-3:-1]))
+    pairs = list(zip(stored, stored, strict=True))
+    doubts = dict.fromkeys(code for codes, _ in pairs for code in codes)
+    grave = {code for codes, minor in pairs for code in weighty(codes, minor)}
+    return Headline(
+        case_id=case_id,
+        label=label,
+        unit=unit,
+        throughput=throughput,
+        low=low,
+        high=high,
+        more=len(rows) - 1,
+        doubts=tuple(doubts),
+        minor_doubts=tuple(code for code in doubts if code not in grave),
+        recent=tuple(json.loads(recent)),
+    )
 
 
 @functools.cache

@@ -49,7 +49,7 @@ def render(pack: Path, lang: Lang) -> str:
 
 def _write(place: Path, text: str) -> None:
     """One rename, so that no other request reads half of it."""
-    place.parent.mkdir(parents=True, exist_ok=True)
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle, name = tempfile.mkstemp(dir=place.parent, suffix=".part")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from starlette.endpoints import HTTPEndpoint
 from starlette.routing import BaseRoute, Route
 
 from trainmark.server.pages.account.admin import admin, create_token, revoke_token
@@ -18,6 +19,12 @@ from trainmark.server.pages.runs import report, run, runs
 from trainmark.server.pages.search import search
 
 
+class Login(HTTPEndpoint):
+    """One route for both methods: of two, only the first would tell in `Allow` what it takes."""
+
+    get, post = staticmethod(login_page), staticmethod(login)
+
+
 def routes() -> list[BaseRoute]:
     return [
         Route("/", overview),
@@ -32,8 +39,7 @@ def routes() -> list[BaseRoute]:
         Route("/leaderboard", leaderboard),
         Route("/published", published),
         Route("/search", search),
-        Route("/login", login_page, methods=["GET"]),
-        Route("/login", login, methods=["POST"]),
+        Route("/login", Login, methods=["GET", "POST"]),
         Route("/logout", logout, methods=["POST"]),
         Route("/admin", admin),
         Route("/admin/tokens", create_token, methods=["POST"]),

@@ -13,7 +13,7 @@ from trainmark.server.database import queries
 from trainmark.server.database.queries.rows import RunRow
 from trainmark.server.pages import reports
 from trainmark.server.pages.frame.respond import error, language_of, number_in, page, shown
-from trainmark.server.pages.queries import run_before, runs_by_uuid
+from trainmark.server.pages.queries import headlines, run_before, runs_by_uuid
 
 ROWS_A_PAGE = 50
 MOST_FAILED = 50
@@ -25,11 +25,13 @@ def runs(request: Request) -> Response:
     number = number_in(request, "page", 1)
     with viewing(request) as connection:
         rows = queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
+        heads = headlines(connection, rows[:ROWS_A_PAGE])
     return page(
         request,
         "runs.html.j2",
         "runs",
         rows=rows[:ROWS_A_PAGE],
+        heads=heads,
         number_of_page=number,
         more=len(rows) > ROWS_A_PAGE,
     )

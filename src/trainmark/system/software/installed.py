@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from trainmark.system.reading import command_output, file_text
+from trainmark.system.reading import file_text
 
-PYTHON_SECONDS = 20.0
+# Below what a node has for all its answers; on a laden machine a Python takes many seconds to start.
+PYTHON_SECONDS = 45.0
 # What an interpreter is asked: its version, and where it looks for packages.
 ABOUT_PYTHON = """
 import json, sys
@@ -23,12 +25,19 @@ NOT_CONTENT = re.compile(
 )
 
 
-def interpreter(path: str) -> dict[str, Any] | None:
-    """Return version, packages and hash; None where no Python answers there. No package is imported."""
-    printed = command_output(str(Path(path).expanduser()), "-I", "-c", ABOUT_PYTHON, timeout=PYTHON_SECONDS)
+class SlowInterpreterError(Exception):
+    """It is there, but what it holds cannot be told: who takes it for absent sends gigabytes in its place."""
+
+
+def interpreter(path: str, limit: float = PYTHON_SECONDS) -> dict[str, Any] | None:
+    """Return version, packages and hash; None where no Python is there. No package is imported."""
+    command = [str(Path(path).expanduser()), "-I", "-c", ABOUT_PYTHON]
     try:
-        version, folders = json.loads(printed or "")
-    except ValueError:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit)
+        version, folders = json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        raise SlowInterpreterError(f"{path} did not answer within {limit:.0f} s") from None
+    except (OSError, ValueError):
         return None
     packages, digest = installed(version, folders)
     return {"version": version, "packages": packages, "hash": digest}

@@ -45,7 +45,7 @@ PERFORMANCE_VARIABLES = (
 
 SECRET = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY")
 
-OTHER_INTERPRETER_TIMEOUT_SECONDS = 5.0
+OTHER_INTERPRETER_TIMEOUT_SECONDS = 30.0
 
 # Runs in whatever Python the frameworks live in, back to 3.7, which has no importlib.metadata.
 ASK_INTERPRETER = """

@@ -15,6 +15,7 @@ from trainmark.explain.profile.step_ends.periods import steps_by_repetition
 
 # Ours first; then what `torch.profiler`'s own schedule writes.
 ANNOTATIONS = (re.compile(r"trainmark_step#(\d{1,9})"), re.compile(r"ProfilerStep#(\d{1,9})"))
+ARRIVED = "trainmark_arrived"
 
 
 def steps_of(
@@ -28,7 +29,7 @@ def steps_of(
     numbers, starts, ends = _annotations(host)
     if not numbers:
         return _unannotated(device, spans, host, step_seconds)
-    boundaries = ends if device == "cpu" else _device_ends(spans, host, starts, ends)
+    boundaries = _host_ends(host, ends) if device == "cpu" else _device_ends(spans, host, starts, ends)
     if len(numbers) == 1:
         note = "One step annotation: the step begins with it, whatever the device still had to do by then."
         first = min(int(starts[0]), int(boundaries[0]))
@@ -55,6 +56,16 @@ def _annotations(host: HostSpans) -> tuple[list[int], Nanoseconds, Nanoseconds]:
             return list(rows), host.start[chosen], host.end[chosen]
     nothing = np.zeros(0, np.int64)
     return [], nothing, nothing
+
+
+def _host_ends(host: HostSpans, ends: Nanoseconds) -> Nanoseconds:
+    """Return when the steps were over: threads of XLA go on long after a program has given them a step.
+
+    Capture's clock marks each arrival in the thread that waits for it, where there is one.
+    """
+    arrived = [index for index, name in enumerate(host.names) if name == ARRIVED]
+    arrivals = np.sort(host.end[(host.kind == HostKind.ANNOTATION) & np.isin(host.name, arrived)])
+    return arrivals if len(arrivals) == len(ends) else ends
 
 
 def _unannotated(

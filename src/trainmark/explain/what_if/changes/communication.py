@@ -40,6 +40,11 @@ CHANGES = (
         "link ×2",
         "a link of twice the bandwidth",
         link_twice_as_fast,
-        lines={"": "trainmark doctor  # checks the link; NCCL_DEBUG=INFO tells which one is used"},
+        lines={
+            "": lambda situation: (
+                "trainmark doctor  # checks the link"
+                + ("; NCCL_DEBUG=INFO tells which one is used" if situation.device == "cuda" else "")
+            )
+        },
     ),
 )

@@ -7,9 +7,10 @@ from functools import partial
 from trainmark.explain.classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Change, milliseconds, percent
 from trainmark.explain.what_if.changes.precision import product_seconds
-from trainmark.explain.what_if.rebuild import Prediction, RebuiltStep, rebuilt
+from trainmark.explain.what_if.rebuild import Prediction, RebuiltStep, issue_seconds, rebuilt
 from trainmark.explain.what_if.situation import (
     COMMUNICATION,
+    LAUNCH,
     DevicePeaks,
     Part,
     Situation,
@@ -31,8 +32,8 @@ def at_floors(situation: Situation) -> Prediction | None:
 
 
 def rebuilt_without_host(situation: Situation, alone: dict[str, float]) -> RebuiltStep:
-    """Return the step with these times of classes, its idle time as it is."""
-    return rebuilt(situation, alone, idle=situation.idle or {"launch": 0.0})
+    """Return the step with these times of classes, its idle time as it is: were no host ever the limit."""
+    return rebuilt(situation, alone, idle={LAUNCH: situation.idle_for(LAUNCH)})
 
 
 def full_clock(situation: Situation) -> Prediction | None:
@@ -62,10 +63,16 @@ def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
         for part in situation.parts
         if part.name != COMMUNICATION
     }
-    return rebuilt(situation, alone).because(
+    why = (
         f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth, by "
         "their datasheets; the host and the link stay."
     )
+    step = rebuilt(situation, alone).because(why)
+    if situation.device == "cuda" and step.waits_for_host:
+        why += (
+            f" There the host sets the step: it takes {milliseconds(issue_seconds(situation))} to issue one."
+        )
+    return step._replace(why=why)
 
 
 def _elsewhere(part: Part, situation: Situation, flops: float, memory: float) -> float:

@@ -10,6 +10,7 @@ from trainmark.explain.what_if.situation import LAUNCH, LOADER, SYNCHRONISATION,
 GRAPH_GAP = 1e-6
 # Gaps that are too short a part of a step to speak of.
 LEAST_SHARE = 0.002
+MOST_WORKERS = 8
 
 
 def capture_graph(situation: Situation) -> Prediction | None:
@@ -39,7 +40,7 @@ def graph_suggestion(situation: Situation) -> Overrides | None:
 
 def without_launch_gaps(situation: Situation) -> Prediction | None:
     gaps = situation.idle_for(LAUNCH)
-    if _is_small(gaps, situation):
+    if situation.device != "cuda" or _is_small(gaps, situation):
         return None
     return Prediction(
         situation.step - gaps, f"The step without {milliseconds(gaps)} of waiting for the host."
@@ -71,6 +72,23 @@ def free_loader(situation: Situation) -> Prediction | None:
     return Prediction(situation.step - waiting, why, situation.idle_for(LAUNCH))
 
 
+def without_python(situation: Situation) -> Prediction | None:
+    """On a CPU nothing is launched: what no operator takes is Python's."""
+    time = situation.idle_for(LAUNCH)
+    if situation.device != "cpu" or _is_small(time, situation):
+        return None
+    return Prediction(situation.step - time, f"The step without {milliseconds(time)} of Python.")
+
+
+def workers_line(situation: Situation) -> str:
+    """Workers that the machine has cores for; pages are pinned for a GPU to copy from."""
+    cores = (situation.cores or MOST_WORKERS) // situation.settings.world_size
+    on_gpu = situation.device == "cuda"
+    workers = max(1, min(MOST_WORKERS, cores if on_gpu else cores - 1))
+    pinned = "pin_memory=True, " if on_gpu else ""
+    return f"DataLoader(..., num_workers={workers}, {pinned}persistent_workers=True)"
+
+
 def loader_overrides(situation: Situation) -> Overrides | None:
     settings = situation.settings
     return {"data": "synthetic"} if settings.data not in (None, "synthetic") else None
@@ -97,7 +115,13 @@ CHANGES = (
         "no launch gaps",
         "a host that is never late",
         without_launch_gaps,
-        "fewer and larger kernels: compile, capture a graph, or a larger batch",
+        "fewer and larger kernels: a larger batch, or more of the step in one graph",
+    ),
+    Change(
+        "no Python",
+        "no Python between operators",
+        without_python,
+        "fewer and larger operators: tensors in place of loops, or a larger batch",
     ),
     Change(
         "no synchronisation",
@@ -111,7 +135,7 @@ CHANGES = (
         free_loader,
         "prefetch batches in other processes",
         {
-            "pytorch": "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True)",
+            "pytorch": workers_line,
             "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",
         },
         loader_overrides,

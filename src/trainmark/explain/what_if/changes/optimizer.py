@@ -11,6 +11,7 @@ PARAMETER_BYTES = {"adam": 28, "adamw": 28, "sgd": 20, "lamb": 40}
 DEFAULT_PARAMETER_BYTES = 28
 REACHED_BANDWIDTH = 0.85  # of a copy's, by a kernel over a list of tensors
 FUSED_LAUNCHES = 8  # a list of tensors is cut into a few
+FUSED_IN_PYTORCH = {name.lower(): name for name in ("Adam", "AdamW", "SGD", "Adagrad")}
 LEAST_GAIN = 1.15  # a fused optimiser is not faster than itself
 
 
@@ -41,6 +42,12 @@ def fused_seconds(situation: Situation, more_bytes: int = 0) -> float | None:
     return size * situation.parameters / (REACHED_BANDWIDTH * situation.peaks.bandwidth)
 
 
+def fused_line(situation: Situation) -> str:
+    """The optimizer that was seen, where PyTorch has it in one kernel."""
+    name = FUSED_IN_PYTORCH.get((situation.settings.optimizer or "").lower())
+    return f"torch.optim.{name}(..., fused=True)" if name else ""
+
+
 def optimizer_suggestion(situation: Situation) -> Overrides | None:
     """The stock engine of transformers has other attention too."""
     return {"engine": "stock"} if situation.settings.engine == "plain" else None
@@ -53,7 +60,7 @@ CHANGES = (
         fused_optimiser,
         "an optimiser that updates all parameters in one kernel",
         {
-            "pytorch": "torch.optim.AdamW(..., fused=True)",
+            "pytorch": fused_line,
             "jax": "@jax.jit  # of the update together with the gradients",
             "paddle": "paddle.optimizer.AdamW(..., use_multi_tensor=True)",
         },

@@ -100,7 +100,9 @@ CHANGES = (
         bf16,
         "bfloat16 for products",
         {
-            "pytorch": 'with torch.autocast("cuda", dtype=torch.bfloat16):  # around the forward pass',
+            "pytorch": lambda situation: (
+                f'with torch.autocast("{situation.device}", dtype=torch.bfloat16):  # around the forward pass'
+            ),
             "jax": "dtype=jnp.bfloat16  # of activations",
             "tensorflow": 'tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")',
             "paddle": 'with paddle.amp.auto_cast(dtype="bfloat16"):',

@@ -7,15 +7,29 @@ from pathlib import Path
 
 from trainmark.events import Event
 from trainmark.published.readers.recognise import UnrecognisedError, recognise
-from trainmark.published.readers.trials import foreign, observed, pattern, probe
+from trainmark.published.readers.trials import foreign, pattern, probe
+from trainmark.published.readers.trials.observed import reader as observed
 from trainmark.published.readers.trials.output import Output, ReaderError
 from trainmark.regular_file import open_regular
 
 BLOCK_BYTES = 1 << 20
+SAY_PATTERN = "say --pattern with a regular expression that matches the line of a step."
+KEEP_PYTHONPATH = (
+    "where the command sets PYTHONPATH, let it keep what is there (PYTHONPATH=src:$PYTHONPATH); `python -I`, "
+    f"`python -E` and `env -i` take it away. For any other program, {SAY_PATTERN}"
+)
 NOTHING_SEEN = (
     "no step was seen: the program calls no probe, no PyTorch optimizer, Keras fit or JAX gradient ran, and "
-    "its log is in no known format; say --pattern with a regular expression that matches the line of a step."
+    f"its log is in no known format; {SAY_PATTERN}"
 )
+# Marks of the hooks, and what it means where one is missing.
+MISSING_MARKS = {
+    "hooks-started": "no step was seen, since Trainmark's hooks did not start in any Python: "
+    + KEEP_PYTHONPATH,
+    "hooks-imported": "no step was seen: Trainmark's hooks started, but only in Python that imported neither "
+    "PyTorch nor Keras nor JAX. If that of the training is another, it was started without them: "
+    + KEEP_PYTHONPATH,
+}
 
 
 def read(output: Output) -> Iterator[Event]:
@@ -33,7 +47,9 @@ def _logged(output: Output) -> Iterator[Event]:
         recognition, _ = recognise(_blocks(pattern.log_of(output, 0)), "rank0.log")
         return foreign.read(recognition.format, output)
     except (UnrecognisedError, OSError) as error:
-        raise ReaderError(NOTHING_SEEN) from error
+        events = output.folder / "events"
+        reasons = (why for mark, why in MISSING_MARKS.items() if not (events / mark).exists())
+        raise ReaderError(next(reasons, NOTHING_SEEN)) from error
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ SENTENCES: Sentences = (
     ("compile the model", "编译模型"),
     ("capture the step as a CUDA graph", "将一步捕获为 CUDA graph"),
     ("a host that is never late", "主机从不延迟"),
+    ("no Python between operators", "算子之间没有 Python"),
     ("no synchronisation inside the step", "步内不同步"),
     ("a loader that costs nothing", "数据加载不耗时"),
     ("twice the batch", "批量加倍"),
@@ -45,8 +46,12 @@ SENTENCES: Sentences = (
         "本设备上核函数所能达到的极限；没有对应的设置",
     ),
     (
-        "fewer and larger kernels: compile, capture a graph, or a larger batch",
-        "使用更少、更大的核函数：编译、捕获 CUDA graph 或增大批量",
+        "fewer and larger kernels: a larger batch, or more of the step in one graph",
+        "使用更少、更大的核函数：增大批量，或将一步的更多部分纳入同一 CUDA graph",
+    ),
+    (
+        "fewer and larger operators: tensors in place of loops, or a larger batch",
+        "使用更少、更大的算子：以张量代替循环，或增大批量",
     ),
     (
         "read no value of the device inside the step: no .item(), float(), .cpu() or synchronize()",
@@ -68,6 +73,19 @@ SENTENCES: Sentences = (
     (
         "The device waits for the next batch for {share} of the step ({evidence}).",
         "设备有 {share} 的时间在等待下一批数据（{evidence}）。",
+    ),
+    (
+        "The training waits for the next batch for {share} of the step.",
+        "训练有 {share} 的时间在等待下一批数据。",
+    ),
+    (
+        "The training waits for the next batch for {share} of the step ({evidence}).",
+        "训练有 {share} 的时间在等待下一批数据（{evidence}）。",
+    ),
+    ("Python between operators takes {share} of the step.", "算子之间的 Python 占一步的 {share}。"),
+    (
+        "Python between operators takes {share} of the step ({evidence}).",
+        "算子之间的 Python 占一步的 {share}（{evidence}）。",
     ),
     (
         "The device waits because the host synchronises with it for {share} of the step.",
@@ -96,6 +114,10 @@ SENTENCES: Sentences = (
     (
         "The optimiser takes {launches} launches and {time} a step: it is not fused.",
         "优化器每步启动 {launches} 次、耗时 {time}：未融合。",
+    ),
+    (
+        "The optimiser takes {count} operators and {time} a step: it is not fused.",
+        "优化器每步调用 {count} 个算子、耗时 {time}：未融合。",
     ),
     (
         "Communication that nothing hides takes {share} of the step at {speed} GB/s, where the fabric gives"
@@ -138,6 +160,7 @@ SENTENCES: Sentences = (
         " issues a step in less time than the device takes.",
         "一步减去同步的 {waiting} 与随后的下发间隙 {gaps}：主机下发一步的时间短于设备所需。",
     ),
+    ("The step without {time} of Python.", "一步减去 Python 的 {time}。"),
     ("The step without {time} of waiting in synchronisation.", "一步减去同步等待的 {time}。"),
     ("The step without {time} of waiting for the next batch.", "一步减去等待下一批数据的 {time}。"),
     (
@@ -150,6 +173,10 @@ SENTENCES: Sentences = (
     (
         "The host still takes {time} to issue a step, and the device waits for it: capture a graph as well.",
         "主机下发一步仍需 {time}，设备等待主机：请同时捕获 CUDA 图。",
+    ),
+    (
+        "There the host sets the step: it takes {time} to issue one.",
+        "届时步时取决于主机：下发一步需 {time}。",
     ),
     (
         "Inductor turns convolutions to channels last, without kernels that change layouts.",
@@ -216,6 +243,10 @@ SENTENCES: Sentences = (
         "{kind} 上等待主机的各步的 {count} 次已验证预测",
     ),
     (
+        "{count} verified predictions of all changes on {kinds}: on {kind} none was verified",
+        "{kinds} 上全部改动的 {count} 次已验证预测：{kind} 上尚无验证",
+    ),
+    (
         "{count} verified predictions of all changes on any device",
         "所有设备上全部改动的 {count} 次已验证预测",
     ),
@@ -261,6 +292,21 @@ SENTENCES: Sentences = (
         " operators of a few microseconds cost the profiler as much as they take.",
         "若要占比，请在空闲的机器上、以更多步数（--profile-steps 20）或更大批量重新分析："
         "耗时仅数微秒的算子，分析器的开销与其本身相当。",
+    ),
+    (
+        "What the profile lacks ran where the profiler does not look, or the steps beside it were disturbed:"
+        " more steps (--profile-steps 20) tell which.",
+        "分析所缺的部分在分析器未覆盖之处运行，或旁边的各步受到干扰：更多步数（--profile-steps 20）可分辨。",
+    ),
+    (
+        "The profile lacks nothing: its steps took as long by the program's own clock, so the steps"
+        " beside it were disturbed; profile on a quiet machine.",
+        "分析并无缺失：按程序自身时钟，其各步耗时相同，故旁边的各步受到干扰；请在安静的机器上分析。",
+    ),
+    (
+        "A class is faster than its floor: the machine was busier when its peaks were measured at the end,"
+        " or caches spared its memory.",
+        "有类别快于其下限：峰值在最后测得，当时机器更忙，或缓存减少了访存。",
     ),
     # Evidence
     (

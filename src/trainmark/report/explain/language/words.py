@@ -18,10 +18,25 @@ EXPLAIN_WORDS: dict[str, tuple[str, str]] = {
         "the device is idle for {share} (mostly: {cause})",
         "空闲占 {share}（主因：{cause}）",
     ),
+    "most_idle_cpu": ("no operator runs for {share}", "无算子运行占 {share}"),
+    "most_idle_cause_cpu": (
+        "no operator runs for {share} (mostly: {cause})",
+        "无算子运行占 {share}（主因：{cause}）",
+    ),
+    "between": ("{name} takes {low} to {high} of the step", "{name}占一步的 {low} 至 {high}"),
+    "as_far": ("As far as can be told: {clauses}", "就目前所知：{clauses}"),
+    "caution": ("Caution: {doubt}", "注意：{doubt}"),
+    "other_rate": (
+        "The run measured {rate} {unit}/s: the steps beside the profile are later ones, without what comes"
+        " now and then (a rollout, an evaluation, a new epoch), or the machine was busier at one time.",
+        "该次运行测得 {rate} {unit}/s：分析旁的各步在其后，不含偶尔出现的部分（采样、评估、新的轮次），"
+        "或机器的繁忙程度前后不同。",
+    ),
+    "maybe": ("; may be nothing", "；可能没有收益"),
     "most_join": ("; ", "；"),
     "full_stop": (".", "。"),
     "first": ("First: {sentence} {gain}", "首先：{sentence}{gain}"),
-    "gain": ("(throughput {gain} {bounds})", "（吞吐量 {gain} {bounds}）"),
+    "gain": ("(throughput {gain} {bounds}{maybe})", "（吞吐量 {gain} {bounds}{maybe}）"),
     "step_time": ("a step", "每步"),
     "ranks_of": ("{count} ranks", "{count} 个 rank"),
     "profiled_step": ("1 profiled step", "分析了 1 步"),
@@ -224,6 +239,7 @@ CLASSES: dict[str, tuple[str, str]] = {
 
 CAUSES: dict[str, tuple[str, str]] = {
     "launch": ("host too late", "主机下发过晚"),
+    "python": ("Python between operators", "算子之间的 Python"),
     "synchronisation": ("synchronisation", "同步"),
     "loader": ("data loader", "数据加载"),
     "communication": ("communication", "通信"),
@@ -255,8 +271,9 @@ def class_name(name: str, lang: Lang) -> str:
     return _named(CLASSES, name, lang)
 
 
-def cause_name(name: str, lang: Lang) -> str:
-    return _named(CAUSES, name, lang)
+def cause_name(name: str, lang: Lang, kind: str | None = None) -> str:
+    """On a CPU, where device and host are one, nothing is launched."""
+    return _named(CAUSES, "python" if (name, kind) == ("launch", "cpu") else name, lang)
 
 
 def holder_name(name: str, lang: Lang) -> str:

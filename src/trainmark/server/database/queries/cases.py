@@ -11,7 +11,14 @@ from sqlalchemy import Connection, bindparam, func, select
 from trainmark.history.series import ORDER_FACTS, Point
 from trainmark.server.database.models import Case, Change, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
-from trainmark.server.database.queries.rows import Board, CaseRow, CaseSeries, SeriesPoint, StoredSeries
+from trainmark.server.database.queries.rows import (
+    Board,
+    CaseRow,
+    CaseSeries,
+    SeriesPoint,
+    StoredSeries,
+    weighty,
+)
 from trainmark.server.database.queries.selects import (
     MOST,
     OFFSET,
@@ -59,6 +66,7 @@ def series_select() -> Query:
             json_text(Result.own_facts),
             json_text(Result.values),
             json_text(Result.doubts),
+            json_text(Result.minor_doubts),
         )
         .join(Run, Run.id == Result.run_id)
         .where(Result.case_id == bindparam("case_id"))
@@ -117,12 +125,12 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
     if stored is None:
         return None
     shared = {number: _order_facts(facts) for number, facts in stored.facts.items()}
-    texts = iter(decoded(text for row in stored.results for text in row[-3:]))
+    texts = iter(decoded(text for row in stored.results for text in row[-4:]))
     points = []
-    for row, own, values, doubts in zip(stored.results, texts, texts, texts, strict=True):
-        _, uuid, name, time, _, low, high, _, facts_id = row[:-3]
-        point = Point(name, time, tuple(values), {**shared[facts_id], **own}, tuple(doubts))
-        points.append(SeriesPoint(uuid, point, low, high))
+    for row, own, values, doubts, minor in zip(stored.results, texts, texts, texts, texts, strict=True):
+        _, uuid, name, time, _, low, high, _, facts_id = row[:-4]
+        point = Point(name, time, tuple(values), {**shared[facts_id], **own}, weighty(doubts, minor))
+        points.append(SeriesPoint(uuid, point, low, high, tuple(minor)))
     return CaseSeries(stored.case, tuple(points), stored.changes)
 
 

@@ -107,7 +107,10 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class Overview:
-    """`changes` since a time, the newest first; `newest` are the newest runs; the rest are totals."""
+    """`changes` since a time, the newest first; `newest` are the newest runs; the rest are totals.
+
+    `longest` is the number of results of the case that has the most.
+    """
 
     changes: tuple[ChangeRow, ...]
     newest: tuple[RunRow, ...]
@@ -115,15 +118,20 @@ class Overview:
     machines: int
     cases: int
     results: int
+    longest: int
 
 
 class SeriesPoint(NamedTuple):
-    """One result of a series; `low` and `high` bound its median where its trials carry an interval."""
+    """One result of a series; `low` and `high` bound its median where its trials carry an interval.
+
+    Its point has the doubts that weigh as much as their code, `minor_doubts` are the others.
+    """
 
     run_uuid: str
     point: Point
     low: float | None
     high: float | None
+    minor_doubts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -171,6 +179,31 @@ class ResultRow:
     values: tuple[float, ...]
     facts: Mapping[str, str]
     doubts: tuple[str, ...]
+    minor_doubts: tuple[str, ...] = ()
+
+
+def weighty(doubts: Sequence[str], minor: Sequence[str]) -> tuple[str, ...]:
+    """Return the doubts that weigh as much as their code says."""
+    return tuple(code for code in doubts if code not in minor)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The first result of a run, how many `more` it has, and the doubts of all of them.
+
+    `recent` are the newest medians of its case, oldest first.
+    """
+
+    case_id: int
+    label: str
+    unit: str
+    throughput: float
+    low: float | None
+    high: float | None
+    more: int
+    doubts: tuple[str, ...]
+    minor_doubts: tuple[str, ...]
+    recent: tuple[float, ...]
 
 
 @dataclass(frozen=True)

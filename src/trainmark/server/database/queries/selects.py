@@ -192,6 +192,7 @@ def result_select() -> Query:
             json_text(Result.values),
             json_text(Result.own_facts),
             json_text(Result.doubts),
+            json_text(Result.minor_doubts),
         )
         .join(Case, Case.id == Result.case_id)
         .join(Run, Run.id == Result.run_id)
@@ -202,8 +203,8 @@ def result_rows(
     rows: Sequence[Sequence[Any]], facts: Mapping[int, Mapping[str, Any]]
 ) -> tuple[ResultRow, ...]:
     """Return rows of `result_select`; `facts` are the shared ones by their number."""
-    stored = iter(decoded(text for row in rows for text in row[-3:]))
+    stored = iter(decoded(text for row in rows for text in row[-4:]))
     return tuple(
-        ResultRow(*[*row[:-4], tuple(values), {**facts[row[-4]], **own}, tuple(doubts)])
-        for row, values, own, doubts in zip(rows, stored, stored, stored, strict=True)
+        ResultRow(*[*row[:-5], tuple(values), {**facts[row[-5]], **own}, tuple(doubts), tuple(minor)])
+        for row, values, own, doubts, minor in zip(rows, stored, stored, stored, stored, strict=True)
     )

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from trainmark.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.guard import identity_of, refusal
 from trainmark.server.access.roles import Role
-from trainmark.server.access.sessions import form_allowed
+from trainmark.server.access.sessions import form_allowed, same_origin
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries
 from trainmark.server.database.engine import writing
+from trainmark.server.pages.account.forms import changing, form_fields
 from trainmark.server.pages.frame.respond import error, error_page, page, shown
 
 DAY = 86_400.0
-MOST_FIELDS, MOST_AUDIT_ROWS = 10, 100
+MOST_AUDIT_ROWS = 100
 LONGEST_LIFE_DAYS = 3650
 
 
@@ -50,34 +52,35 @@ def token_page(
 
 
 async def create_token(request: Request) -> Response:
-    fields = await _fields(request)
-    return await run_in_threadpool(_create, request, fields)
+    return await _changed(request, _create)
 
 
 async def revoke_token(request: Request) -> Response:
-    fields = await _fields(request)
-    return await run_in_threadpool(_revoke, request, fields)
+    return await _changed(request, _revoke)
 
 
-async def _fields(request: Request) -> dict[str, str]:
-    async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
-        return {name: value for name, value in form.items() if isinstance(value, str)}
+async def _changed(request: Request, change: Callable[[Request, dict[str, str]], Response]) -> Response:
+    """Refuse whoever is no admin and bears no session before the form is read; then a form of another's."""
+    refused = await run_in_threadpool(_refused, request)
+    if refused is not None:
+        return refused
+    fields = await form_fields(request)
+    if not form_allowed(request, fields.get("csrf", "")):
+        return await run_in_threadpool(error, request, 403)
+    return await changing(change, request, fields)
 
 
-def _refused(request: Request, fields: dict[str, str]) -> Response | None:
-    """Refuse whoever is no admin, bears no session, or sends a form that no page of ours made."""
+def _refused(request: Request) -> Response | None:
     refused = refusal(request, Role.ADMIN)
     if refused is not None:
-        return error_page(request, refused) if isinstance(refused, JSONResponse) else refused
+        return error_page(request, refused)
     identity = identity_of(request)
-    if identity is None or identity.session is None or not form_allowed(request, fields.get("csrf", "")):
+    if identity is None or identity.session is None or not same_origin(request):
         return error(request, 403)
     return None
 
 
 def _create(request: Request, fields: dict[str, str]) -> Response:
-    if refused := _refused(request, fields):
-        return refused
     name, days = fields.get("name", "").strip(), fields.get("days", "")
     try:
         role = Role(fields.get("role", ""))
@@ -95,8 +98,6 @@ def _create(request: Request, fields: dict[str, str]) -> Response:
 
 
 def _revoke(request: Request, fields: dict[str, str]) -> Response:
-    if refused := _refused(request, fields):
-        return refused
     try:
         with writing(request.app.state.engine) as connection:
             tokens.revoke(connection, fields.get("name", ""))

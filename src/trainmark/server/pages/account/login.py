@@ -6,11 +6,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from trainmark.server.access.guard import address_of, too_many
+from trainmark.server.access.guard import address_of, identity_of, over_limit, too_many
+from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import form_allowed, log_in, log_out, safe_next, same_origin, set_cookie
+from trainmark.server.pages.account.forms import changing, form_fields
 from trainmark.server.pages.frame.respond import error, error_page, page
-
-MOST_FIELDS = 10
 
 
 def login_page(request: Request) -> Response:
@@ -22,9 +22,8 @@ async def login(request: Request) -> Response:
         return await run_in_threadpool(error_page, request, too_many(wait))
     if not same_origin(request):
         return await run_in_threadpool(error, request, 403)
-    async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
-        secret, place = str(form.get("token", "")), str(form.get("next", "/"))
-    return await run_in_threadpool(_logged_in, request, secret, place)
+    form = await form_fields(request)
+    return await changing(_logged_in, request, form.get("token", ""), form.get("next", "/"))
 
 
 def _logged_in(request: Request, secret: str, place: str) -> Response:
@@ -37,10 +36,25 @@ def _logged_in(request: Request, secret: str, place: str) -> Response:
 
 
 async def logout(request: Request) -> Response:
-    async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
-        csrf = str(form.get("csrf", ""))
-    if not form_allowed(request, csrf):
+    refused = await run_in_threadpool(_logout_refused, request)
+    if refused is not None:
+        return refused
+    if not form_allowed(request, (await form_fields(request)).get("csrf", "")):
         return await run_in_threadpool(error, request, 403)
+    return await changing(_logged_out, request)
+
+
+def _logged_out(request: Request) -> Response:
     response = RedirectResponse("/login", 303)
-    await run_in_threadpool(log_out, request, response)
+    log_out(request, response)
     return response
+
+
+def _logout_refused(request: Request) -> Response | None:
+    """Return what answers a form that need not be read: nobody is signed in whom it could sign out."""
+    if over := over_limit(request, Role.READ):
+        return error_page(request, over)
+    identity = identity_of(request)
+    if not same_origin(request) or identity is None or identity.session is None:
+        return error(request, 403)
+    return None

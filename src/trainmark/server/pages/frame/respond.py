@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -18,13 +18,16 @@ from trainmark.server.access.guard import API, identity_of, refusal
 from trainmark.server.access.roles import Role
 from trainmark.server.access.sessions import csrf_token
 from trainmark.server.access.view import viewing
+from trainmark.server.faults import RETRY_SECONDS, fault_of
 from trainmark.server.pages.frame import language
 from trainmark.server.pages.frame.templating import environment
 from trainmark.server.pages.frame.words import words
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000
-KNOWN_ERRORS = (400, 401, 403, 404, 429, 500)
+KNOWN_ERRORS = (400, 401, 403, 404, 405, 413, 429, 500, 503, 507)
+KEPT_HEADERS = ("allow", "retry-after", "www-authenticate")
+INTERNAL = HTTPException(500, "internal error; the server's log has it.")
 LARGEST_PAGE_NUMBER = 10_000
 
 
@@ -105,34 +108,50 @@ def shown(role: Role) -> Callable[[Endpoint], Endpoint]:
 
 
 def error_page(request: Request, refused: Response) -> Response:
-    """Return a page that says what a refusal says, with its status and its headers."""
-    response = error(request, refused.status_code)
-    for name in ("retry-after", "www-authenticate"):
-        if name in refused.headers:
-            response.headers[name] = refused.headers[name]
-    return response
-
-
-def error(request: Request, status: int, detail: str = "") -> Response:
-    t = words(language_of(request))
-    named = status if status in KNOWN_ERRORS else 400 if status < 500 else 500
-    return page(
-        request,
-        "error.html.j2",
-        status=status,
-        shown_status=status,
-        sentence=t[f"error_{named}"],
-        detail=detail,
+    """Return what a refusal says as a page, with its status and its headers; programs get it as it is."""
+    return (
+        _with_kept(_page_of(request, refused.status_code), refused.headers) if _browses(request) else refused
     )
 
 
+def error(request: Request, status: int, detail: str = "") -> Response:
+    if _browses(request):
+        return _page_of(request, status, detail)
+    return JSONResponse({"error": detail or words("en")[_sentence(status)]}, status)
+
+
 def handle_http_error(request: Request, failure: Exception) -> Response:
-    """Answer a browser with a page, and a program with one sentence as JSON."""
-    status = failure.status_code if isinstance(failure, HTTPException) else 500
-    if request.url.path.startswith(API):
-        sentence = failure.detail if isinstance(failure, HTTPException) else "the server failed."
-        return JSONResponse({"error": sentence}, status)
-    return error(request, status)
+    """Answer what no endpoint could: a browser with a page, a program with one sentence as JSON."""
+    known = failure if isinstance(failure, HTTPException) else INTERNAL
+    if fault := fault_of(failure):
+        known = HTTPException(fault.status, fault.sentence, {"Retry-After": str(RETRY_SECONDS)})
+    if known.status_code >= 500 and not hasattr(request.state, "identity"):
+        # Whoever looks at it is looked up in the database, which may be what failed.
+        request.state.identity = None
+    return error_page(request, JSONResponse({"error": known.detail}, known.status_code, known.headers))
+
+
+def _browses(request: Request) -> bool:
+    """Whether somebody reads the answer, rather than a program."""
+    return not request.url.path.startswith(API) and "text/html" in request.headers.get("accept", "")
+
+
+def _page_of(request: Request, status: int, detail: str = "") -> Response:
+    sentence = words(language_of(request))[_sentence(status)]
+    return page(
+        request, "error.html.j2", status=status, shown_status=status, sentence=sentence, detail=detail
+    )
+
+
+def _sentence(status: int) -> str:
+    return f"error_{status if status in KNOWN_ERRORS else 400 if status < 500 else 500}"
+
+
+def _with_kept(response: Response, headers: Mapping[str, str]) -> Response:
+    for name in KEPT_HEADERS:
+        if name in headers:
+            response.headers[name] = headers[name]
+    return response
 
 
 def number_in(request: Request, name: str, default: int, most: int = LARGEST_PAGE_NUMBER) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from trainmark import __version__
 from trainmark.measure.doubt import SEVERITY, DoubtCode, Severity
+from trainmark.report.answer.doubts import GRAVEST_FIRST
 from trainmark.report.chart import svg
 from trainmark.report.chart.model import Chart, shape, tone
 from trainmark.report.format import label, number
@@ -67,6 +68,7 @@ def environment(lang: Lang) -> Environment:
         series_look=lambda index: f"{tone(index)} {shape(index)}",
         doubt_title=lambda code: doubt_title(code, lang),
         doubt_severity=doubt_severity,
+        gravest_first=gravest_first,
         scrubbed_kind=lambda kind: t.get(f"scrubbed_kind_{kind}", kind),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact_title=lambda name: named(name, lang),
@@ -124,5 +126,10 @@ def doubt_title(code: str, lang: Lang) -> str:
     return doubt_name(CODES[code], lang) if code in CODES else one_line(code)
 
 
-def doubt_severity(code: str) -> str:
-    return (SEVERITY[CODES[code]] if code in CODES else Severity.CAUTION).value
+def doubt_severity(code: str, minor: bool = False) -> str:
+    """Return how grave a doubt is; one that few trials have, or of a later version, is a caution."""
+    return (SEVERITY[CODES[code]] if code in CODES and not minor else Severity.CAUTION).value
+
+
+def gravest_first(codes: Sequence[str], minor: Sequence[str] = ()) -> list[str]:
+    return sorted(codes, key=lambda code: GRAVEST_FIRST.index(Severity(doubt_severity(code, code in minor))))

@@ -6,6 +6,7 @@ from functools import cache
 
 from trainmark.report.format.words import Lang
 from trainmark.report.format.words import words as report_words
+from trainmark.report.history.words import HISTORY_WORDS
 
 WORDS: dict[str, tuple[str, str]] = {
     "overview": ("Overview", "概览"),
@@ -31,6 +32,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "changed_in": ("What changed in {days} days", "近 {days} 天的变化"),
     "changed_week": ("What changed this week", "本周变化"),
     "verdict_none": ("No lasting change in {runs} runs.", "{runs} 次运行中没有持续性变化。"),
+    "verdict_few": (
+        "Too few results for a change of level: no case has {needed}.",
+        "结果太少，无法判断水平变化：没有用例达到 {needed} 个结果。",
+    ),
     "verdict_quiet": ("No run was pushed in this time.", "这段时间没有推送运行。"),
     "verdict_slower": ("Slower: {count} of {cases} cases.", "{cases} 个用例中有 {count} 个变慢。"),
     "verdict_faster": ("Faster: {count} of {cases} cases.", "{cases} 个用例中有 {count} 个变快。"),
@@ -74,6 +79,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "latest": ("Latest", "最新"),
     "last_change": ("Last change", "最近变化"),
     "history": ("History", "历史"),
+    "verdict": ("Verdict", "结论"),
+    "no_doubt": ("no doubt", "无疑点"),
+    "more_results": ("+{count} more", "另有 {count} 项"),
+    "more_doubts": ("+{count}", "+{count}"),
     "pushed_by": ("Pushed by", "推送者"),
     "older": ("Older", "更早"),
     "newer": ("Newer", "更新"),
@@ -92,12 +101,9 @@ WORDS: dict[str, tuple[str, str]] = {
         "每个点是一次运行：各次试验的中位数及其 95 % 区间。水平线持续到变点分析标出的变化为止；"
         "红色变慢，绿色变快。空心点存在疑点。",
     ),
-    "no_changes": (
-        "No lasting change: the results vary by no more than their trials and days explain.",
-        "没有持续性变化：结果的波动可由试验间与日间差异解释。",
-    ),
     "slower_since": ("Slower by {percent} since {date}.", "自 {date} 起变慢 {percent}。"),
     "faster_since": ("Faster by {percent} since {date}.", "自 {date} 起变快 {percent}。"),
+    "change_unreliable": HISTORY_WORDS["change_unreliable"],
     "left_out": ("{count} older results are not shown.", "未显示 {count} 项更早的结果。"),
     "show_all": ("Show all", "全部显示"),
     "by": ("Order by", "排序依据"),
@@ -131,6 +137,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "scrubbed_where": ("What was masked, and where", "遮盖的内容与位置"),
     "scrubbed_kind": ("Kind", "类型"),
     "scrubbed_kind_secret": ("secret", "机密信息"),
+    "scrubbed_kind_possible secret": ("possible secret", "疑似机密信息"),
     "scrubbed_kind_home path": ("home path", "主目录路径"),
     "scrubbed_number": ("Number", "数量"),
     "scrubbed_places": ("Places", "位置"),
@@ -164,6 +171,7 @@ WORDS: dict[str, tuple[str, str]] = {
     "verdict_word_-": ("slower", "变慢"),
     "verdict_word_~": ("no certain change", "无确定变化"),
     "verdict_word_?": ("too few trials to say", "试验次数不足"),
+    "verdict_word_!": ("differs, but a side is not to be relied on", "有变化，但有一方不可信"),
     "only_in": ("only in {run}", "仅见于 {run}"),
     "one_side_only": ("On one side only", "仅单方存在"),
     "no_common_case": ("no case in common", "没有相同的用例"),
@@ -275,8 +283,12 @@ WORDS: dict[str, tuple[str, str]] = {
     "error_401": ("Sign in to see this page.", "请先登录。"),
     "error_403": ("This token may not do that.", "该令牌无此权限。"),
     "error_404": ("There is no such page.", "没有这个页面。"),
+    "error_405": ("This address does not take that method.", "该地址不支持此方法。"),
+    "error_413": ("This is larger than the server takes.", "内容超过服务器允许的大小。"),
     "error_429": ("Too many requests; wait a moment.", "请求过多，请稍候。"),
     "error_500": ("The server failed; its log says why.", "服务器出错，原因见其日志。"),
+    "error_503": ("The server cannot answer now; try again in a moment.", "服务器暂时无法响应，请稍后再试。"),
+    "error_507": ("The server's disk is full; try again later.", "服务器磁盘已满，请稍后再试。"),
     "to_overview": ("To the overview", "返回概览"),
 }
 

@@ -41,7 +41,7 @@ def _case(report: Report, case: PrintedCase) -> Iterator[Finding]:
             claimed, line = case.figures[name]
             spread = max(run.unit for run in case.runs.values())
             if abs(claimed.value - estimate) > claimed.unit + spread:
-                yield _differs(
+                yield differs(
                     report, line, word, claimed, estimate, f"the {len(values)} runs of {case.topology}"
                 )
 
@@ -107,12 +107,12 @@ def _table(report: Report, table: Table) -> Iterator[Finding]:
             spread = max(number.unit for number in listed)
             if abs(claimed.value - estimate) > claimed.unit + spread:
                 word = "average" if is_mean else "median"
-                yield _differs(
+                yield differs(
                     report, row[index].line, word, claimed, estimate, f"the {len(listed)} runs listed"
                 )
 
 
-def _differs(report: Report, line: int, word: str, claimed: Number, estimate: float, what: str) -> Finding:
+def differs(report: Report, line: int, word: str, claimed: Number, estimate: float, what: str) -> Finding:
     places = claimed.decimals
     return Finding(
         f"{word}-mismatch",

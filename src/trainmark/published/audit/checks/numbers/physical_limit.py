@@ -12,8 +12,14 @@ from trainmark.published.audit.claims.models.resnet50 import (
     is_of_resnet50,
     names_another_model,
 )
-from trainmark.published.audit.claims.named_devices import NamedDevice, devices_for, devices_in_words
+from trainmark.published.audit.claims.named_devices import (
+    ACCELERATOR,
+    NamedDevice,
+    devices_for,
+    devices_in_words,
+)
 from trainmark.published.audit.claims.series import precision_of
+from trainmark.published.audit.claims.statements import SENTENCE
 from trainmark.published.audit.finding import Finding, Severity
 from trainmark.published.audit.report.report import Report
 
@@ -21,11 +27,24 @@ SIZE = re.compile(r"(?<!\d)(\d{2,3}) ?[x×*,] ?\1(?!\d)")
 USUAL_SIZE = "224"
 IMAGENET = re.compile(r"imagenet|ILSVRC|\b224\b", re.I)
 NOT_TRAINING = re.compile(r"inference|latency|推理|evaluation|serving|validation", re.I)
+GB_FOR_GIB = 1.08  # 80 GiB are 86 GB
 OF_ONE_DEVICE = re.compile(r"gpu (?:memory|ram)|显存|memory|(?:per|/) ?(?:gpu|device)")
+# A sentence about what one device held, and not about what a job or a host has or would need.
+HELD = re.compile(r"\b(?:in use|uses?|used|usage|peaks?|allocated|reserved|consumed?)\b|占用|峰值", re.I)
+ON_DEVICE = re.compile(r"\b(?:gpu|device|card|vram|accelerator)\b|显存", re.I)
+NOT_HELD = re.compile(
+    r"total|\ball\b|nodes?\b|system|host|\bcpu|across|combined|would|need|require|without|\boom\b|out of mem"
+    r"|estimat|theor|aggregate|\d ?[x×] ?\S|\bgpus\b|offload|disk|dataset|storage|exceed|cannot|can't",
+    re.I,
+)
+SIZES = re.compile(r"(?<![\d.,])(\d{1,4}(?:\.\d{1,3})?) ?Gi?B\b(?! ?/ ?s)")
+OF_SIZE = re.compile(SIZES.pattern + r" ?(?:/|of|out of) ?(?:the )?(?:available )?" + SIZES.pattern)
+SIZED = re.compile(rf"(?:{ACCELERATOR.pattern})[ \w-]{{0,8}}?\b\d{{2,3}} ?GB\b", re.I | re.A)
 GIBIBYTES = re.compile(r"(?<![a-z])gi?b?(?![a-z])")
 
 
 def check(report: Report) -> Iterator[Finding]:
+    yield from _sentences(report)
     has_usual_size = report.mentions(IMAGENET) and not _other_size(report)
     for grid in all_grids(report):
         is_limited = has_usual_size and is_of_resnet50(grid) and not NOT_TRAINING.search(grid.words)
@@ -33,7 +52,11 @@ def check(report: Report) -> Iterator[Finding]:
             own_words = (*grid.texts, *(cell.text[:200] for cell in row.cells))
             for figure in row.of("memory"):
                 nearest = (*grid.table.headings, grid.table.caption, *own_words[len(grid.texts) :])
-                yield from _memory(report, row, figure, devices_in_words(nearest))
+                devices = devices_in_words(nearest)
+                # A device named elsewhere may be another than the table's, unless with its memory.
+                if not devices and report.mentions(SIZED):
+                    devices = devices_for(report, nearest)
+                yield from _memory(report, grid, row, figure, devices)
             devices = devices_for(report, own_words) if is_limited and not names_another_model(row) else ()
             for figure in row.of("throughput") if devices else ():
                 yield from _rate(report, grid, row, figure, devices)
@@ -62,7 +85,45 @@ def _rate(
         )
 
 
-def _memory(report: Report, row: Row, figure: Figure, devices: tuple[NamedDevice, ...]) -> Iterator[Finding]:
+def _sentences(report: Report) -> Iterator[Finding]:
+    """Memory of one device in a sentence: more than the sentence gives it, or than any device named has."""
+    for passage in report.prose:
+        for sentence in SENTENCE.split(passage.text[:2000]):
+            if not ("memory" in sentence.lower() or "显存" in sentence) or NOT_HELD.search(sentence):
+                continue
+            if not HELD.search(sentence) or not ON_DEVICE.search(sentence):
+                continue
+            sizes = [float(size) for size in SIZES.findall(sentence)]
+            devices = devices_for(report, (sentence,))
+            most = max((device.memory_mib / 1024 for device in devices), default=None)
+            if match := OF_SIZE.search(sentence):
+                sizes, most = [float(match[1])], float(match[2])
+            if len(sizes) == 1 and most and sizes[0] > most * GB_FOR_GIB:
+                yield Finding(
+                    "past-physical-limit",
+                    Severity.ERROR,
+                    report.where(passage.line),
+                    claimed=f"{sizes[0]:g} GB of memory",
+                    derived=f"at most {most:g} GB",
+                    message=f"a device has {most:g} GB of memory.",
+                )
+
+
+def _is_of_one(grid: Grid, figure: Figure) -> bool:
+    """Whether a column has the memory of one device: it is a peak, or does not grow with the devices."""
+    if re.search(r"peak|max", figure.head, re.I):
+        return True
+    values = [(row.devices, row.in_column(figure.column)) for row in grid.rows]
+    shown = [(devices, other.number.value) for devices, other in values if devices and other]
+    if len(shown) < 2:
+        return False
+    (fewest, least), (most, value) = min(shown), max(shown)
+    return most >= 4 * fewest and value < 2 * least
+
+
+def _memory(
+    report: Report, grid: Grid, row: Row, figure: Figure, devices: tuple[NamedDevice, ...]
+) -> Iterator[Finding]:
     text = simplified(f"{figure.head} {figure.number.rest}")
     if not devices:
         return
@@ -72,7 +133,8 @@ def _memory(report: Report, row: Row, figure: Figure, devices: tuple[NamedDevice
     in_gib = GIBIBYTES.search(text.replace("gpu", "")) or figure.number.value < 200
     used = figure.number.value * (1024 if in_gib else 1)
     # Of several devices the head may mean the sum.
-    if used > most * (1 if (row.devices or 1) == 1 or "per" in text or "/" in text else row.devices or 1):
+    is_of_one = (row.devices or 1) == 1 or "per" in text or "/" in text or _is_of_one(grid, figure)
+    if used > most * (1 if is_of_one else row.devices or 1):
         yield Finding(
             "past-physical-limit",
             Severity.ERROR,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from alembic import context, op
 
 from trainmark.errors import UserError
 from trainmark.pack.unpack import read_manifest
+from trainmark.server.database.migrations.dropping import drop_column
 from trainmark.server.database.scrubbed import scrubbed_of
 
 revision, down_revision = "0002", "0001"
@@ -20,7 +20,6 @@ RUNS = sa.table(
     "runs", sa.column("id"), sa.column("pack_id"), sa.column("scrubbed", sa.JSON(none_as_null=True))
 )
 PACKS = sa.table("packs", sa.column("id"), sa.column("sha256"))
-DROPS_COLUMNS = (3, 35)
 
 
 def upgrade() -> None:
@@ -51,9 +50,4 @@ def _scrubbed(packs: Path | None, sha256: str) -> dict[str, Any] | None:
 
 
 def downgrade() -> None:
-    if op.get_bind().dialect.name == "sqlite" and sqlite3.sqlite_version_info < DROPS_COLUMNS:
-        # A copy of the table in place of this would, with foreign keys on, need all tables that refer to it.
-        raise UserError(
-            f"going back needs SQLite 3.35 or newer, and Python has {sqlite3.sqlite_version} here."
-        )
-    op.drop_column("runs", "scrubbed")
+    drop_column("runs", "scrubbed")

@@ -1,0 +1,1 @@
+"""What hooks saw of a program that knows nothing of us, as steps with samples and pauses."""
