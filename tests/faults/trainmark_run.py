@@ -30,12 +30,13 @@ rank = int(os.environ["RANK"])
 events = Path(os.environ["TRAINMARK_EVENTS"]) / f"rank{rank}.jsonl"
 repeat = int(events.parts[-3].strip(".").split(".")[0])
 pace = 0.01
+end_of_step = time.monotonic
 run = probe.start()
 step = 0
 while step < 30 or Path("hold").exists():
 %s
     time.sleep(pace)
-    run.step(samples=1)
+    run.step_at(end_of_step(), samples=1)
     step += 1
 run.end()
 """
