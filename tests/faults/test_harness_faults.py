@@ -156,7 +156,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(trainmark, small_disk,
 
 
 def test_repeats_end_when_the_interval_is_tight_and_go_on_while_it_is_not(trainmark):
-    # Steps end when the plan says, not when a busy machine lets them: the spread is the one that is asked for.
+    # Steps end when the plan says, not when a busy machine lets them: the spread is the one asked for.
     trainmark.program("""
         first = time.monotonic() if step == 0 else first
         pace = 0.004 * (1 + repeat % 2 * float(os.environ['SPREAD']))
