@@ -191,6 +191,15 @@ def test_a_damaged_trial_is_named_once_and_the_rest_is_shown(trainmark, runs, co
     assert result.err.count("\n") == 1
 
 
+def test_a_report_of_a_run_without_its_run_json_names_it_and_shows_the_figures(trainmark, runs):
+    whole = trainmark("report", "before", "--format", "text").out
+    for lose in (lambda path: path.write_text("{"), lambda path: path.unlink()):
+        lose(runs / "before" / "run.json")
+        result = trainmark("report", "before")
+        assert result.code == 0 and result.out.endswith(whole)
+        assert "before/run.json is damaged" in result.err
+
+
 def test_a_report_that_cannot_be_written_says_where(trainmark, runs):
     for out in ("/dev/null/x", "gone/x.md", "."):
         result = trainmark("report", "before", "--format", "md", "--out", out)

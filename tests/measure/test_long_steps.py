@@ -75,6 +75,10 @@ def test_steps_that_waited_for_data_are_not_taken_for_evaluations():
     assert long_steps(steps, steps - 0.5) is None
 
 
+def test_where_the_usual_step_takes_no_time_none_is_longer_than_it():
+    assert long_steps(np.tile([0.4, *[0.0] * 19], 6), None) is None
+
+
 def test_other_trainings_and_unequal_turns_are_doubted():
     assert "2 more of the program's" in doubts_of({"uncounted_trainings": 2})[DoubtCode.TRAINING_UNCOUNTED]
     assert "50 : 5 times" in doubts_of({"unequal_turns": "50 : 5"})[DoubtCode.UNEQUAL_TURNS]

@@ -261,6 +261,66 @@ def test_the_errors_of_a_step_are_its_own_and_leave_no_hook_behind():
         training.step()
 
 
+def saved_modules(models, criterion=nn.functional.cross_entropy):
+    """Which modules hold activations as the forward pass ends, and which lists; each model feeds the next."""
+
+    def step():
+        x = torch.ones(512, WIDTH)
+        for model in models:
+            x = model(x)
+        criterion(x, torch.zeros(512).long()).backward()
+
+    parameters = [parameter for model in models for parameter in model.parameters()]
+    observed = pytorch_memory.measure(step, [torch.optim.SGD(parameters)])
+    assert observed["phase"] == "forward"
+    return set(explained.modules(observed)), {row["pattern"] for row in observed["blocks"]}
+
+
+class Trainer:
+    """Two networks of one type, whose parts have the same names."""
+
+    def __init__(self):
+        self.generator, self.critic = stack(), stack()
+
+
+def stack():
+    return nn.Sequential(*(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()) for _ in range(2)))
+
+
+def test_models_of_one_type_are_told_apart_by_the_variables_that_hold_them():
+    trainer = Trainer()
+    modules, patterns = saved_modules([trainer.generator, trainer.critic, stack()])
+    models = {"trainer.generator", "trainer.critic", "Sequential #3"}
+    assert patterns == {f"{model}.*" for model in models}
+    assert {f"{model}.{part}" for model in models for part in (0, 1)} < modules
+
+
+def test_models_of_several_types_are_told_apart_by_those():
+    modules, patterns = saved_modules([Network(), nn.Sequential(nn.Linear(10, 10), nn.Linear(10, 10))])
+    assert patterns == {"Network.blocks.*"}
+    assert {"Network.blocks.0", "Network.head", "Sequential.1"} < modules
+
+
+def test_a_sole_model_and_its_loss_need_no_names():
+    modules, patterns = saved_modules([Network()], nn.CrossEntropyLoss())
+    assert patterns == {"blocks.*"}
+    assert {"blocks.0", "head", "cross_entropy"} < modules
+
+
+class Recomputed(Network):
+    def forward(self, x):
+        for block in self.blocks:
+            x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=True)
+        return x
+
+
+def test_a_part_that_is_computed_again_belongs_to_the_model_that_was_called():
+    model, x = Recomputed(), torch.ones(512, WIDTH, requires_grad=True)
+    observed = pytorch_memory.measure(lambda: model(x).sum().backward(), [torch.optim.SGD([x])])
+    assert observed["phase"] == "backward"
+    assert "blocks.2" in explained.modules(observed)
+
+
 def test_what_a_graphs_pool_has_free_counts_as_the_graphs():
     segments = [
         {"device": 0, "segment_pool_id": (0, 0), "total_size": 100, "allocated_size": 40},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 from fabricated_runs import CREATED, fabricate, keep, record
@@ -106,6 +107,30 @@ def test_a_run_whose_info_is_damaged_is_listed_reported_and_not_resumed(runs, ga
     assert len(document.trials) == 3 and "run.json" in markdown.render(document, "en")
     with pytest.raises(StoreError, match=r"older/run.json is damaged"):
         find_run("older", runs).require_whole()
+
+
+@pytest.mark.parametrize("instead", [None, Path.mkdir, os.mkfifo])
+def test_trials_are_a_run_whatever_has_become_of_its_info(runs, instead):
+    (runs / "older" / RUN).unlink()
+    if instead:
+        instead(runs / "older" / RUN)
+    assert {run.path.name for run in all_runs(runs)} == {"older", "newer"}
+    document = document_of(find_run("older", runs))
+    assert document.results[0].n == 3 and [damage.path for damage in document.damaged] == [RUN]
+
+
+def test_a_folder_without_info_and_trials_is_no_run(runs):
+    (runs / "begun" / "trials" / CASE / ".01.part").mkdir(parents=True)
+    assert {run.path.name for run in all_runs(runs)} == {"older", "newer"}
+
+
+def test_a_run_without_its_info_is_as_old_as_its_first_trial_and_planned_what_it_has(runs):
+    for repeat in (1, 2, 3):
+        edit(trial(runs, repeat) / SPEC, lambda spec, repeat=repeat: spec.update(started=CREATED + repeat))
+    (trial(runs, 2) / SPEC).write_bytes(b"{")
+    (runs / "older" / RUN).write_bytes(b"{")
+    info = find_run("older", runs).info
+    assert (info.created, info.least) == (CREATED + 1, 3)
 
 
 @pytest.mark.parametrize(

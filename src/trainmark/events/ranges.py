@@ -85,6 +85,8 @@ FACTS: dict[str, Range] = {
     "trained_before": SECONDS,
     "uncounted_trainings": COUNT,
     "evaluating_share": SHARE,
+    "lines_in_bursts": COUNT,
+    "line_bursts": COUNT,
     "training_samples": COUNT,
     "validation_samples": COUNT,
 }

@@ -49,6 +49,7 @@ class DoubtCode(str, Enum):
     UNEQUAL_TURNS = "unequal-turns"
     LONG_STEPS = "long-steps"
     EVALUATION_IN_STEPS = "evaluation-in-steps"
+    LINES_IN_BURSTS = "lines-in-bursts"
 
 
 class Severity(str, Enum):
@@ -98,6 +99,7 @@ SEVERITY: dict[DoubtCode, Severity] = {
     DoubtCode.UNEQUAL_TURNS: Severity.SEVERE,
     DoubtCode.LONG_STEPS: Severity.CAUTION,
     DoubtCode.EVALUATION_IN_STEPS: Severity.CAUTION,
+    DoubtCode.LINES_IN_BURSTS: Severity.CAUTION,
 }
 
 

@@ -88,4 +88,6 @@ SENTENCES: dict[str, str] = {
     "long-steps/irregular": "{count} of {steps} steps take {share} of the time beyond a usual step ({usual}):"
     " the program evaluated, saved or was held up; without that the rate is {rate} {unit}/s. Where it is no"
     ' training, call the probe, and run.mark("eval") after it.',
+    "lines-in-bursts": "The {lines} lines of steps came in {bursts} bursts, so step times are means over one."
+    " Let the program flush each line (`python -u`, `stdbuf -oL`), and stop other work on this machine.",
 }

@@ -4,10 +4,11 @@ One step is looked at, after everything that is timed. On a GPU the allocator's 
 is, and what is alive then is added up; on a CPU the count is of the tensors that are known.
 """
 
+import collections
 import sys
 
-from trainmark.profiler import heap
-from trainmark.profiler.pytorch_saved import SavedTensors, storage_of, tensors_in
+from trainmark.profiler import heap, pytorch_names
+from trainmark.profiler.pytorch_saved import SavedTensors, prefixed, storage_of, tensors_in
 
 MOST_OWNERS = 200
 
@@ -151,6 +152,7 @@ class MemoryWatch:
             if key not in buffers and key not in weights and key not in self.saved.batch
         }
         casts = owners.pop(None, 0)
+        prefixes = pytorch_names.prefixes(self.saved.roots, sys._getframe(1))
         result = {
             "device": str(self.device or "cpu"),
             "phase": phase,
@@ -165,8 +167,8 @@ class MemoryWatch:
             "weight_casts": casts,
             "batch_bytes": sum(self.saved.batch.values()),
             "saved_tensors": self.saved.count,
-            "activations": activation_rows(owners),
-            "blocks": self.saved.blocks.rows(),
+            "activations": activation_rows(owners, prefixes),
+            "blocks": self.saved.blocks.rows(prefixes),
         }
         return dict(result, **(process_peak() if self.device is None else self._allocator()))
 
@@ -198,14 +200,15 @@ def bucket_bytes(model):
     return sum(part.numel() * part.element_size() for part in model.parameters() if part.requires_grad)
 
 
-def activation_rows(owners):
+def activation_rows(owners, prefixes):
     """Return what each module holds, the largest first; beyond the first 200 in one row."""
+    sizes = collections.Counter()
+    for owner, size in owners.items():
+        sizes[prefixed(prefixes, owner.model, owner.module), owner.type] += size
     rows = sorted(
-        ((size, owner) for owner, size in owners.items() if size > 0), key=lambda row: (-row[0], row[1])
+        ((size, name) for name, size in sizes.items() if size > 0), key=lambda row: (-row[0], row[1])
     )
-    named = [
-        {"module": owner.module, "type": owner.type, "bytes": size} for size, owner in rows[:MOST_OWNERS]
-    ]
+    named = [{"module": module, "type": kind, "bytes": size} for size, (module, kind) in rows[:MOST_OWNERS]]
     rest = sum(size for size, _ in rows[MOST_OWNERS:])
     return named + ([{"module": "other modules", "type": "", "bytes": rest}] if rest else [])
 

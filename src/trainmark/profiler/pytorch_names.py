@@ -1,7 +1,9 @@
 """Names of a program's models: the variables and attributes that hold them."""
 
+import collections
 import sys
 
+MOST_ALIKE = 6  # models of one type; of more, a program calls its layers itself
 MOST_NODES = 200_000  # of a profile that are looked at
 MOST_NAMES = 64
 FRAME = "nn.Module: "
@@ -12,14 +14,40 @@ def model_names(profile, frame):
 
     `frame` is one of the program's, or what the program called; the callers of it are looked at too.
     """
-    known = {}
     modules = dict(_outermost(profile))
+    known = variable_names(modules.values(), frame)
+    return {label: known[key] for label, key in modules.items() if key in known}
+
+
+def variable_names(wanted, frame):
+    """Return the names of the variables and attributes that hold objects, by their ids."""
+    wanted, known = set(wanted), {}
     while frame is not None:
         for variables in (frame.f_locals, frame.f_globals):
-            _look(variables, modules.values(), known)
+            _look(variables, wanted, known)
         frame = frame.f_back
-    _look(vars(sys.modules.get("__main__", sys)), modules.values(), known)
-    return {label: known[key] for label, key in modules.items() if key in known}
+    _look(vars(sys.modules.get("__main__", sys)), wanted, known)
+    return known
+
+
+def prefixes(models, frame):
+    """Return what the paths of each model's modules begin with, by its id; a sole model has none.
+
+    Models of one type have the names of `variable_names`, or numbers; others that have parts have their type.
+    """
+    kinds = collections.Counter(type(model).__name__ for model in models)
+    several = sum(bool(model._modules) for model in models) > 1
+    alike = [id(model) for model in models if 1 < kinds[type(model).__name__] <= MOST_ALIKE]
+    known = variable_names(alike, frame) if alike else {}
+    numbers, told = collections.Counter(), {}
+    for model in models:
+        kind = type(model).__name__
+        numbers[kind] += 1
+        if id(model) in alike:
+            told[id(model)] = known.get(id(model)) or "{} #{}".format(kind, numbers[kind])
+        elif several and model._modules:
+            told[id(model)] = kind
+    return told
 
 
 def _outermost(profile):

@@ -9,7 +9,7 @@ import sys
 import types
 import weakref
 
-Owner = collections.namedtuple("Owner", "module type")
+Owner = collections.namedtuple("Owner", "model module type")  # by its id, its path in that model, its type
 COMPILED = "compiled graph"
 CROSS_ENTROPY = "cross_entropy"
 NOT_ENTERED = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType)
@@ -35,6 +35,11 @@ def module_path(name):
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
+def prefixed(prefixes, model, path):
+    """Return a module's path with what tells its model from others."""
+    return ".".join(part for part in (prefixes.get(model), path) if part)
+
+
 class Packed:
     """A saved tensor in the graph's hands; the graph lets go of it when backward has used it.
 
@@ -55,15 +60,15 @@ class Blocks:
     """Modules of one type in a list, as a transformer's layers: what each saves, and what it is given."""
 
     def __init__(self):
-        self.types = collections.defaultdict(set)  # by pattern: "blocks.*"
+        self.types = collections.defaultdict(set)  # by model and pattern: "blocks.*"
         self.bytes = collections.defaultdict(collections.Counter)  # by pattern and path
         self.inputs = collections.defaultdict(dict)  # by pattern and storage
 
-    def rows(self):
-        """Return a row for every list of at least two, the largest first."""
+    def rows(self, prefixes):
+        """Return a row for every list of at least two, the largest first; `prefixes` are by model."""
         rows = [
             {
-                "pattern": pattern,
+                "pattern": prefixed(prefixes, *pattern),
                 "type": next(iter(self.types[pattern])),
                 "count": len(paths),
                 "bytes": sum(paths.values()),
@@ -93,6 +98,7 @@ class SavedTensors:
         self.in_backward = False
         self.blocks = Blocks()
         self.paths = {}  # id of a root module: {id of a module: path}
+        self.models = {}  # id of a module: id of the first root that it is a part of
         self.roots = []
         self.batch = {}  # storages given to a root module
         self.casts = {}  # half-precision copies of weights, by storage
@@ -197,16 +203,18 @@ class SavedTensors:
                 special = special or CROSS_ENTROPY
             frame = frame.f_back
         if not chain:
-            return Owner("outside of modules", special or "function"), chain
+            return Owner(None, "outside of modules", special or "function"), chain
         self._meet(*chain[-1])
         module = chain[0][0]
-        return Owner(self._path(chain, module), special or type(module).__name__), chain
+        return Owner(*self._place(chain, module), special or type(module).__name__), chain
 
     def _meet(self, root, arguments):
         """Learn the names of a root module's parts, and what batch it was given."""
-        if id(root) not in self.paths:
+        if id(root) not in self.models:  # a part of another root is called alone to be computed again
             self.roots.append(root)  # which also keeps the id its own
             self.paths[id(root)] = {id(part): module_path(name) for name, part in root.named_modules()}
+            for part in self.paths[id(root)]:
+                self.models.setdefault(part, id(root))
             for parameter in root.parameters():
                 self.weight_shapes.setdefault(tuple(parameter.shape), parameter.dtype)
         for tensor in tensors_in(self.torch, arguments):
@@ -214,8 +222,10 @@ class SavedTensors:
             if self.is_here(tensor) and not tensor.requires_grad and key not in self.live:
                 self.batch.setdefault(key, size)
 
-    def _path(self, chain, module):
-        return self.paths[id(chain[-1][0])].get(id(module), "")
+    def _place(self, chain, module):
+        """Return the id of the model that calls a module, and the module's path there."""
+        model = self.models[id(chain[-1][0])]
+        return model, self.paths[model].get(id(module), "")
 
     @staticmethod
     def _is_weight(tensor, key, chain):
@@ -240,10 +250,10 @@ class SavedTensors:
         if self.in_backward:  # a recomputed activation is no second one
             return
         for module, arguments in chain:
-            path = self._path(chain, module)
+            model, path = self._place(chain, module)
             if not path.rpartition(".")[2].isdigit() or not module._modules:
                 continue
-            pattern = ".".join("*" if part.isdigit() else part for part in path.split("."))
+            pattern = model, ".".join("*" if part.isdigit() else part for part in path.split("."))
             if size:
                 self.patterns[key].add(pattern)
             self.blocks.types[pattern].add(type(module).__name__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmark.store.files import StoreError
 from trainmark.store.overview import trial_rows
-from trainmark.store.run import RUN, RunFolder, all_runs, find_run
+from trainmark.store.run import RunFolder, all_runs, find_run, is_run
 
 if TYPE_CHECKING:
     import pandas
@@ -38,6 +38,6 @@ def _remote_rows(url: str) -> list[dict[str, Any]]:
 
 
 def _runs(path: Path, runs: Path) -> list[RunFolder]:
-    if path.is_dir() and not (path / RUN).is_file() and (run_folders := all_runs(path)):
+    if path.is_dir() and not is_run(path) and (run_folders := all_runs(path)):
         return run_folders
     return [find_run(str(path), runs)]

@@ -15,11 +15,11 @@ from trainmark.natural import natural_key
 from trainmark.regular_file import read_regular
 from trainmark.secret import scrub
 from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
-from trainmark.store.trial import LATEST_TIME, TrialFolder, TrialRecord
+from trainmark.store.trial import LATEST_TIME, TrialFolder, TrialRecord, finished_trials, read_spec
 from trainmark.store.trials import read_trials
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
-CLUSTER, NODES, ENDED = "cluster.json", "nodes.json", "ended.json"
+TRIALS, CLUSTER, NODES, ENDED = "trials", "cluster.json", "nodes.json", "ended.json"
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,119}")
 LARGEST_SUITE_BYTES = 16 << 20
 # What comes of using a file that somebody changed.
@@ -77,7 +77,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.trials = path / "trials"
+        self.trials = path / TRIALS
         self.code = path / "code"
         self.damaged: dict[str, Damage] = {}
 
@@ -101,9 +101,8 @@ class RunFolder:
 
     @property
     def info(self) -> RunInfo:
-        """Where the file is damaged, what else the folder tells of the run."""
-        made = RunInfo(self.path.name, "", "", self._modified(), "", "", 0, 0, ())
-        return self.or_damaged(RUN, self._info, made)
+        """Where the file is damaged, what the trials and the folder tell of the run."""
+        return self.or_damaged(RUN, self._info, None) or self._info_of_trials()
 
     def _info(self) -> RunInfo:
         path = self.path / RUN
@@ -111,6 +110,16 @@ class RunFolder:
         if not 0 <= info.created < LATEST_TIME:
             raise StoreError(f"{path} is damaged: {info.created:g} is no time.")
         return info
+
+    def _info_of_trials(self) -> RunInfo:
+        folders, times = list(finished_trials(self.trials)), []
+        for folder in folders:
+            with contextlib.suppress(StoreError, OSError):
+                times.append(read_spec(folder).started)
+        # Not the time of the run's folder where it can be helped: a report that is written there changes it.
+        known = (time for time in times if time is not None and 0 <= time < LATEST_TIME)
+        created = min(known, default=self._modified())
+        return RunInfo(self.path.name, "", "", created, "?", "", len(folders), len(folders), ())
 
     def require_whole(self) -> None:
         """StoreError where the run cannot be gone on with for want of what was asked for."""
@@ -208,6 +217,11 @@ class RunFolder:
             yield
 
 
+def is_run(path: Path) -> bool:
+    """Whether it is a run's folder, also where run.json is lost: what a killed start left has no trial."""
+    return (path / RUN).is_file() or any(finished_trials(path / TRIALS))
+
+
 def find_run(name: str, runs: Path) -> RunFolder:
     """A run by path, by name below `runs`, or `latest`."""
     if name == "latest":
@@ -216,7 +230,7 @@ def find_run(name: str, runs: Path) -> RunFolder:
             raise StoreError(f"there are no runs in {runs}; make one with `trainmark run quick`.")
         return next((run for run in reversed(known) if not run.info.of_explain), known[-1])
     for path in (Path(name), runs / name):
-        if (path / RUN).is_file():
+        if is_run(path):
             return RunFolder(path)
     names = [run.path.name for run in all_runs(runs)]
     listed = f"; there are {', '.join(names[-8:])}" if names else ""
@@ -226,7 +240,7 @@ def find_run(name: str, runs: Path) -> RunFolder:
 def all_runs(runs: Path) -> list[RunFolder]:
     """Oldest first; one whose info is damaged has the time of its folder."""
     folders = runs.iterdir() if runs.is_dir() else ()
-    run_folders = [RunFolder(path) for path in folders if (path / RUN).is_file()]
+    run_folders = [RunFolder(path) for path in folders if is_run(path)]
     return sorted(run_folders, key=lambda run: (run.info.created, natural_key(run.path.name)))
 
 

@@ -54,9 +54,9 @@ def test_a_line_that_matches_ends_a_step_and_the_first_one_starts_the_clock(tmp_
     assert end == RunEnd(0, 13.0, None)
 
 
-def test_lines_that_come_in_one_chunk_have_its_time(tmp_path):
-    printed(tmp_path, [(10.0, b"step 0\n"), (12.0, b"step 1\nstep 2\nother\nstep 3\n"), (15.0, b"step 4\n")])
-    assert [step.mono for step in steps(pattern.read(output(tmp_path)))] == [12.0, 12.0, 12.0, 15.0]
+def test_lines_that_come_in_one_chunk_share_the_time_since_the_one_before(tmp_path):
+    printed(tmp_path, [(9.0, b"step 0\n"), (12.0, b"step 1\nstep 2\nother\nstep 3\n"), (15.0, b"step 4\n")])
+    assert [step.mono for step in steps(pattern.read(output(tmp_path)))] == [10.0, 11.0, 12.0, 15.0]
 
 
 def test_a_line_that_comes_in_pieces_has_the_time_of_its_end(tmp_path):
@@ -64,7 +64,7 @@ def test_a_line_that_comes_in_pieces_has_the_time_of_its_end(tmp_path):
         tmp_path,
         [(10.0, b"step 0\nste"), (11.0, b"p "), (12.0, b"1\nstep 2\nst"), (13.0, b"ep 3"), (14.0, b"\n")],
     )
-    assert [step.mono for step in steps(pattern.read(output(tmp_path)))] == [12.0, 12.0, 14.0]
+    assert [step.mono for step in steps(pattern.read(output(tmp_path)))] == [11.0, 12.0, 14.0]
 
 
 def test_ranks_that_all_print_count_their_own_samples(tmp_path):

@@ -113,13 +113,13 @@ def history_command(
 
 def find_folders(names: Sequence[str], runs: Path) -> list[RunFolder]:
     """Return the runs that are named, by folders that hold several too; without names all of `runs`."""
-    from trainmark.store.run import RUN, all_runs, find_run
+    from trainmark.store.run import all_runs, find_run, is_run
 
     if not names:
         return _measured(all_runs(runs))
     folders: dict[Path, RunFolder] = {}
     for name in names:
-        inner = _measured(all_runs(Path(name))) if not (Path(name) / RUN).is_file() else []
+        inner = _measured(all_runs(Path(name))) if not is_run(Path(name)) else []
         for run in inner or [find_run(name, runs)]:
             folders[run.path.resolve()] = run
     return list(folders.values())

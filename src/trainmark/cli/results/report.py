@@ -72,7 +72,7 @@ def report_command(
         click.echo(f"{name:<9} {path}")
     if shown and (page := written.get("html")) and not opened(page):
         click.echo(f"There is no browser here; open {page.resolve().as_uri()} in one.", err=True)
-    if not document.results and document.trials:
+    if document.trials and (document.damaged or not document.results):
         click.echo("\n".join(["", *result_lines(document, None)]))
     return 0
 

@@ -141,11 +141,13 @@ def fallback_doubts(end_facts: Sequence[dict[str, Any]]) -> Iterator[Doubt]:
 
 
 def untouched_doubts(facts: dict[str, Any], throughput: float, unit: str) -> Iterator[Doubt]:
-    """What the hooks saw and could not make one figure of."""
+    """What the hooks or the lines of a program tell, and leave uncertain."""
     if uncounted := count_in(facts, "uncounted_trainings"):
         yield doubt(DoubtCode.TRAINING_UNCOUNTED, count=uncounted)
     if turns := text_in(facts, "unequal_turns"):
         yield doubt(DoubtCode.UNEQUAL_TURNS, turns=turns)
+    if bursts := count_in(facts, "line_bursts"):
+        yield doubt(DoubtCode.LINES_IN_BURSTS, lines=count_in(facts, "lines_in_bursts"), bursts=bursts)
     share = number_in(facts, "evaluating_share") or 0.0
     if EVALUATING_SHARE < share < 1:
         rate = f"{throughput / (1 - share):,.4g}"

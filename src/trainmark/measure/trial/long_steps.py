@@ -46,7 +46,7 @@ def long_steps(step_seconds: Floats, data_wait: Floats | None) -> LongSteps | No
     """A few steps that take a share of the time; waiting for data has a doubt of its own, and is training."""
     work = step_seconds if data_wait is None else np.maximum(step_seconds - data_wait, 0.0)
     usual = float(np.median(work)) if len(work) else 0.0
-    for rule in RULES:
+    for rule in RULES if usual > 0 else ():
         places = np.flatnonzero(work > rule.times * usual)
         seconds = float((work[places] - usual).sum())
         if not 0 < len(places) <= MOST_LONG_SHARE * len(work) or seconds < rule.share * step_seconds.sum():

@@ -45,6 +45,7 @@ DOUBTS: dict[DoubtCode, tuple[str, str]] = {
     DoubtCode.UNEQUAL_TURNS: ("it is not certain what one step is", "一步的含义不明"),
     DoubtCode.EVALUATION_IN_STEPS: ("most steps evaluate as well", "多数步含评估"),
     DoubtCode.LONG_STEPS: ("a few long steps take much of the time", "少数步耗时长"),
+    DoubtCode.LINES_IN_BURSTS: ("lines came in bursts", "输出成批到达"),
 }
 
 SEVERITIES: dict[Severity, tuple[str, str]] = {
@@ -123,6 +124,8 @@ SENTENCES_ZH: dict[str, str] = {
     "long-steps/irregular": "{steps} 步中有 {count} 步比通常的一步（{usual}）多用了全部时间的 {share}："
     "程序在其中评估、保存或受到阻滞；除去这部分，速率为 {rate} {unit}/s；"
     '若这不属于训练，请调用探针，并在其后调用 run.mark("eval")。',
+    "lines-in-bursts": "{lines} 行训练步输出分 {bursts} 批到达，因此单步耗时是各批的平均；"
+    "请让程序逐行刷新输出（`python -u`、`stdbuf -oL`），并停止本机上的其他工作。",
 }
 
 

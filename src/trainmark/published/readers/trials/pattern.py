@@ -1,7 +1,9 @@
 """Any program that prints a line a step: each line that matches the pattern ends a step.
 
 The times are those at which the lines reached us, so the program must not hold its output back (in
-Python: `python -u`). Named groups are read where the pattern has them: `samples`, `loss`, `lr`.
+Python: `python -u`). What comes in a burst all the same, as from a program that does or to an agent that
+could not read, is spread over the time since the burst before. Named groups are read where the pattern has
+them: `samples`, `loss`, `lr`.
 """
 
 from __future__ import annotations
@@ -10,8 +12,11 @@ import bisect
 import re
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from trainmark.events import Event, RunEnd, RunStart, Scope, Step
 from trainmark.published.readers.trials.output import Output, ReaderError
@@ -22,6 +27,8 @@ Ended = tuple[float, dict[str, float]]
 NUMBERS = ("samples", "loss", "lr")
 # A longer line is looked at in pieces: what a program prints must not fill our memory.
 LONGEST_LINE = 1 << 20
+# Lines this close, and by this share of the mean distance, are one burst: a relay passes it on line by line.
+BURST_SECONDS, BURST_SHARE = 0.0002, 0.1
 
 
 def read(output: Output) -> Iterator[Event]:
@@ -41,10 +48,14 @@ def events(steps: Sequence[Sequence[Ended]], output: Output, source: str) -> Ite
     """
     # Where rank 0 alone prints, it speaks for all of them.
     alone = output.world_size > 1 and not any(steps[1:])
+    spoken = [_spread(ended, rank) for rank, ended in enumerate(steps[:1] if alone else steps)]
+    first = max(lines.first for lines in spoken)
+    facts = {"source": source, **_burst_facts(spoken)}
     ranks = output.world_size if alone else 1
     per_line = output.samples_per_step or (output.batch_per_device or 1) * ranks
     known = output.samples_per_step or output.batch_per_device or "samples" in steps[0][0][1]
-    for rank, ended in enumerate(steps[:1] if alone else steps):
+    for rank, lines in enumerate(spoken):
+        ended = lines.ended[first:]
         began = ended[0][0] if ended else None
         yield RunStart(
             rank=rank,
@@ -53,7 +64,7 @@ def events(steps: Sequence[Sequence[Ended]], output: Output, source: str) -> Ite
             wall=None,
             unit=output.unit if known else "steps",
             scope=Scope.GLOBAL if alone else Scope.RANK,
-            facts={"source": source},
+            facts=facts,
         )
         for number, (mono, groups) in enumerate(ended[1:]):
             yield Step(
@@ -68,6 +79,49 @@ def events(steps: Sequence[Sequence[Ended]], output: Output, source: str) -> Ite
         if ended:
             # Only what ended well is read.
             yield RunEnd(rank, mono=ended[-1][0], wall=None)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """One rank's lines: that at `first` starts the clock; `printed` lines came in so many bursts."""
+
+    ended: Sequence[Ended]
+    first: int
+    printed: int
+    bursts: int
+
+    @property
+    def mostly_together(self) -> bool:
+        return 2 * self.bursts < self.printed
+
+
+def _spread(ended: Sequence[Ended], rank: int) -> _Lines:
+    """Spread the lines of each burst over the time since the burst before, so that a window may begin at any.
+
+    Before the first burst is no time, so its last line starts the clock. Where most lines come in bursts, the
+    last one is left out: it came when the program ended, whenever its steps did.
+    """
+    if len(ended) < 2:
+        return _Lines(ended, 0, len(ended), len(ended))
+    times = np.array([mono for mono, _ in ended])
+    gaps = np.diff(times)
+    close = min(BURST_SECONDS, BURST_SHARE * float(gaps.mean()))
+    lasts = np.flatnonzero(np.append((gaps < 0) | (gaps > close), True))
+    spread = np.interp(np.arange(len(times)), lasts, times[lasts]).tolist()
+    apart = [(mono, numbers) for mono, (_, numbers) in zip(spread, ended, strict=True)]
+    lines = _Lines(apart, int(lasts[0]), len(ended), len(lasts))
+    if lines.bursts < (3 if lines.mostly_together else 2):
+        raise ReaderError(
+            f"the {lines.printed} lines of rank {rank}'s steps came in too few bursts ({lines.bursts}) to be "
+            "timed: let the program flush each line (`python -u`, `stdbuf -oL`), or run more steps."
+        )
+    return replace(lines, ended=apart[: lasts[-2] + 1]) if lines.mostly_together else lines
+
+
+def _burst_facts(spoken: Sequence[_Lines]) -> dict[str, int]:
+    """Of the rank whose lines tell the least, where most of them came together."""
+    worst = min(spoken, key=lambda lines: lines.bursts / max(1, lines.printed))
+    return {"lines_in_bursts": worst.printed, "line_bursts": worst.bursts} if worst.mostly_together else {}
 
 
 def log_of(output: Output, rank: int) -> Path:
