@@ -140,7 +140,7 @@ def _read_copies(path: Path) -> None:
     """As the command does it, its table thrown away."""
     from click.testing import CliRunner
 
-    from trainmark.cli.published.read import read_command
+    from trainmark.cli.read import read_command
 
     answer = CliRunner().invoke(read_command, [str(path)])
     if "copied-logs" not in answer.output:

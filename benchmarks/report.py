@@ -44,13 +44,13 @@ def _report(runs: Path) -> None:
         return value
 
     def imports() -> None:
-        import trainmark.cli.results.report
+        import trainmark.cli.report
         import trainmark.report.assemble
         import trainmark.report.render.html
         import trainmark.store.index  # noqa: F401
 
     timed("imports", imports)
-    from trainmark.cli.results.report import render
+    from trainmark.cli.report import render
     from trainmark.report.assemble import document_of
     from trainmark.store import index
     from trainmark.store.run import find_run

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from harness import Case, fuzz
 
-from trainmark.cli.published.logged_runs import Figures, Given, ReadLog, lines, mark_copies, shown
+from trainmark.cli.read import Figures, Given, ReadLog, lines, mark_copies, shown
 from trainmark.published.readers.input.refusal import Refusal
 from trainmark.published.readers.read import each_log
 

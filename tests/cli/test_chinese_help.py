@@ -9,7 +9,7 @@ import click
 import pytest
 import yaml
 
-from trainmark.cli.common.chinese import CATALOGUE, ChineseHelp, asks_for_chinese, catalogue, wrapped
+from trainmark.cli.chinese import CATALOGUE, ChineseHelp, asks_for_chinese, catalogue, wrapped
 from trainmark.cli.main import trainmark as root
 from trainmark.report.format.line_fit import display_width
 
@@ -122,14 +122,14 @@ def test_the_command_speaks_chinese_only_while_it_is_asked_to(trainmark, monkeyp
 
 def test_what_the_catalogue_lacks_stays_english(monkeypatch):
     texts = {**catalogue(), "Print JSON.": ""}
-    monkeypatch.setattr("trainmark.cli.common.chinese.catalogue", lambda: texts)
+    monkeypatch.setattr("trainmark.cli.chinese.catalogue", lambda: texts)
     page = written(width=78)["trainmark list"]
     assert "Print JSON." in page
     assert "选项：" in page
 
 
 def test_english_help_does_not_read_the_catalogue(trainmark, monkeypatch):
-    monkeypatch.delattr("trainmark.cli.common.chinese.catalogue")
+    monkeypatch.delattr("trainmark.cli.chinese.catalogue")
     assert trainmark("list", "--help").code == 0
 
 

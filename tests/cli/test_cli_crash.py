@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import trainmark.cli.main
-from trainmark.cli.common import crash
+from trainmark.cli import crash
 
 SOURCE = Path(trainmark.cli.main.__file__).parents[2]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.cli.common import terminal
-from trainmark.cli.common.screen import Screen
+from trainmark.cli import terminal
+from trainmark.cli.terminal import Screen
 from trainmark.visible import HIDDEN
 
 # A colour, a window title, a colour in C1, a reordering, a byte that is not UTF-8, DEL, a carriage return.
@@ -180,7 +180,7 @@ def test_a_closed_output_is_no_file_s_number(tmp_path):
     """A file that is opened next must not take the place of the closed standard output."""
     program = (
         "import os, sys; os.close(1); sys.stdout = None\n"
-        "from trainmark.cli.common.terminal import visible_output\n"
+        "from trainmark.cli.terminal import visible_output\n"
         "with visible_output(): print('lost', file=sys.stdout); os._exit(os.open('x', os.O_CREAT))\n"
     )
     source = Path(terminal.__file__).parents[3]

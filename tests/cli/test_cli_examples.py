@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.cli.run.examples import EXAMPLES, examples_folder
+from trainmark.cli.suites import EXAMPLES, examples_folder
 
 
 def test_every_example_is_listed_with_what_it_shows(trainmark):

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.cli.common import screen
-from trainmark.cli.common.live import Lines, Moving, course
+from trainmark.cli import terminal
+from trainmark.cli.terminal import Lines, Moving, course
 from trainmark.events import Mark, Step, stream
 from trainmark.runner.trial.follow import Follower
 
@@ -122,7 +122,7 @@ def test_the_moving_line_shows_a_training(follower, tmp_path):
 
 
 def test_in_a_pipe_a_silent_trial_gives_a_sign_of_life(monkeypatch):
-    monkeypatch.setattr(screen, "SILENCE_SECONDS", 0.02)
+    monkeypatch.setattr(terminal, "SILENCE_SECONDS", 0.02)
     written = queue.Queue()
 
     class Heard(Lines):

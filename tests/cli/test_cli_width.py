@@ -9,7 +9,7 @@ import termios
 
 import pytest
 
-from trainmark.cli.common.terminal import terminal_width
+from trainmark.cli.terminal import terminal_width
 
 QUERY = ("query", f"SELECT '{'some words ' * 9}' AS remark, 123456789012 AS count")
 

@@ -12,8 +12,8 @@ import sys
 import click
 import pytest
 
-from trainmark.cli.common.late import LateCommands
-from trainmark.cli.common.next_step import NEXT, next_step
+from trainmark.cli.crash import NEXT, next_step
+from trainmark.cli.main import LateCommands
 from trainmark.cli.main import trainmark as commands
 
 VALUES = {

@@ -7,8 +7,7 @@ import sys
 import pytest
 import yaml
 
-from trainmark.cli.run.program import name_of
-from trainmark.cli.run.refused import require_script
+from trainmark.cli.own_program import name_of, require_script
 from trainmark.suite import load
 
 

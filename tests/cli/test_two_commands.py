@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from trainmark.cli.run.variants import variants
+from trainmark.cli.own_program import variants
 from trainmark.errors import UserError
 
 TRAIN = ["python", "train.py"]

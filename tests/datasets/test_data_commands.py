@@ -1,6 +1,6 @@
 """The group `trainmark data` itself."""
 
-from trainmark.cli.data.command import COMMANDS
+from trainmark.cli.data import COMMANDS
 
 
 def test_help_names_every_command(trainmark):

@@ -9,7 +9,7 @@ import pytest
 from fabricated_runs import fabricate_program
 from made_runs import DAY, FIRST_DAY, KEY, Day, write_days, write_run
 
-from trainmark.cli.history.history import parse_since
+from trainmark.cli.history import parse_since
 from trainmark.errors import UserError
 
 BEFORE = Day(100.0)

@@ -72,7 +72,7 @@ def test_the_wheel_has_the_package_and_its_licence_and_nothing_else(names):
     "pattern",
     [
         "suite/builtin/quick.yaml",
-        "cli/common/chinese.yaml",
+        "cli/chinese.yaml",
         "report/templates/*.j2",
         "environments/locks/pytorch.txt",
         "system/peaks.yaml",

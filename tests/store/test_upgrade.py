@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainmark.cli.results.report import render
+from trainmark.cli.report import render
 from trainmark.events import Mark, RunStart
 from trainmark.events.stream import decode
 from trainmark.events.upgrade import upgraded_finish

@@ -3,68 +3,118 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
 from trainmark import __version__
-from trainmark.cli.common.chinese import help_language
-from trainmark.cli.common.crash import quiet_threads, report_crash
-from trainmark.cli.common.late import LateCommands
-from trainmark.cli.common.terminal import discard_output, flush, visible_output
+from trainmark.cli.chinese import help_language
+from trainmark.cli.crash import quiet_threads, report_crash
+from trainmark.cli.terminal import discard_output, flush, visible_output
 from trainmark.errors import UserError
 from trainmark.visible import one_line
+
+
+class LateCommands(click.Group):
+    """`files` gives for each name where the command is, as in `trainmark.cli.run:run_command`.
+
+    `groups` are the names under each heading of the help; all under one where there are none.
+    """
+
+    def __init__(
+        self, files: Mapping[str, str], groups: Mapping[str, Iterable[str]] | None = None, **attributes: Any
+    ) -> None:
+        super().__init__(**attributes)
+        self.files = files
+        self.groups = groups or {"Commands": files}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.files)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.files:
+            return None
+        module, _, name = self.files[cmd_name].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        room = formatter.width - 6 - max(map(len, self.files))
+        for heading, names in self.groups.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl([(name, each.get_short_help_str(room)) for name, each in commands if each])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.files:
+            from trainmark.errors import nearest
+
+            asked = " ".join([*_below_the_program(ctx), args[0]])
+            raise click.UsageError(f"there is no command '{asked}'{nearest(args[0], self.files)}")
+        return super().resolve_command(ctx, args)
+
+
+def _below_the_program(ctx: click.Context) -> list[str]:
+    """The commands that led here, without the program: `python -m trainmark` is one name of three words."""
+    if ctx.parent is None:
+        return []
+    return [*_below_the_program(ctx.parent), ctx.info_name or ""]
+
 
 BAD_INPUT = 2
 INTERRUPTED = 130
 # The groups in which `trainmark --help` lists the commands, and where each command is.
 GROUPS = {
     "Measure": {
-        "run": "trainmark.cli.run.run:run_command",
-        "init": "trainmark.cli.run.init:init_command",
-        "suites": "trainmark.cli.run.suites:suites_command",
-        "examples": "trainmark.cli.run.examples:examples_command",
-        "fit": "trainmark.cli.fit.command:fit_command",
+        "run": "trainmark.cli.run:run_command",
+        "init": "trainmark.cli.suites:init_command",
+        "suites": "trainmark.cli.suites:suites_command",
+        "examples": "trainmark.cli.suites:examples_command",
+        "fit": "trainmark.cli.fit:fit_command",
     },
     "Understand": {
-        "explain": "trainmark.cli.explain.command:explain_command",
-        "report": "trainmark.cli.results.report:report_command",
-        "list": "trainmark.cli.results.list:list_command",
-        "show": "trainmark.cli.results.show:show_command",
-        "query": "trainmark.cli.results.query:query_command",
-        "export": "trainmark.cli.results.export:export_command",
+        "explain": "trainmark.cli.explain:explain_command",
+        "report": "trainmark.cli.report:report_command",
+        "list": "trainmark.cli.list:list_command",
+        "show": "trainmark.cli.list:show_command",
+        "query": "trainmark.cli.list:query_command",
+        "export": "trainmark.cli.report:export_command",
     },
     "Compare": {
-        "compare": "trainmark.cli.results.compare:compare_command",
-        "history": "trainmark.cli.history.history:history_command",
-        "watch": "trainmark.cli.history.watch:watch_command",
-        "bisect": "trainmark.cli.bisect.bisect:bisect_command",
+        "compare": "trainmark.cli.compare:compare_command",
+        "history": "trainmark.cli.history:history_command",
+        "watch": "trainmark.cli.watch:watch_command",
+        "bisect": "trainmark.cli.bisect:bisect_command",
     },
     "Share with a team": {
-        "pack": "trainmark.cli.history.pack:pack_command",
-        "verify": "trainmark.cli.history.verify:verify_command",
-        "push": "trainmark.cli.server.push:push_command",
-        "serve": "trainmark.cli.server.serve:serve_command",
-        "server": "trainmark.cli.server.server:server_command",
+        "pack": "trainmark.cli.pack:pack_command",
+        "verify": "trainmark.cli.pack:verify_command",
+        "push": "trainmark.cli.serve:push_command",
+        "serve": "trainmark.cli.serve:serve_command",
+        "server": "trainmark.cli.server:server_command",
     },
     "Results of others": {
-        "read": "trainmark.cli.published.read:read_command",
-        "audit": "trainmark.cli.published.audit:audit_command",
-        "ledger": "trainmark.cli.published.ledger:ledger_command",
+        "read": "trainmark.cli.read:read_command",
+        "audit": "trainmark.cli.audit:audit_command",
+        "ledger": "trainmark.cli.ledger:ledger_command",
     },
     "Machines and clusters": {
-        "doctor": "trainmark.cli.machine.doctor:doctor_command",
-        "env": "trainmark.cli.machine.env:env_command",
-        "fabric": "trainmark.cli.machine.fabric:fabric_command",
-        "forecast": "trainmark.cli.results.forecast:forecast_command",
-        "launch-script": "trainmark.cli.run.launch_script:launch_script_command",
+        "doctor": "trainmark.cli.machine:doctor_command",
+        "env": "trainmark.cli.machine:env_command",
+        "fabric": "trainmark.cli.fabric:fabric_command",
+        "forecast": "trainmark.cli.forecast:forecast_command",
+        "launch-script": "trainmark.cli.launch_script:launch_script_command",
     },
     "Frameworks and data": {
-        "frameworks": "trainmark.cli.frameworks.frameworks:frameworks_command",
-        "conform": "trainmark.cli.frameworks.conform:conform_command",
-        "data": "trainmark.cli.data.command:data_command",
+        "frameworks": "trainmark.cli.frameworks:frameworks_command",
+        "conform": "trainmark.cli.conform:conform_command",
+        "data": "trainmark.cli.data:data_command",
     },
 }
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}

@@ -10,8 +10,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from trainmark.cli.published import logged_runs
-from trainmark.cli.published.read import read_command
+from trainmark.cli import read
+from trainmark.cli.read import read_command
 from trainmark.errors import UserError
 from trainmark.published.readers.recognise import formats
 
@@ -199,10 +199,8 @@ def test_the_text_about_a_copy_does_not_grow_with_the_copies(tmp_path):
 
 def test_a_figure_of_the_same_lines_is_worked_out_once(tmp_path, monkeypatch):
     asked = []
-    real = logged_runs.logged_figure
-    monkeypatch.setattr(
-        logged_runs, "logged_figure", lambda columns, facts: asked.append(1) or real(columns, facts)
-    )
+    real = read.logged_figure
+    monkeypatch.setattr(read, "logged_figure", lambda columns, facts: asked.append(1) or real(columns, facts))
     path = tmp_path / "appended.log"
     path.write_text(copies_of_a_run(20))
     answer = CliRunner().invoke(read_command, [str(path), "--json"])

@@ -12,7 +12,7 @@ import pytest
 from exported_runs import odd_run, run_with_events
 from fabricated_runs import keep, record
 
-from trainmark.cli.results.export import TARGETS
+from trainmark.cli.report import TARGETS
 from trainmark.report.export.export import WRITERS
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stand_in_trainer import FIXED, PER_IMAGE
 
-from trainmark.cli.fit.command import fit_command
+from trainmark.cli.fit import fit_command
 
 HERE = Path(__file__).parent
 # Any other call than that of the workload is for a real Python.

@@ -1,1 +1,0 @@
-"""What the commands share: options, screens, the terminal, and how an error is reported."""

@@ -1,1 +1,0 @@
-"""`trainmark data`: one file a sub-command."""

@@ -1,1 +1,0 @@
-"""`trainmark explain`: its targets, and what it prints and writes."""

@@ -1,1 +1,0 @@
-"""`trainmark fit`: the command, and how it is told."""

@@ -1,0 +1,292 @@
+"""`trainmark forecast`: the throughput to expect at sizes that were not run, and how good that is."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.complete import complete_run
+from trainmark.cli.options import json_option, runs_option
+from trainmark.cli.terminal import print_json, terminal_width
+
+if TYPE_CHECKING:
+    from trainmark.cli.forecast_cases import Named
+    from trainmark.forecast.case import Case
+    from trainmark.forecast.forecast import Forecast
+    from trainmark.forecast.size import Size
+    from trainmark.forecast.validation.validate import Check
+    from trainmark.report.forecast.plot import Panel, Point
+
+LARGEST = 1e18  # keeps infinity out
+POSITIVE = click.FloatRange(min=0, min_open=True, max=LARGEST)
+MOST_DEVICES = 65_536
+
+
+class ForecastCommand(click.Command):
+    """A command that says how a program comes to its forecast."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        program = args[args.index("--") + 1 :] if "--" in args else []
+        if len(program) > 1:
+            raise click.UsageError(
+                "a forecast starts from a run; measure the program with "
+                f"`trainmark run -- {shlex.join(program)}`, then `trainmark forecast latest`."
+            )
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    "forecast", cls=ForecastCommand, short_help="Forecast the throughput at sizes that were not run."
+)
+@click.argument("run", required=False, shell_complete=complete_run)
+@click.option("--to", help="Topologies to forecast, as in 2n8g,4n8g; six doublings of the nodes otherwise.")
+@click.option("--step", type=POSITIVE, help="Seconds a step of one device, in place of a run.")
+@click.option("--batch", type=POSITIVE, help="Samples that a device takes in a step.")
+@click.option("--bandwidth", type=POSITIVE, help="Bytes a second of one node's network.")
+@click.option(
+    "--latency", type=click.FloatRange(min=0, max=LARGEST), help="Seconds from node to node (5e-6)."
+)
+@click.option("--intra-bandwidth", type=POSITIVE, help="Bytes a second inside a node (130e9).")
+@click.option(
+    "--algorithm",
+    type=click.Choice(["hierarchical", "ring", "tree"]),
+    default="hierarchical",
+    show_default=True,
+    help="How gradients are reduced.",
+)
+@click.option("--model", metavar="NAME", help="Workload whose gradients are exchanged, or its folder.")
+@click.option("--parameters", type=click.IntRange(min=1), help="Size of another model.")
+@click.option(
+    "--gradient-bytes",
+    type=click.Choice(["2", "4"]),
+    default="4",
+    show_default=True,
+    help="Bytes in which a gradient is sent.",
+)
+@click.option("--loader", type=POSITIVE, help="Samples a second that a node can load at most.")
+@click.option(
+    "--variation",
+    type=click.FloatRange(min=0, max=1),
+    help="How much a rank's step varies, relative; of a run it is known.",
+)
+@click.option("--validate", is_flag=True, help="Forecast the published series and show the errors.")
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write measured, forecast and ideal to this .svg or .html file.",
+)
+@runs_option
+@json_option
+def forecast_command(
+    run: str | None,
+    to: str | None,
+    step: float | None,
+    batch: float | None,
+    validate: bool,
+    plot: Path | None,
+    runs: Path,
+    as_json: bool,
+    gradient_bytes: str,
+    **asked: Any,
+) -> int:
+    """Forecast the throughput of RUN (the latest) at sizes that were not run, each with an 80 % interval.
+
+    It starts from the measured cases of the run, and from its fabric where `trainmark fabric` measured it; or
+    from one step, where --step and --batch are given.
+
+    \b
+    Examples:
+      trainmark forecast latest --to 2n8g,4n8g,64n8g --bandwidth 12.5e9
+      trainmark forecast --step 0.0421 --batch 256 --bandwidth 12.5e9 --to 1n8g,2n8g,512n8g
+      trainmark forecast --step 0.0421 --batch 256 --bandwidth 12.5e9 --plot forecast.svg
+      trainmark forecast --validate
+    """
+    from trainmark.cli.forecast_cases import Asked, cases_of, typed_case
+    from trainmark.forecast.forecast import forecast
+    from trainmark.forecast.size import Size
+    from trainmark.forecast.validation.validate import learn_published
+    from trainmark.published.ledger import load
+
+    numbers = {"--step": step, "--batch": batch, **{f"--{name}": value for name, value in asked.items()}}
+    if wrong := [name for name, value in numbers.items() if value != value]:
+        raise click.UsageError(f"{wrong[0].replace('_', '-')} takes a number.")
+    if plot and plot.suffix not in (".svg", ".html"):
+        raise click.UsageError(f"a plot is an .html or an .svg file; {plot.name} is neither.")
+    if validate:
+        if run or step or to:
+            raise click.UsageError("--validate forecasts the published series; leave the run and sizes out.")
+        return _validate(plot, as_json)
+    sizes = _sizes(to)
+    known = Asked(gradient_bytes=int(gradient_bytes), **asked)
+    if step is None:
+        from trainmark.store.run import find_run
+
+        cases = list(cases_of(find_run(run or "latest", runs), sizes, known))
+    elif run or batch is None:
+        raise click.UsageError("--step stands in place of a run and needs --batch.")
+    else:
+        usual = [Size(1 << more, 8) for more in range(7)]
+        cases = [typed_case(step, batch, sizes or usual, known)]
+    learned = learn_published(load())
+    case_forecasts = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
+    if plot:
+        _write(plot, [_panel(named, forecasts) for named, forecasts in case_forecasts])
+    _show(case_forecasts, plot, as_json)
+    return 0
+
+
+def _sizes(to: str | None) -> list[Size]:
+    from trainmark.forecast.size import Size
+    from trainmark.suite.topology import parse_topology
+
+    try:
+        shapes = [parse_topology(word) for word in (to or "").split(",") if word.strip()]
+    except ValueError as error:
+        raise click.UsageError(f"--to: {error}.") from error
+    for shape in shapes:
+        if shape.devices > MOST_DEVICES:
+            raise click.UsageError(f"--to: {shape} has more than {MOST_DEVICES:,} devices; name fewer.")
+    return [Size(shape.nodes, shape.devices_per_node) for shape in dict.fromkeys(shapes)]
+
+
+def _show(
+    case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
+) -> None:
+    from trainmark.forecast.table import FORECAST_HEADER, forecast_cells, forecast_record
+    from trainmark.report.format.table import Table
+
+    if as_json:
+        document = [
+            {
+                "case": named.name,
+                "unit": f"{named.unit}/s",
+                "measured": {point.topology: point.throughput for point in _measured(named.case)},
+                "fabric": asdict(named.case.fabric),
+                "algorithm": named.case.algorithm,
+                "forecasts": [forecast_record(one) for one in forecasts],
+            }
+            for named, forecasts in case_forecasts
+        ]
+        print_json(document)
+        return
+    for named, forecasts in case_forecasts:
+        measured = ", ".join(f"{one.topology} {one.throughput:,.1f}" for one in _measured(named.case))
+        click.echo(f"{named.name}\nfrom {measured} {named.unit}/s")
+        rows = [forecast_cells(one, named.unit) for one in forecasts]
+        click.echo(
+            "\n".join(Table(FORECAST_HEADER, rows, frozenset({1, 2, 4, 5})).lines(terminal_width())) + "\n"
+        )
+    if plot:
+        click.echo(str(plot))
+
+
+def _validate(plot: Path | None, as_json: bool) -> int:
+    from trainmark.forecast import table
+    from trainmark.forecast.validation.scheme import KNOWN_PROGRAM
+    from trainmark.forecast.validation.validate import (
+        by_source,
+        learn_published,
+        summary,
+        validate,
+        validate_unseen,
+        without_odd,
+    )
+    from trainmark.published.ledger import load
+    from trainmark.report.format.table import Table
+
+    checks = validate(load())
+    summaries = {
+        "all series": summary(checks),
+        "without odd series": summary(without_odd(checks)),
+        "with the framework's other cases known": summary(validate(load(), KNOWN_PROGRAM)),
+        "added after the model was chosen": summary(validate_unseen(load())),
+    }
+    if plot:
+        _write(plot, _validation_panels(checks))
+    if as_json:
+        document = {
+            "rows": [table.check_record(check) for check in checks],
+            "summary": {name: asdict(errors) for name, errors in summaries.items()},
+            "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
+            "coefficients": learn_published(load()).coefficients._asdict(),
+        }
+        print_json(document)
+        return 0
+    rows = [table.check_cells(check) for check in checks]
+    click.echo(
+        "\n".join(Table(table.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines(terminal_width())) + "\n"
+    )
+    for name, errors in summaries.items():
+        click.echo(table.summary_line(name, errors))
+    if plot:
+        click.echo(str(plot))
+    return 0
+
+
+def _measured(case: Case) -> tuple[Point, ...]:
+    from trainmark.report.forecast.plot import Point
+
+    return tuple(
+        Point(str(size), size.devices, case.throughput(size, seconds))
+        for size, seconds in sorted(case.steps.items())
+    )
+
+
+def _panel(named: Named, forecasts: Sequence[Forecast]) -> Panel:
+    from trainmark.report.forecast.plot import Panel, Point
+
+    expected = tuple(
+        Point(str(one.size), one.size.devices, one.throughput, one.interval.low, one.interval.high)
+        for one in forecasts
+    )
+    return Panel(
+        named.name, named.unit, _measured(named.case), expected, assumptions=_assumptions(named.case)
+    )
+
+
+def _assumptions(case: Case) -> tuple[tuple[str, str], ...]:
+    """What the forecast of a case was made from, in words."""
+    from trainmark.measure.quantity import rate_words, seconds_words
+
+    fabric = case.fabric
+    return (
+        ("batch of a device", f"{case.batch:,g}"),
+        ("network of a node", f"{rate_words(fabric.bandwidth)}, {seconds_words(fabric.latency)}"),
+        ("inside a node", f"{rate_words(fabric.intra_bandwidth)}, {seconds_words(fabric.intra_latency)}"),
+        ("all-reduce", case.algorithm),
+        (
+            "gradients",
+            f"{sum(bucket.bytes for bucket in case.buckets) / 1e6:,.1f} MB in {len(case.buckets)} buckets",
+        ),
+        ("loader of a node", f"{case.loader:,g} samples/s at most" if case.loader else "not limiting"),
+        ("variation of a step", f"{100 * case.variation:.1f} %"),
+    )
+
+
+def _validation_panels(checks: Sequence[Check]) -> list[Panel]:
+    from trainmark.report.forecast.plot import Panel, Point
+
+    panels: dict[str, Panel] = {}
+    for check in checks:
+        series, size, bounds = check.series, check.size, check.interval
+        name = f"{series.source} {series.name}"
+        start = Panel(series.name, series.row.unit.removesuffix("/s"), _measured(series.case), ())
+        so_far = panels.setdefault(name, start)
+        expected = Point(str(size), size.devices, check.predicted, bounds.low, bounds.high)
+        panels[name] = replace(
+            so_far,
+            forecast=(*so_far.forecast, expected),
+            checked=(*so_far.checked, Point(str(size), size.devices, check.published)),
+        )
+    return list(panels.values())
+
+
+def _write(path: Path, panels: Sequence[Panel]) -> None:
+    from trainmark.report.forecast import page, plot
+
+    path.write_text(plot.svg(panels) if path.suffix == ".svg" else page.render(panels), encoding="utf-8")

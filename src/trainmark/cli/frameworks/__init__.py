@@ -1,1 +1,0 @@
-"""`trainmark frameworks` and `conform`."""

@@ -1,1 +1,0 @@
-"""`trainmark env`, `doctor` and `fabric`."""

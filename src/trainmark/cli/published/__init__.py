@@ -1,1 +1,0 @@
-"""`trainmark read`, `audit` and `ledger`: what others measured."""

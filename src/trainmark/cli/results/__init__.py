@@ -1,1 +1,0 @@
-"""`trainmark report`, `compare`, `list`, `show`, `query`, `export` and `forecast`."""

@@ -1,1 +1,0 @@
-"""`trainmark run`, `suites` and `launch-script`."""

@@ -1,1 +1,0 @@
-"""Commands of the team's server."""
