@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from benchmarks.row import Row
-from trainmark.sequential.simulated import Outcome, bimodal, bisect, heavy_tailed, normal
+from benchmarks.simulated_bisections import Outcome, bimodal, bisect, heavy_tailed, normal
 
 MOST_WRONG = 0.05
 CHANGE = 0.97

@@ -10,7 +10,7 @@ from benchmarks.detection.detectors import Detector, otava, otava_python, trainm
 from benchmarks.detection.score import total
 from benchmarks.detection.trial import POINTS, clean, followed, stepped
 from benchmarks.row import Row
-from trainmark.history.simulated import MACHINES, Step, simulate
+from benchmarks.simulated_histories import MACHINES, Step, simulate
 
 MOST_ALARMS = 1.0
 # Of steps of 2 % on noise of 0.5 %, after 30 results.

@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from benchmarks.row import Row, from_repeats
-from trainmark.measure.statistics.arrays import Floats
-from trainmark.measure.trial.steady import steady_window
+from trainmark.measure.statistics import Floats
+from trainmark.measure.steady_window import steady_window
 
 MOST_SECONDS = 5.0
 

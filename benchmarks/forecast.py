@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 
 from benchmarks.row import Row, from_repeats
-from trainmark.forecast.case import Case
+from trainmark.forecast.fabric import EDR, ONE_DEVICE, Size
 from trainmark.forecast.forecast import forecast
-from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.step.buckets import bucketed
-from trainmark.forecast.step.fabric import EDR
-from trainmark.forecast.step.layers import layers_of
-from trainmark.forecast.step.stragglers import expected_largest, slowest_rank
-from trainmark.forecast.validation.validate import learn_published, validate
+from trainmark.forecast.model import ForecastCase
+from trainmark.forecast.step import expected_largest, fill_buckets, layers_of, slowest_rank
+from trainmark.forecast.validation import fit_published, validate
 from trainmark.published.ledger import load
 
 MOST_SECONDS = 5.0
@@ -27,10 +24,15 @@ def measure(nodes: int = 512, repeats: int = 3) -> list[Row]:
         expected_largest.cache_clear()
         slowest_rank.cache_clear()
         began = time.perf_counter()
-        case = Case(
-            {ONE_DEVICE: 0.0421}, 256, bucketed(layers_of("resnet50") or ()), EDR, loaded=True, variation=0.02
+        case = ForecastCase(
+            {ONE_DEVICE: 0.0421},
+            256,
+            fill_buckets(layers_of("resnet50") or ()),
+            EDR,
+            loaded=True,
+            variation=0.02,
         )
-        forecast(case, sizes, learn_published(entries))
+        forecast(case, sizes, fit_published(entries))
         asked.append(time.perf_counter() - began)
         began = time.perf_counter()
         validate(entries)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.input.lines import clean_blocks
 from trainmark.published.readers.input.streams import CHUNK
 from trainmark.published.readers.read import Log, read_logs

@@ -7,13 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.row import Row
-from trainmark.measure.statistics.arrays import Floats
-from trainmark.sequential.order import b_first
-from trainmark.sequential.test import Verdict, first_verdict, side
+from trainmark.measure.ab import ABVerdict, b_first, first_verdict, nearer_level
+from trainmark.measure.statistics import Floats
 
 ERROR, MATTERS, CHANGE = 0.05, 0.01, 0.97
 OUTLIERS, OUTLIER = 0.05, 0.8
-UNDECIDED = Verdict.UNDECIDED
+UNDECIDED = ABVerdict.UNDECIDED
 DRIFT = -0.001  # of the logarithm of the throughput, from each trial to the next
 Noise = Callable[[np.random.Generator, tuple[int, ...], float], Floats]
 
@@ -83,15 +82,15 @@ def _at_the_limit(noise: Noise, simulations: int, pairs: int) -> float:
     """B is slower by exactly what matters: any verdict is one too many."""
     table = differences_of(noise, 0.01, 1 - MATTERS, simulations, pairs)
     verdicts = [first_verdict(list(row), MATTERS, ERROR)[0] for row in table]
-    return 100 * sum(verdict is not Verdict.UNDECIDED for verdict in verdicts) / simulations
+    return 100 * sum(verdict is not ABVerdict.UNDECIDED for verdict in verdicts) / simulations
 
 
 def _wrong_side(noise: Noise, simulations: int, pairs: int) -> float:
     """Of a bisection between two levels that are 3 % apart: the larger of the two shares of wrong answers."""
     shares = []
-    for ratio, wrong in ((1.0, Verdict.SLOWER), (CHANGE, Verdict.SAME)):
+    for ratio, wrong in ((1.0, ABVerdict.SLOWER), (CHANGE, ABVerdict.SAME)):
         table = np.exp(differences_of(noise, 0.01, ratio, simulations, pairs))
-        answers = [side([(1.0, float(value)) for value in row], CHANGE, ERROR) for row in table]
+        answers = [nearer_level([(1.0, float(value)) for value in row], CHANGE, ERROR) for row in table]
         shares.append(100 * sum(answer is wrong for answer in answers) / simulations)
     return max(shares)
 
@@ -106,7 +105,9 @@ def _side_pairs(spread: float, simulations: int, most: int) -> Row:
 
 
 def _pairs_to_side(pairs: list[tuple[float, float]]) -> int:
-    looks = (count for count in range(1, len(pairs)) if side(pairs[:count], CHANGE, 0.01) is not UNDECIDED)
+    looks = (
+        count for count in range(1, len(pairs)) if nearer_level(pairs[:count], CHANGE, 0.01) is not UNDECIDED
+    )
     return next(looks, len(pairs))
 
 
@@ -135,7 +136,7 @@ def _drifting(simulations: int, pairs: int) -> float:
     for seed, row in enumerate(table):
         row += [-DRIFT if b_first(seed, index) else DRIFT for index in range(pairs)]
     verdicts = [first_verdict(list(row), 0.001, ERROR)[0] for row in table]
-    return 100 * sum(verdict in (Verdict.SLOWER, Verdict.FASTER) for verdict in verdicts) / simulations
+    return 100 * sum(verdict in (ABVerdict.SLOWER, ABVerdict.FASTER) for verdict in verdicts) / simulations
 
 
 def _share(what: str, value: float) -> Row:

@@ -13,8 +13,8 @@ from trainmark import __version__
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import SAMPLES, TrialRecord, TrialSpec
 
@@ -29,7 +29,7 @@ def write_run(runs: Path, cases: int, repeats: int) -> RunFolder:
     run = RunFolder.create(runs / "generated", info, suite="name: generated\n")
     run.keep_environment(ENVIRONMENT)
     events = list(_events())
-    figure = measure_trial(trace_of(events), Rules(WARMUP_STEPS))
+    figure = measure_trial(trace_of(events), WindowRules(WARMUP_STEPS))
     files = {"events/rank0.jsonl": _lines(events), SAMPLES: _lines(_samples())}
     chance = random.Random(0)
     # The store waits for the disk after each file; many writers wait together.

@@ -5,7 +5,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["trainmark"]):
-    from trainmark.measure.trial.logged import LogFacts, logged_figure
+    from trainmark.measure.log_figure import LogFacts, logged_figure
     from trainmark.published.readers.engine import read_runs
     from trainmark.published.readers.input.lines import Cleaning, clean_blocks
     from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from harness import Case, fuzz
 
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.input.lines import Cleaning, clean_blocks
 from trainmark.published.readers.recognise import UnrecognisedError, recognise

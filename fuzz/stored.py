@@ -21,9 +21,9 @@ from trainmark import __version__
 from trainmark.cli.main import trainmark
 from trainmark.errors import UserError
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
-from trainmark.measure.fabric import Fabric, Link, Point
+from trainmark.measure.fabric import FabricMeasurement, Link, MessageTime
 from trainmark.measure.key import Key
-from trainmark.measure.result.light import ReferenceRate
+from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.store.fabric import FABRIC, to_json
 from trainmark.store.files import write_json
 from trainmark.store.light import keep_light
@@ -86,8 +86,10 @@ def whole_runs() -> Path:
         for case in CASES:
             for repeat in (1, 2):
                 keep_trial(run, case, repeat)
-        points = tuple(Point(size, 1e-4 * size, 0.9e-4 * size, 1.1e-4 * size) for size in (1, 1 << 20))
-        fabric = Fabric("now", "cpu", "gloo", True, ("a", "a"), (Link((0, 1), ("a", "a"), points),), ())
+        points = tuple(MessageTime(size, 1e-4 * size, 0.9e-4 * size, 1.1e-4 * size) for size in (1, 1 << 20))
+        fabric = FabricMeasurement(
+            "now", "cpu", "gloo", True, ("a", "a"), (Link((0, 1), ("a", "a"), points),), ()
+        )
         write_json(run.path / FABRIC, to_json(fabric))
         keep_light(run.path, [ReferenceRate("cpu", "fuzzed", AXES, "fp32", 100.0, 8, __version__, "now")])
     with tempfile.TemporaryDirectory() as folder:

@@ -28,8 +28,8 @@ from trainmark.events.ranges import FACTS, FIELDS
 from trainmark.events.stream import StreamError
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.result.result import Trial, summarise
-from trainmark.measure.trial.trace import TraceError
+from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.trace import TraceError
 from trainmark.runner.trial.follow import Follower
 from trainmark.store.recompute import figure_of_folder
 
@@ -126,7 +126,7 @@ def check(files: list[list[bytes]], folder: Path) -> str:
     assert 0 < figure.throughput < math.inf and 0 < figure.seconds < math.inf
     plain = json.loads(json.dumps(typed_json.encode(figure)))
     typed_json.decode(TrialFigure, plain)
-    (result,) = summarise([Trial(KEY, figure, "fuzzed")])
+    (result,) = summarize([CaseTrial(KEY, figure, "fuzzed")])
     assert 0 < result.throughput < math.inf
     return "figure"
 

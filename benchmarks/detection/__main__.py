@@ -11,7 +11,7 @@ from benchmarks.detection.detectors import Detector, otava, otava_python, trainm
 from benchmarks.detection.plot import Scores, plot
 from benchmarks.detection.score import Score, total
 from benchmarks.detection.trial import SIZES, clean, drifting, followed, several, stepped
-from trainmark.history.simulated import DRIFTING, MACHINES, Machine
+from benchmarks.simulated_histories import DRIFTING, MACHINES, Machine
 
 BEFORE = (12, 20, 30, 60)
 WITHIN = (3, 4, 5, 10)

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainmark.history.changes import changes, drifts
-from trainmark.history.series import Point
+from trainmark.measure.history.changes import changes, drifts
+from trainmark.measure.history.series import RunPoint
 
-Detector = Callable[[Sequence[Point], Sequence[int]], list[list[int]]]
+Detector = Callable[[Sequence[RunPoint], Sequence[int]], list[list[int]]]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def trainmark(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
+def trainmark(points: Sequence[RunPoint], stops: Sequence[int]) -> list[list[int]]:
     """Return the places of changes, and of drifts their first point: where there is none, both are alarms."""
     looks = []
     for stop in stops:
@@ -26,7 +26,7 @@ def trainmark(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
     return looks
 
 
-def trainmark_steps(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
+def trainmark_steps(points: Sequence[RunPoint], stops: Sequence[int]) -> list[list[int]]:
     """Return the places of changes alone, for histories that do drift."""
     return [[change.index for change in changes(points[:stop])] for stop in stops]
 
@@ -47,7 +47,7 @@ def otava(python: Path, **options: float) -> Iterator[Detector]:
         assert peer.stdin is not None and peer.stdout is not None
         questions, answers = peer.stdin, peer.stdout
 
-        def detect(points: Sequence[Point], stops: Sequence[int]) -> list[list[int]]:
+        def detect(points: Sequence[RunPoint], stops: Sequence[int]) -> list[list[int]]:
             values = [point.median for point in points]
             questions.write(json.dumps({"values": values, "stops": list(stops), "options": options}) + "\n")
             questions.flush()

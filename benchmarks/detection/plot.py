@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.detection.score import Score
 from benchmarks.detection.trial import SIZES
-from trainmark.history.simulated import MACHINES
+from benchmarks.simulated_histories import MACHINES
 from trainmark.report.chart import standalone
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Bars, Chart, Dots, Label, Line, Mark, Panel, tone

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmark.history.simulated import History
+from benchmarks.simulated_histories import History
 
 # A change may be placed so many points beside the true one: the margin of the Turing change-point benchmark
 # (van den Burg & Williams 2020).

@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.detection.detectors import Detector
 from benchmarks.detection.score import Score, online, total, whole
-from trainmark.history.changes import changes, drifts
-from trainmark.history.simulated import DRIFTING, MACHINES, History, Machine, Step, random_steps, simulate
+from benchmarks.simulated_histories import DRIFTING, MACHINES, History, Machine, Step, random_steps, simulate
+from trainmark.measure.history.changes import changes, drifts
 
 POINTS = 100
 SIZES = (0.005, 0.01, 0.02, 0.05, 0.1)

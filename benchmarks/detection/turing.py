@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.detection.detectors import Detector, otava, otava_python, trainmark_steps
 from benchmarks.detection.score import MARGIN
-from trainmark.history.series import Point
+from trainmark.measure.history.series import RunPoint
 
 SECONDS_A_DAY = 86_400.0
 
@@ -59,7 +59,7 @@ def _jaccard(one: range, other: range) -> float:
     return common / (len(one) + len(other) - common)
 
 
-def series(file: Path) -> list[Point]:
+def series(file: Path) -> list[RunPoint]:
     """Return the values of one file as points a day apart, gaps filled by the value before.
 
     Values that are not all positive are shifted by ten times their range: no throughput is below zero, and
@@ -72,7 +72,9 @@ def series(file: Path) -> list[Point]:
     for raw in content["series"][0]["raw"]:
         values.append(float(raw) if isinstance(raw, int | float) else values[-1])
     shift = 0.0 if min(values) > 0 else 10 * (max(values) - min(values)) - min(values)
-    return [Point(str(index), index * SECONDS_A_DAY, (value + shift,)) for index, value in enumerate(values)]
+    return [
+        RunPoint(str(index), index * SECONDS_A_DAY, (value + shift,)) for index, value in enumerate(values)
+    ]
 
 
 def main(folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, insert
 
 from trainmark import __version__
-from trainmark.history.series import Point
+from trainmark.measure.history.series import RunPoint
 from trainmark.server.database.engine import writing
 from trainmark.server.database.models import Case, Change, FactSet, Machine, Pack, Result, Run, Trial
 from trainmark.server.ingest.summary import RECENT, change_rows
@@ -44,7 +44,7 @@ def fill(engine: Engine, cases: int = 1_000, results: int = 100_000, seed: int =
             machine, group = _place(number)
             own = _results(number, machine, group, each, by_place, chance)
             points = [
-                Point(str(row["id"]), row["time"], tuple(row["values"]), row["own_facts"]) for row in own
+                RunPoint(str(row["id"]), row["time"], tuple(row["values"]), row["own_facts"]) for row in own
             ]
             changed = change_rows(number, [row["id"] for row in own], points)
             case_rows.append(_case(number, machine, own, changed))

@@ -6,8 +6,7 @@ import importlib
 
 import numpy as np
 import pytest
-
-from trainmark.history.simulated import MACHINES, Step, simulate
+from benchmarks.simulated_histories import MACHINES, Step, simulate
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from trainmark import probe
 from trainmark.events import Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import read
-from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trace import trace_of
 
 
 class Record:

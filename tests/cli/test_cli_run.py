@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from trainmark.measure.result.light import ReferenceRate
+from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.store.light import keep_light
 
 TAKEN = "2025-11-13T08:00:00+00:00"

@@ -7,9 +7,9 @@ import pytest
 from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.job.outcome import Outcome
-from trainmark.measure.doubt import SEVERITY, DoubtCode
-from trainmark.measure.figure import Verdict
-from trainmark.measure.statistics.intervals import median_interval, ratio_interval
+from trainmark.measure.doubts import SEVERITY, DoubtCode
+from trainmark.measure.figure import WindowVerdict
+from trainmark.measure.statistics import median_interval, ratio_interval
 from trainmark.published.readers import registry
 from trainmark.suite.fields import SUITE_FIELDS, case_fields
 from trainmark.suite.load import parse
@@ -81,14 +81,14 @@ def test_the_doubts_called_reserved_are_those_that_nothing_raises():
     measure = "".join(
         path.read_text(encoding="utf-8")
         for path in SOURCE.rglob("*.py")
-        if path.name not in ("doubt.py", "doubt_words.py")
+        if path.name not in ("doubts.py", "doubt_words.py")
     )
     assert reserved == {doubt.value for doubt in DoubtCode if f"DoubtCode.{doubt.name}" not in measure}
 
 
 def test_every_verdict_is_in_the_table():
     rows = table(section(page("docs/method.md"), "Warm-up and the steady window"))
-    assert {code(row["verdict"])[0] for row in rows} == {verdict.value for verdict in Verdict}
+    assert {code(row["verdict"])[0] for row in rows} == {verdict.value for verdict in WindowVerdict}
 
 
 def test_the_confidence_of_each_number_of_trials_is_as_the_table_says():

@@ -11,12 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmark.events import Mark, RunEnd, RunStart, Step
-from trainmark.events.step_block import OPTIONAL, StepBlock, step_block
-from trainmark.events.stream import StreamError, read, read_ranks, write
-from trainmark.measure.trial.rank_events import events_by_rank
+from trainmark.events.stream import (
+    OPTIONAL_STEP_FIELDS,
+    StepBlock,
+    StreamError,
+    read,
+    read_ranks,
+    step_block,
+    write,
+)
+from trainmark.measure.rank_events import events_by_rank
 
 NUMBERS = {
-    name: st.none() | (st.integers(0, 10**6) if name == "memory" else st.floats(0, 1e6)) for name in OPTIONAL
+    name: st.none() | (st.integers(0, 10**6) if name == "memory" else st.floats(0, 1e6))
+    for name in OPTIONAL_STEP_FIELDS
 }
 LOSSES = st.none() | st.floats()
 STEPS = st.lists(st.fixed_dictionaries({**NUMBERS, "loss": LOSSES, "lr": LOSSES}), min_size=2, max_size=12)

@@ -13,7 +13,7 @@ from trainmark.explain.profile.model import Collector, HostKind, Operands, Profi
 from trainmark.explain.ranks.bandwidth import evidence, expected_seconds, link_bandwidth, waited_for
 from trainmark.explain.ranks.collectives import message_bytes
 from trainmark.explain.ranks.ranks import ranks
-from trainmark.measure.fabric import AllReduce, Fabric, Point
+from trainmark.measure.fabric import AllReduce, FabricMeasurement, MessageTime
 
 MILLISECOND = 1_000_000
 STEPS = 3
@@ -170,11 +170,13 @@ def test_the_reader_keeps_what_a_collective_moved(tmp_path):
 def fabric():
     """50 µs and 1 GB/s over four ranks."""
     points = tuple(
-        Point(size, seconds, seconds, seconds)
+        MessageTime(size, seconds, seconds, seconds)
         for size in (10**3, 10**6, 10**8)
         for seconds in [50e-6 + size / 1e9]
     )
-    return Fabric("2026-01-01", "cuda", "nccl", False, ("a", "a", "b", "b"), (), (AllReduce(4, 2, points),))
+    return FabricMeasurement(
+        "2026-01-01", "cuda", "nccl", False, ("a", "a", "b", "b"), (), (AllReduce(4, 2, points),)
+    )
 
 
 def test_the_fabrics_all_reduce_gives_the_bandwidth_to_compare_with(fabric):

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fabrics import SIZES, fabric, link
 
-from trainmark.measure.fabric import Link, Point
-from trainmark.measure.slow_links import Slow, median_without, slow_parts
+from trainmark.measure.fabric import Link, MessageTime, SlowPart, median_without, slow_parts
 
 FOUR = dict.fromkeys("abcd", 1)
 
 
-def named(parts: list[Slow]) -> set[tuple[str, tuple[str, ...], str]]:
+def named(parts: list[SlowPart]) -> set[tuple[str, tuple[str, ...], str]]:
     return {(slow.what, slow.names, slow.figure) for slow in parts}
 
 
@@ -104,7 +103,7 @@ def test_a_link_too_slow_for_the_large_sizes_is_judged_by_the_others():
 
 def test_a_link_whose_time_does_not_grow_has_no_bandwidth_to_judge():
     even = fabric(FOUR)
-    flat = replace(even.links[0], points=tuple(Point(size, 22e-6, 21e-6, 23e-6) for size in SIZES))
+    flat = replace(even.links[0], points=tuple(MessageTime(size, 22e-6, 21e-6, 23e-6) for size in SIZES))
     assert slow_parts((flat, *even.links[1:])) == []
 
 
@@ -146,7 +145,7 @@ def test_on_a_busy_machine_the_narrowed_link_is_named_and_no_other():
             pair,
             (f"host{pair[0]}", f"host{pair[1]}"),
             tuple(
-                Point(int(size), *(int(micro) * 1e-6 for micro in micros))
+                MessageTime(int(size), *(int(micro) * 1e-6 for micro in micros))
                 for size, *micros in re.findall(r"(\d+):(\d+)\[(\d+),(\d+)\]", times)
             ),
         )

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from trainmark.forecast.validation.scheme import KNOWN_PROGRAM
-from trainmark.forecast.validation.validate import (
+from trainmark.forecast.validation import (
+    KNOWN_PROGRAM,
     by_source,
-    learn_published,
+    fit_published,
     summary,
     validate,
     validate_unseen,
-    without_odd,
+    without_outliers,
 )
 from trainmark.published.ledger import load
 
@@ -20,7 +20,7 @@ def table_of_errors():
     checks = validate(load())
     rows = {f"`{source}`": statistics for source, statistics in by_source(checks).items()}
     rows["**all series**"] = summary(checks)
-    rows["without odd series"] = summary(without_odd(checks))
+    rows["without odd series"] = summary(without_outliers(checks))
     rows["with the framework's other cases known"] = summary(validate(load(), KNOWN_PROGRAM))
     rows["added after the model was chosen"] = summary(validate_unseen(load()))
     lines = [
@@ -38,4 +38,4 @@ def test_the_table_of_errors_is_what_validation_gives():
 
 
 def test_the_coefficients_are_those_that_all_series_give():
-    assert ", ".join(f"{value:.2f}" for value in learn_published(load()).coefficients) in PAGE
+    assert ", ".join(f"{value:.2f}" for value in fit_published(load()).coefficients) in PAGE

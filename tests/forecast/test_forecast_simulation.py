@@ -5,14 +5,28 @@ import math
 import pytest
 
 from trainmark.errors import UserError
-from trainmark.forecast.size import Size
-from trainmark.forecast.step.buckets import Bucket, bucketed, measured
-from trainmark.forecast.step.fabric import Fabric, from_record, hierarchical, ring, tells_between_nodes, tree
-from trainmark.forecast.step.layers import bert_base, even, layers_of
-from trainmark.forecast.step.simulate import simulate
-from trainmark.forecast.step.stragglers import expected_largest, slowest_rank
+from trainmark.forecast.fabric import (
+    FabricModel,
+    Size,
+    fabric_of_record,
+    hierarchical,
+    ring,
+    tells_between_nodes,
+    tree,
+)
+from trainmark.forecast.step import (
+    GradientBucket,
+    bert_base,
+    even_layers,
+    expected_largest,
+    fill_buckets,
+    layers_of,
+    measured_buckets,
+    simulate_step,
+    slowest_rank,
+)
 
-FABRIC = Fabric(bandwidth=10e9, latency=1e-5, intra_bandwidth=100e9, intra_latency=1e-6)
+FABRIC = FabricModel(bandwidth=10e9, latency=1e-5, intra_bandwidth=100e9, intra_latency=1e-6)
 MEGABYTE = 1e6
 
 
@@ -28,20 +42,20 @@ def test_the_layers_of_bert_base_have_its_parameters():
 
 @pytest.mark.parametrize("width", [2, 4])
 def test_buckets_hold_every_gradient_once_and_the_last_ends_the_step(width):
-    buckets = bucketed(layers_of("resnet50"), width)
+    buckets = fill_buckets(layers_of("resnet50"), width)
     assert sum(bucket.bytes for bucket in buckets) == width * 25_557_032
     assert [bucket.ready for bucket in buckets] == sorted(bucket.ready for bucket in buckets)
     assert buckets[-1].ready == 1
 
 
 def test_the_first_bucket_holds_the_last_layers_and_so_comes_early():
-    first = bucketed(layers_of("resnet50"))[0]
+    first = fill_buckets(layers_of("resnet50"))[0]
     assert first.bytes >= 25 * 2**20
     assert 1 / 3 < first.ready < 0.45
 
 
 def test_a_model_of_which_only_the_size_is_known_has_that_size():
-    assert sum(layer.parameters for layer in even(1_000_003)) == 1_000_003
+    assert sum(layer.parameters for layer in even_layers(1_000_003)) == 1_000_003
 
 
 def test_a_ring_costs_what_the_formula_says():
@@ -66,17 +80,17 @@ def test_one_device_has_nobody_to_exchange_with(reduce):
 
 
 def test_what_is_reduced_during_the_backward_pass_is_hidden():
-    step = simulate([Bucket(0.5, 1.0)], 1.0, lambda count: 0.2)
+    step = simulate_step([GradientBucket(0.5, 1.0)], 1.0, lambda count: 0.2)
     assert (step.hidden, step.exposed) == (pytest.approx(0.2), 0)
 
 
 def test_what_comes_with_the_last_gradient_is_exposed():
-    step = simulate([Bucket(1.0, 1.0)], 1.0, lambda count: 0.2)
+    step = simulate_step([GradientBucket(1.0, 1.0)], 1.0, lambda count: 0.2)
     assert (step.hidden, step.exposed) == (0, pytest.approx(0.2))
 
 
 def test_a_bucket_waits_until_the_one_before_it_is_through():
-    step = simulate([Bucket(0.5, 1.0), Bucket(0.6, 1.0)], 1.0, lambda count: 0.4)
+    step = simulate_step([GradientBucket(0.5, 1.0), GradientBucket(0.6, 1.0)], 1.0, lambda count: 0.4)
     assert step.hidden == pytest.approx(0.5)
     assert step.exposed == pytest.approx(0.3)
 
@@ -87,17 +101,22 @@ def test_reported_buckets_count_from_the_start_of_the_backward_pass():
         "backward_seconds": 0.3,
         "gradient_buckets": [{"bytes": 8, "ready_seconds": 0.3}, {"bytes": 4, "ready_seconds": 0.1}],
     }
-    assert measured(facts) == (Bucket(pytest.approx(0.5), 4), Bucket(pytest.approx(1.0), 8))
+    assert measured_buckets(facts) == (
+        GradientBucket(pytest.approx(0.5), 4),
+        GradientBucket(pytest.approx(1.0), 8),
+    )
 
 
 def test_reported_buckets_without_times_of_the_passes_end_with_the_last():
-    assert measured({"gradient_buckets": [{"bytes": 8, "ready_seconds": 0.2}]}) == (Bucket(1.0, 8),)
-    assert measured({}) == ()
+    assert measured_buckets({"gradient_buckets": [{"bytes": 8, "ready_seconds": 0.2}]}) == (
+        GradientBucket(1.0, 8),
+    )
+    assert measured_buckets({}) == ()
 
 
 def test_reported_buckets_that_are_none_are_refused():
     with pytest.raises(UserError, match="gradient_buckets cannot be read"):
-        measured({"gradient_buckets": [{"bytes": 8}]})
+        measured_buckets({"gradient_buckets": [{"bytes": 8}]})
 
 
 def test_the_mean_of_the_largest_of_two_normal_values_is_one_over_root_pi():
@@ -117,7 +136,7 @@ def link(same_node, rate, latency=2e-6):
 
 
 def test_measured_links_replace_what_is_usual_for_their_kind():
-    fabric = from_record({"links": [link(True, 50e9), link(True, None)]}, FABRIC, "ring")
+    fabric = fabric_of_record({"links": [link(True, 50e9), link(True, None)]}, FABRIC, "ring")
     assert (fabric.intra_bandwidth, fabric.bandwidth, fabric.latency) == (50e9, 10e9, 1e-5)
 
 
@@ -129,7 +148,7 @@ def test_a_measured_reduction_across_nodes_takes_as_long_again(algorithm, reduce
         "links": [link(False, 11e9)],
         "allreduce": [{"ranks": 4, "nodes": 2, "bytes": 1e8, "seconds": 0.05}],
     }
-    fabric = from_record(record, Fabric(1.0, 0.0, math.inf, 0.0), algorithm)
+    fabric = fabric_of_record(record, FabricModel(1.0, 0.0, math.inf, 0.0), algorithm)
     assert reduce(Size(2, 2), 1e8, fabric) == pytest.approx(0.05, rel=0.01)
 
 
@@ -140,4 +159,4 @@ def test_a_fabric_of_one_node_tells_nothing_between_nodes():
 
 def test_a_record_that_is_no_fabric_is_refused():
     with pytest.raises(UserError, match=r"fabric\.json cannot be read"):
-        from_record({"links": [{}]}, FABRIC, "ring")
+        fabric_of_record({"links": [{}]}, FABRIC, "ring")

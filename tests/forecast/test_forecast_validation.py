@@ -4,28 +4,34 @@ from dataclasses import replace
 
 import pytest
 
-from trainmark.forecast.case import Case
+from trainmark.forecast.fabric import EDR, Size
 from trainmark.forecast.forecast import forecast
-from trainmark.forecast.model import Coefficients, estimate
-from trainmark.forecast.size import Size
-from trainmark.forecast.step.buckets import bucketed
-from trainmark.forecast.step.fabric import EDR
-from trainmark.forecast.step.layers import layers_of
-from trainmark.forecast.validation.fit import fitted, observations
-from trainmark.forecast.validation.scheme import KNOWN_PROGRAM, STRANGER, Learned
-from trainmark.forecast.validation.series import UNSEEN_SOURCES, published_series
-from trainmark.forecast.validation.spread import Spread, spread_of
-from trainmark.forecast.validation.validate import learn_published, summary, validate, validate_unseen
+from trainmark.forecast.model import Coefficients, ForecastCase, estimate_step
+from trainmark.forecast.series import UNSEEN_SOURCES, published_series
+from trainmark.forecast.step import fill_buckets, layers_of
+from trainmark.forecast.validation import (
+    KNOWN_PROGRAM,
+    UNSEEN_FRAMEWORK,
+    ErrorSpread,
+    FittedModel,
+    fit_coefficients,
+    fit_published,
+    observations,
+    spread_of,
+    summary,
+    validate,
+    validate_unseen,
+)
 from trainmark.published.ledger import load
 
-CASE = Case(
+CASE = ForecastCase(
     steps={Size(1, 1): 0.2, Size(1, 8): 0.22},
     batch=128,
-    buckets=bucketed(layers_of("resnet50")),
+    buckets=fill_buckets(layers_of("resnet50")),
     fabric=EDR,
     loaded=True,
 )
-LEARNED = Learned(Coefficients(0.7, 0.2, 0.2), Spread(-0.4, 0.8), {})
+LEARNED = FittedModel(Coefficients(0.7, 0.2, 0.2), ErrorSpread(-0.4, 0.8), {})
 
 
 def faster(entries, framework, factor):
@@ -108,13 +114,13 @@ def test_the_fit_finds_the_coefficients_that_made_the_rows():
         replace(
             one,
             targets={
-                size: one.case.throughput(size, estimate(one.case, size, made).seconds)
+                size: one.case.throughput(size, estimate_step(one.case, size, made).seconds)
                 for size in one.targets
             },
         )
         for one in published_series(load())
     ]
-    assert fitted(observations(series)) == pytest.approx(made, rel=0.01)
+    assert fit_coefficients(observations(series)) == pytest.approx(made, rel=0.01)
 
 
 def test_no_coefficient_is_below_zero():
@@ -122,17 +128,17 @@ def test_no_coefficient_is_below_zero():
         replace(one, targets={size: rate * 3 for size, rate in one.targets.items()})
         for one in published_series(load())
     ]
-    assert min(fitted(observations(series))) >= 0
+    assert min(fit_coefficients(observations(series))) >= 0
 
 
 def test_the_intervals_cover_about_as_often_as_they_say():
-    for scheme in (STRANGER, KNOWN_PROGRAM):
+    for scheme in (UNSEEN_FRAMEWORK, KNOWN_PROGRAM):
         assert 0.75 <= summary(validate(load(), scheme)).coverage <= 0.9
 
 
 def test_the_spread_is_of_order_statistics_that_leave_a_tenth_on_each_side():
-    assert spread_of([float(n) for n in range(1, 20)]) == Spread(2.0, 18.0)
-    assert spread_of([1.0, 2.0]) == Spread(1.0, 2.0)
+    assert spread_of([float(n) for n in range(1, 20)]) == ErrorSpread(2.0, 18.0)
+    assert spread_of([1.0, 2.0]) == ErrorSpread(1.0, 2.0)
 
 
 def test_a_measured_size_is_forecast_as_it_was_measured():
@@ -174,6 +180,6 @@ def test_no_interval_reaches_beyond_the_ideal():
 
 
 def test_what_is_learned_slows_more_nodes_and_leaves_room_on_both_sides():
-    learned = learn_published(load())
+    learned = fit_published(load())
     assert all(value >= 0 for value in learned.coefficients)
     assert learned.spread.low < 0 < learned.spread.high

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark import __version__
-from trainmark.measure.figure import StepTimes, TrialFigure, Verdict, Window
+from trainmark.measure.figure import StepTimes, TrialFigure, Window, WindowVerdict
 from trainmark.measure.key import Key
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
@@ -53,7 +53,7 @@ def figure(throughput: float) -> TrialFigure:
         interval=None,
         unit="images",
         world_size=1,
-        window=Window(20, 120, Verdict.SETTLED),
+        window=Window(20, 120, WindowVerdict.SETTLED),
         step_times=StepTimes(0.1, 0.1, 0.11, 0.12, 0.2),
         first_step_seconds=1.5,
         seconds=10.0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.simulated_histories import DRIFTING, MACHINES, Machine, Step, simulate
 
-from trainmark.history.changes import changes
-from trainmark.history.series import Point
-from trainmark.history.simulated import DRIFTING, MACHINES, Machine, Step, simulate
+from trainmark.measure.history.changes import changes
+from trainmark.measure.history.series import RunPoint
 
 BY_NAME = {machine.name: machine for machine in MACHINES}
 NORMAL = BY_NAME["normal, 0.5 %"]
@@ -70,7 +70,7 @@ def test_a_step_of_5_percent_is_found_on_every_machine(machine):
 def test_one_outlier_or_two_are_no_change(outliers):
     points = list(history())
     for index in outliers:
-        points[index] = Point("slow", points[index].time, (500.0,))
+        points[index] = RunPoint("slow", points[index].time, (500.0,))
     assert places(points) == []
 
 
@@ -96,7 +96,7 @@ def test_noisy_trials_make_the_same_medians_less_certain():
 
     def interval(spread):
         points = [
-            Point(
+            RunPoint(
                 str(index), index * 86_400.0, tuple(float(np.exp(level + d)) for d in (-spread, 0.0, spread))
             )
             for index, level in enumerate(levels)
@@ -123,9 +123,9 @@ def test_fewer_than_ten_points_show_no_change(n):
 
 
 def test_values_that_repeat_to_the_last_digit_show_their_step():
-    points = [Point(str(index), index * 86_400.0, (100.0 if index < 20 else 99.0,)) for index in range(40)]
+    points = [RunPoint(str(index), index * 86_400.0, (100.0 if index < 20 else 99.0,)) for index in range(40)]
     assert places(points) == [20]
 
 
 def test_a_history_without_any_spread_has_no_change():
-    assert places([Point(str(index), float(index), (100.0,)) for index in range(30)]) == []
+    assert places([RunPoint(str(index), float(index), (100.0,)) for index in range(30)]) == []

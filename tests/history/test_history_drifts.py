@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 import pytest
+from benchmarks.simulated_histories import DRIFTING, MACHINES, Machine, Step, simulate
 
-from trainmark.history.changes import changes, drifts
-from trainmark.history.series import Point, Series
-from trainmark.history.simulated import DRIFTING, MACHINES, Machine, Step, simulate
+from trainmark.measure.history.changes import changes, drifts
+from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
 from trainmark.report.history import page
 from trainmark.report.history.chart import ordered_chart
@@ -69,11 +69,11 @@ def test_fewer_than_20_results_show_no_drift():
 @pytest.fixture(scope="module")
 def shown():
     points = tuple(
-        Point(f"nightly-{index}", 1.77e9 + 86_400 * index, point.values)
+        RunPoint(f"nightly-{index}", 1.77e9 + 86_400 * index, point.values)
         for index, point in enumerate(simulate(DRIFTING, 100, (), np.random.default_rng(0)).points)
     )
     key = Key("resnet50", "pytorch", precision="amp", batch_per_device=256)
-    return histories([Series(key, "", "images", points)], changes)
+    return histories([HistorySeries(key, "", "images", points)], changes)
 
 
 def test_the_drift_stands_in_the_overview(shown):

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.history.facts import changed_facts, differences, settings_that_differ
-from trainmark.history.recorded import (
+from trainmark.measure.history.facts import changed_facts, fact_differences, settings_that_differ
+from trainmark.measure.history.recorded import (
     command_fact,
     environment_facts,
     machine_of,
     parts_only_in,
     variable_facts,
 )
-from trainmark.history.series import Point
+from trainmark.measure.history.series import RunPoint
 
 
-def points(*facts: dict[str, str]) -> list[Point]:
-    return [Point(f"run-{index}", index, (1.0,), own) for index, own in enumerate(facts)]
+def points(*facts: dict[str, str]) -> list[RunPoint]:
+    return [RunPoint(f"run-{index}", index, (1.0,), own) for index, own in enumerate(facts)]
 
 
-def fits(own: list[Point], index: int, **bounds: int) -> dict[str, float]:
+def fits(own: list[RunPoint], index: int, **bounds: int) -> dict[str, float]:
     return {fact.name: round(fact.fit, 3) for fact in changed_facts(own, index, **bounds)}
 
 
@@ -70,7 +70,7 @@ def test_a_clock_fits_by_its_medians_although_it_is_never_twice_the_same():
 def test_a_clock_that_moves_by_less_than_a_hundredth_is_no_change():
     history = points({"clock_mhz": "1980"}, {"clock_mhz": "1990"})
     assert fits(history, 1) == {}
-    assert differences(*history) == ()
+    assert fact_differences(*history) == ()
 
 
 def test_of_facts_that_fit_equally_the_framework_comes_before_the_kernel():
@@ -82,7 +82,7 @@ def test_two_results_differ_in_what_was_changed_and_in_what_was_added():
     before, after = points(
         {"driver": "550", "kernel": "6.1"}, {"driver": "560", "kernel": "6.1", "mig": "on"}
     )
-    names = [(fact.name, fact.before, fact.after) for fact in differences(before, after)]
+    names = [(fact.name, fact.before, fact.after) for fact in fact_differences(before, after)]
     assert names == [("driver", "550", "560"), ("mig", None, "on")]
 
 
@@ -149,7 +149,7 @@ def test_the_parts_of_a_command_that_another_lacks_are_options_with_their_values
 
 def test_settings_that_differ_leave_out_clocks_and_what_one_version_alone_recorded():
     before, after = (
-        Point("run", 0.0, (1.0,), facts)
+        RunPoint("run", 0.0, (1.0,), facts)
         for facts in (
             {"command": "a", "clock_mhz": "1000", "variables.OMP_NUM_THREADS": "1"},
             {"command": "b", "clock_mhz": "2000", "board": "X"},

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from trainmark.history.changes.model import Change
-from trainmark.history.series import Point, Series
+from trainmark.measure.history.changes import LevelChange
+from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
 from trainmark.report.history import json_history, page, text
 from trainmark.report.history.cells import blocks, fact_words, percent_change, sparkline
@@ -20,9 +20,9 @@ DAY = 86_400.0
 HOSTILE = "</script><script>alert(1)</script> <img src=x onerror=alert(1)> \x1b[31m | `x`"
 
 
-def series(levels: list[float], framework: str = "pytorch", run: str = "night") -> Series:
+def series(levels: list[float], framework: str = "pytorch", run: str = "night") -> HistorySeries:
     points = tuple(
-        Point(
+        RunPoint(
             f"{run}-{index}",
             1.77e9 + index * DAY,
             tuple(level * (1 + 0.001 * trial) for trial in range(6)),
@@ -32,10 +32,10 @@ def series(levels: list[float], framework: str = "pytorch", run: str = "night") 
         for index, level in enumerate(levels)
     )
     key = Key("resnet50", framework, precision="amp", batch_per_device=256)
-    return Series(key, "bench-1", "images", points)
+    return HistorySeries(key, "bench-1", "images", points)
 
 
-def step(points) -> tuple[Change, ...]:
+def step(points) -> tuple[LevelChange, ...]:
     """A detector that knows where the level changes."""
     places = [
         index
@@ -43,7 +43,7 @@ def step(points) -> tuple[Change, ...]:
         if abs(points[index].median / points[index - 1].median - 1) > 0.01
     ]
     return tuple(
-        Change(
+        LevelChange(
             index, points[index].median / points[index - 1].median, 0.94, 0.97, 0.0003, len(points) - index
         )
         for index in places
@@ -83,7 +83,7 @@ def test_a_pattern_chooses_cases_by_a_part_of_the_name_or_by_wildcards(shown):
 
 
 def test_cases_on_several_machines_name_their_machine():
-    one, two = series(SLOWER), Series(series([1.0]).key, "bench-2", "images", series([1.0]).points)
+    one, two = series(SLOWER), HistorySeries(series([1.0]).key, "bench-2", "images", series([1.0]).points)
     assert [case.name.rpartition(" ")[2] for case in histories([one, two], step).cases] == [
         "@bench-1",
         "@bench-2",

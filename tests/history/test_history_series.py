@@ -6,22 +6,30 @@ from dataclasses import replace
 
 import pytest
 
-from trainmark.history.series import Observation, Point, Series, ordered_by, series_of, since, version_key
+from trainmark.measure.history.series import (
+    HistorySeries,
+    RunPoint,
+    TrialObservation,
+    ordered_by,
+    series_of,
+    since,
+    version_key,
+)
 from trainmark.measure.key import Key
 
 KEY = Key("resnet50", "pytorch", "2.9.1", precision="fp32", batch_per_device=32)
 
 
-def trial(run="one", time=10.0, key=KEY, machine="bench-1", throughput=100.0, **others) -> Observation:
-    return Observation(run, time, key, machine, "images", throughput, **others)
+def trial(run="one", time=10.0, key=KEY, machine="bench-1", throughput=100.0, **others) -> TrialObservation:
+    return TrialObservation(run, time, key, machine, "images", throughput, **others)
 
 
-def series(*facts: dict[str, str]) -> Series:
-    points = tuple(Point(f"run-{index}", index, (1.0,), own) for index, own in enumerate(facts))
-    return Series(KEY, "bench-1", "images", points)
+def series(*facts: dict[str, str]) -> HistorySeries:
+    points = tuple(RunPoint(f"run-{index}", index, (1.0,), own) for index, own in enumerate(facts))
+    return HistorySeries(KEY, "bench-1", "images", points)
 
 
-def runs(line: Series) -> list[str]:
+def runs(line: HistorySeries) -> list[str]:
     return [point.run for point in line.points]
 
 
@@ -53,7 +61,7 @@ def test_two_commands_of_ones_own_program_are_two_lines_of_their_own_address():
 
 def test_another_command_of_a_built_in_workload_stays_on_the_line_that_its_key_names():
     (line,) = series_of([trial(facts={"command": "a"}), trial("two", 20, facts={"command": "b"})])
-    assert (line.command, line.id) == ("", Series(line.key, "bench-1", "images", ()).id)
+    assert (line.command, line.id) == ("", HistorySeries(line.key, "bench-1", "images", ()).id)
 
 
 @pytest.mark.parametrize("other", [{"machine": "bench-2"}, {"key": replace(KEY, batch_per_device=64)}])

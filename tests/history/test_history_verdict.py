@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.history.changes import changes
-from trainmark.history.series import Point, Series
+from trainmark.measure.history.changes import changes
+from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
 from trainmark.report.chart.model import Line
 from trainmark.report.history import json_history, page, text
@@ -20,12 +20,12 @@ STEADY = [100.0, 100.2, 99.9, 100.1, 100.0, 100.1, 99.9, 100.2, 100.0]
 BUSY = (("host-busy",),) * 12
 
 
-def series(levels, trials=TRIALS, doubts=((),) * 99) -> Series:
+def series(levels, trials=TRIALS, doubts=((),) * 99) -> HistorySeries:
     points = tuple(
-        Point(f"run-{index}", 86_400.0 * index, tuple(level * trial for trial in trials), {}, own)
+        RunPoint(f"run-{index}", 86_400.0 * index, tuple(level * trial for trial in trials), {}, own)
         for index, (level, own) in enumerate(zip(levels, doubts, strict=False))
     )
-    return Series(Key("train"), "bench-1", "samples", points)
+    return HistorySeries(Key("train"), "bench-1", "samples", points)
 
 
 def case(levels, **others) -> History:

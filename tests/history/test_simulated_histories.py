@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from trainmark.history.simulated import MACHINES, Machine, Step, random_steps, simulate
+from benchmarks.simulated_histories import MACHINES, Machine, Step, random_steps, simulate
 
 
 def medians(machine, n=400, steps=(), seed=0):

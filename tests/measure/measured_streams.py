@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from trainmark.events import DeviceSample, Event, RunEnd, RunStart, Scope, Step
-from trainmark.measure.figure import StepTimes, TrialFigure, Verdict, Window
+from trainmark.measure.figure import StepTimes, TrialFigure, Window, WindowVerdict
 from trainmark.measure.key import Key
-from trainmark.measure.result.result import Trial
-from trainmark.measure.trial.trace import Clock, Trace
+from trainmark.measure.result import CaseTrial
+from trainmark.measure.trace import Clock, Trace
 
 KEY = Key(workload="resnet50", framework="pytorch", framework_version="2.9", batch_per_device=64)
 STARTED = 1000.0
@@ -89,7 +89,7 @@ def figure_with(throughput: float, **fields: object) -> TrialFigure:
         "interval": None,
         "unit": "images",
         "world_size": 1,
-        "window": Window(5, 105, Verdict.SETTLED),
+        "window": Window(5, 105, WindowVerdict.SETTLED),
         "step_times": StepTimes(0.1, 0.1, 0.11, 0.12, 0.2),
         "first_step_seconds": 3.0,
         "seconds": 10.0,
@@ -98,5 +98,5 @@ def figure_with(throughput: float, **fields: object) -> TrialFigure:
     return TrialFigure(**{**known, **fields})
 
 
-def trials_with(throughputs: list[float], key: Key = KEY, **fields: object) -> list[Trial]:
-    return [Trial(key, figure_with(value, **fields)) for value in throughputs]
+def trials_with(throughputs: list[float], key: Key = KEY, **fields: object) -> list[CaseTrial]:
+    return [CaseTrial(key, figure_with(value, **fields)) for value in throughputs]

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from measured_streams import KEY, trials_with
 
-from trainmark.measure.result.across import framework_comparisons
-from trainmark.measure.result.result import summarise
+from trainmark.measure.comparison import framework_comparisons
+from trainmark.measure.result import summarize
 
 RATES = [100.0, 100.2, 100.4, 100.6, 100.8, 101.0]
 
 
 def _results(framework, factor=1.0, **changes):
     key = replace(KEY, framework=framework, **changes)
-    return summarise(trials_with([factor * rate for rate in RATES], key))
+    return summarize(trials_with([factor * rate for rate in RATES], key))
 
 
 def test_a_share_is_of_the_fastest_and_has_the_interval_of_a_ratio():

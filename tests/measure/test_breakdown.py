@@ -12,13 +12,13 @@ from hypothesis.extra.numpy import arrays
 from measured_streams import events_of
 
 from trainmark.events import Step
-from trainmark.measure.figure import Verdict, Window
-from trainmark.measure.trial.breakdown import breakdown_of
-from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.breakdown import breakdown_of
+from trainmark.measure.figure import Window, WindowVerdict
+from trainmark.measure.trace import trace_of
 
 STEPS = 40
 LEVEL = np.full(STEPS, 0.5)
-WINDOW = Window(10, STEPS, Verdict.SETTLED)
+WINDOW = Window(10, STEPS, WindowVerdict.SETTLED)
 
 
 def broken_down(events):

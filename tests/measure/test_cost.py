@@ -4,11 +4,11 @@ import pytest
 from measured_streams import KEY, trials_with
 
 from trainmark.measure.cost import Price, cost_of, kwh_per_million, parse_price
-from trainmark.measure.result.result import summarise
+from trainmark.measure.result import summarize
 
 
 def result(rate=1000.0, **changes):
-    (made,) = summarise(trials_with([rate] * 6, replace(KEY, **changes)))
+    (made,) = summarize(trials_with([rate] * 6, replace(KEY, **changes)))
     return made
 
 

@@ -9,7 +9,7 @@ from measured_streams import trials_with
 
 from trainmark.measure.figure import Result, TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.result.result import summarise
+from trainmark.measure.result import summarize
 from trainmark.typed_json import DecodeError, decode, encode
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
@@ -45,5 +45,5 @@ def test_a_figure_without_its_throughput_is_refused():
 
 
 def test_enums_are_kept_by_their_stable_names():
-    (result,) = summarise(trials_with([100.0]))
+    (result,) = summarize(trials_with([100.0]))
     assert encode(result)["doubts"][0]["code"] == "few-trials"

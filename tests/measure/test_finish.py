@@ -7,12 +7,12 @@ import pytest
 from finish_streams import STARTED, Training, killed, training
 
 from trainmark.events import Mark, RunEnd, RunStart, Step
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure import figure_doubts
+from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import TrialFigure
-from trainmark.measure.trial import doubts as trial_doubts
-from trainmark.measure.trial.finish import finish_of
-from trainmark.measure.trial.trace import TraceError, trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.finish import finish_of
+from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.typed_json import decode, encode
 
 
@@ -176,7 +176,7 @@ def test_a_resumption_after_a_boot_is_brought_onto_the_first_clock():
 
 
 def test_a_resumed_trial_says_what_the_kill_cost():
-    figure = measure_trial(trace_of(killed(stop=17, resumed=12)), Rules(2))
+    figure = measure_trial(trace_of(killed(stop=17, resumed=12)), WindowRules(2))
     (doubt,) = [doubt for doubt in figure.doubts if doubt.code is DoubtCode.RESUMED]
     assert "resumed once" in doubt.message
     assert "62 s" in doubt.message
@@ -190,7 +190,7 @@ def test_a_resumed_trial_names_the_damaged_checkpoints_that_were_passed_over():
         else event
         for event in killed(stop=17, resumed=12)
     ]
-    figure = measure_trial(trace_of(events), Rules(2))
+    figure = measure_trial(trace_of(events), WindowRules(2))
     (doubt,) = [doubt for doubt in figure.doubts if doubt.code is DoubtCode.RESUMED]
     assert "past damaged checkpoints (step-00000015: rank0.npz is cut short)" in doubt.message
 
@@ -208,7 +208,7 @@ def test_a_checkpoint_of_rank_0_is_nobodys_step():
 
 
 def test_throughput_is_that_of_the_training_between_the_pauses():
-    figure = measure_trial(trace_of(training(steps_per_epoch=40, checkpoint_steps=25)), Rules(40))
+    figure = measure_trial(trace_of(training(steps_per_epoch=40, checkpoint_steps=25)), WindowRules(40))
     assert figure.throughput == pytest.approx(64)
     assert figure.finish.reached is True
 
@@ -221,12 +221,12 @@ def test_marks_of_a_program_without_states_change_no_step():
 
 
 def test_a_finish_survives_json():
-    figure = measure_trial(trace_of(killed(stop=17, resumed=12, checkpoint_steps=6)), Rules(2))
+    figure = measure_trial(trace_of(killed(stop=17, resumed=12, checkpoint_steps=6)), WindowRules(2))
     assert decode(TrialFigure, json.loads(json.dumps(encode(figure)))) == figure
 
 
 def test_a_figure_of_an_earlier_version_has_no_finish():
-    plain = encode(measure_trial(trace_of(training()), Rules(2)))
+    plain = encode(measure_trial(trace_of(training()), WindowRules(2)))
     del plain["finish"]
     assert decode(TrialFigure, plain).finish is None
 
@@ -242,10 +242,10 @@ def test_the_first_epoch_begins_when_its_mark_says_so(lead):
 
 def test_a_training_that_left_its_recipe_is_doubted_with_what_it_did_otherwise():
     facts = {"recipe": "ai-rank", "departures": ["20 epochs, not 120", "batch 64 a device, not 256"]}
-    (doubt,) = trial_doubts.recipe_doubts(facts)
+    (doubt,) = figure_doubts.recipe_doubts(facts)
     assert doubt.code is DoubtCode.RECIPE_CHANGED
     assert "ai-rank was changed (20 epochs, not 120; batch 64 a device, not 256)" in doubt.message
-    assert list(trial_doubts.recipe_doubts({"recipe": "ai-rank", "departures": []})) == []
+    assert list(figure_doubts.recipe_doubts({"recipe": "ai-rank", "departures": []})) == []
 
 
 def test_a_device_clock_ahead_of_the_hosts_does_not_count_an_epoch_twice():

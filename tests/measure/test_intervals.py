@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from measured_streams import autocorrelated
 
 from trainmark.measure.figure import Interval
-from trainmark.measure.result.adaptive import tight_enough
-from trainmark.measure.statistics.bootstrap import block_length, rate_interval
-from trainmark.measure.statistics.intervals import median_interval, ratio_interval
-from trainmark.measure.statistics.mann_whitney import rank_and_confidence
+from trainmark.measure.reliability import tight_enough
+from trainmark.measure.statistics import (
+    block_length,
+    median_interval,
+    rank_and_confidence,
+    rate_interval,
+    ratio_interval,
+)
 
 RATES = st.lists(st.floats(1, 1e6), min_size=2, max_size=12)
 

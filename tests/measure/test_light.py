@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_documents import GPU, result
 
-from trainmark.measure.result.light import is_fused, merged, reference_rates, share
+from trainmark.measure.reference_rate import is_fused, merge_reference_rates, reference_rates, share
 
 FUSED = replace(GPU, device="NVIDIA H200", compiler="fused+cuda-graph")
 EARLIER, LATER = "2025-11-13T08:00:00+00:00", "2025-11-14T08:00:00+00:00"
@@ -67,13 +67,13 @@ def test_amp_and_bf16_have_one_reference_and_fp32_its_own():
 
 def test_of_two_reference_rates_the_faster_stays_though_it_is_older():
     old, new = reference_rates([fused(12_000.0)], EARLIER), reference_rates([fused(11_000.0)], LATER)
-    assert merged(old, new) == merged(new, old) == old
+    assert merge_reference_rates(old, new) == merge_reference_rates(new, old) == old
 
 
 def test_reference_rates_of_different_places_stay_side_by_side():
     old = reference_rates([fused(device="NVIDIA A100"), fused(axes=(("image_size", 160),)), fused()], EARLIER)
     new = reference_rates([fused(11_000.0)], LATER)
-    assert len(merged(old, new)) == 3
+    assert len(merge_reference_rates(old, new)) == 3
 
 
 def test_the_share_is_that_of_one_device():

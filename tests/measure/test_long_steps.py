@@ -9,11 +9,11 @@ import pytest
 from measured_streams import events_of, trace_from
 
 from trainmark.events import Mark, Step
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.breakdown import long_steps
+from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import Pauses
-from trainmark.measure.trial.long_steps import long_steps
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 
 USUAL = np.full(120, 0.5)
 
@@ -27,7 +27,7 @@ def with_long(places, seconds):
 def doubts_of(facts, steps=USUAL):
     trace = trace_from(steps)
     trace = replace(trace, facts={**trace.facts, "source": "a hook", **facts})
-    return {each.code: each.message for each in measure_trial(trace, Rules(warmup_steps=10)).doubts}
+    return {each.code: each.message for each in measure_trial(trace, WindowRules(warmup_steps=10)).doubts}
 
 
 def test_a_tenth_of_the_steps_that_takes_half_of_the_time_is_doubted_with_the_rate_without_it():
@@ -39,7 +39,7 @@ def test_a_tenth_of_the_steps_that_takes_half_of_the_time_is_doubted_with_the_ra
 
 def test_the_same_is_not_asked_of_a_program_that_calls_the_probe():
     trace = trace_from(with_long(slice(19, None, 10), 5.0))
-    codes = {each.code for each in measure_trial(trace, Rules(warmup_steps=10)).doubts}
+    codes = {each.code for each in measure_trial(trace, WindowRules(warmup_steps=10)).doubts}
     assert DoubtCode.LONG_STEPS not in codes
 
 
@@ -97,5 +97,5 @@ def test_pauses_that_were_told_are_summed_by_their_kind():
         if isinstance(event, Step) and event.step in (3, 50, 70):
             facts = {"pause": "checkpoint", "seconds": 0.25, "trained_before": 0.0}
             events.append(Mark("checkpoint", 0, event.mono + 0.25, event.wall + 0.25, facts))
-    figure = measure_trial(trace_of(events), Rules(warmup_steps=10))
+    figure = measure_trial(trace_of(events), WindowRules(warmup_steps=10))
     assert figure.pauses == (Pauses("checkpoint", 2, 0.5),)

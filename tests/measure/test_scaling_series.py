@@ -8,8 +8,8 @@ import pytest
 from measured_streams import KEY, trials_with
 
 from trainmark.measure.figure import Breakdown, RankTimes, StepParts, TimeShares
-from trainmark.measure.result.result import summarise
-from trainmark.measure.result.scaling import Kind, scaling
+from trainmark.measure.result import summarize
+from trainmark.measure.scaling import ScalingKind, scaling
 
 TWO, FOUR = replace(KEY, devices_per_node=2), replace(KEY, nodes=2, devices_per_node=2)
 
@@ -24,7 +24,7 @@ def parts(compute, data=0.0, other=0.0, straggling=0.0, communication=0.0):
 
 
 def results(*cases):
-    return summarise(
+    return summarize(
         [trial for rates, key, breakdown in cases for trial in trials_with(rates, key, breakdown=breakdown)]
     )
 
@@ -46,14 +46,14 @@ def test_efficiency_and_losses_add_up_to_one():
 
 def test_results_that_differ_in_topology_alone_scale_weakly_in_the_order_of_devices():
     (series,) = scaling(results(([310.0], FOUR, None), ([100.0], KEY, None), ([180.0], TWO, None)))
-    assert series.kind is Kind.WEAK
+    assert series.kind is ScalingKind.WEAK
     assert [point.result.key.devices for point in series.points] == [1, 2, 4]
 
 
 def test_one_global_batch_on_more_devices_scales_strongly():
     halved = replace(TWO, batch_per_device=32)
     (series,) = scaling(results(([100.0], KEY, None), ([150.0], halved, None)))
-    assert (series.kind, series.global_batch) == (Kind.STRONG, 64)
+    assert (series.kind, series.global_batch) == (ScalingKind.STRONG, 64)
     assert series.points[1].efficiency.value == pytest.approx(0.75)
 
 

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from measured_streams import level_runs
 
-from trainmark.measure.figure import Verdict, Window
-from trainmark.measure.trial.steady import steady_window
+from trainmark.measure.figure import Window, WindowVerdict
+from trainmark.measure.steady_window import steady_window
 
 RUNS = 150
 
 
-def _share(windows: list[Window], verdict: Verdict) -> float:
+def _share(windows: list[Window], verdict: WindowVerdict) -> float:
     return sum(window.verdict is verdict for window in windows) / len(windows)
 
 
 @pytest.mark.parametrize("steps", [20, 60, 150, 600])
 def test_a_level_run_is_settled_and_hardly_cut(steps):
     windows = [steady_window(run) for run in level_runs(np.random.default_rng(1), RUNS, steps)]
-    assert _share(windows, Verdict.SETTLED) >= 0.95
+    assert _share(windows, WindowVerdict.SETTLED) >= 0.95
     assert sum(window.first for window in windows) / (RUNS * steps) < 0.03
 
 
@@ -28,13 +28,13 @@ def test_a_level_run_is_settled_and_hardly_cut(steps):
 @pytest.mark.parametrize("steps", [150, 600])
 def test_a_drifting_run_never_settles(steps, drift):
     runs = level_runs(np.random.default_rng(2), RUNS, steps) * np.linspace(1, 1 + drift, steps)
-    assert _share([steady_window(run) for run in runs], Verdict.NEVER_SETTLED) >= 0.95
+    assert _share([steady_window(run) for run in runs], WindowVerdict.NEVER_SETTLED) >= 0.95
 
 
 def test_a_run_that_begins_to_drift_half_way_never_settles():
     runs = level_runs(np.random.default_rng(3), RUNS, 300, sigma=0.005)
     runs[:, 150:] *= np.linspace(1, 1.2, 150)
-    assert _share([steady_window(run) for run in runs], Verdict.NEVER_SETTLED) >= 0.95
+    assert _share([steady_window(run) for run in runs], WindowVerdict.NEVER_SETTLED) >= 0.95
 
 
 @pytest.mark.parametrize("steps", [60, 200, 1000])
@@ -63,19 +63,19 @@ def test_what_is_left_of_a_slowly_ending_warmup_is_below_one_percent():
 def test_stalls_that_come_back_every_tenth_step_are_neither_cut_nor_unsettling(steps, phase):
     run = 1 + np.random.default_rng(6).normal(size=steps) * 0.01
     run[phase::10] *= 2
-    assert steady_window(run) == Window(0, steps, Verdict.SETTLED)
+    assert steady_window(run) == Window(0, steps, WindowVerdict.SETTLED)
 
 
 def test_slow_phases_that_come_back_throughout_a_long_run_do_not_eat_it_up():
     run = 1 + 0.3 * (np.arange(200_000) // 5000 % 2) + np.random.default_rng(6).normal(size=200_000) * 0.01
     window = steady_window(run)
-    assert (window.verdict, window.first <= 5000) == (Verdict.SETTLED, True)
+    assert (window.verdict, window.first <= 5000) == (WindowVerdict.SETTLED, True)
 
 
 def test_one_step_of_compilation_is_cut_and_nothing_else():
     run = 0.01 + np.random.default_rng(7).normal(size=200) * 1e-5
     run[0] = 40.0
-    assert steady_window(run) == Window(1, 200, Verdict.SETTLED)
+    assert steady_window(run) == Window(1, 200, WindowVerdict.SETTLED)
 
 
 def test_a_certain_but_irrelevant_shift_is_no_change():
@@ -93,13 +93,13 @@ def test_a_warmup_of_three_percent_is_cut():
 def test_a_step_in_the_last_half_is_no_drift():
     run = np.repeat([1.0, 0.9], [130, 70]) + np.random.default_rng(10).normal(size=200) * 0.02
     window = steady_window(run)
-    assert (window.verdict, abs(window.first - 130) <= 3) == (Verdict.SETTLED, True)
+    assert (window.verdict, abs(window.first - 130) <= 3) == (WindowVerdict.SETTLED, True)
 
 
 def test_a_level_that_comes_back_is_joined_with_its_equal():
     run = np.repeat([1.0, 1.3, 1.0], [100, 30, 100]) + np.random.default_rng(9).normal(size=230) * 0.005
     window = steady_window(run)
-    assert (window.verdict, abs(window.first - 130) <= 3) == (Verdict.SETTLED, True)
+    assert (window.verdict, abs(window.first - 130) <= 3) == (WindowVerdict.SETTLED, True)
     shifted = np.repeat([1.3, 1.0, 1.005], [30, 100, 100]) + np.random.default_rng(9).normal(size=230) * 0.001
     assert abs(steady_window(shifted).first - 30) <= 3
 
@@ -112,32 +112,32 @@ def test_six_slow_steps_behind_an_ordinary_one_are_start_up():
 
 def test_a_window_of_just_the_shortest_length_is_settled():
     run = np.r_[5.0, 1 + np.random.default_rng(12).normal(size=10) * 0.01]
-    assert steady_window(run, shortest=10) == Window(1, 11, Verdict.SETTLED)
+    assert steady_window(run, shortest=10) == Window(1, 11, WindowVerdict.SETTLED)
 
 
 def test_a_level_reached_only_at_the_very_end_is_not_steady():
     run = np.repeat([1.0, 0.8], [180, 20]) + np.random.default_rng(10).normal(size=200) * 0.005
-    assert steady_window(run).verdict is Verdict.NEVER_SETTLED
+    assert steady_window(run).verdict is WindowVerdict.NEVER_SETTLED
 
 
 def test_the_floor_is_dropped_even_from_a_level_run():
     run = 1 + np.random.default_rng(11).normal(size=100) * 0.01
-    assert steady_window(run, floor=25) == Window(25, 100, Verdict.SETTLED)
+    assert steady_window(run, floor=25) == Window(25, 100, WindowVerdict.SETTLED)
 
 
 def test_a_floor_beyond_the_run_leaves_an_empty_window_that_is_too_short():
-    assert steady_window(np.ones(5), floor=20) == Window(5, 5, Verdict.TOO_SHORT)
+    assert steady_window(np.ones(5), floor=20) == Window(5, 5, WindowVerdict.TOO_SHORT)
 
 
 @pytest.mark.parametrize("steps", range(6, 10))
 def test_a_handful_of_steps_is_too_short_but_still_loses_its_slow_first_one(steps):
     run = np.r_[9.0, 1 + np.random.default_rng(12).normal(size=steps - 1) * 0.01]
-    assert steady_window(run) == Window(1, steps, Verdict.TOO_SHORT)
+    assert steady_window(run) == Window(1, steps, WindowVerdict.TOO_SHORT)
 
 
 def test_step_times_from_a_clock_of_whole_seconds_do_not_look_like_change():
     run = np.diff(np.floor(np.cumsum(np.full(301, 0.37))))
-    assert steady_window(run).verdict is Verdict.SETTLED
+    assert steady_window(run).verdict is WindowVerdict.SETTLED
 
 
 @pytest.mark.parametrize(
@@ -162,4 +162,4 @@ def test_any_run_gets_a_window_within_it(run, floor):
 @pytest.mark.parametrize("steps", [30, 200, 1000])
 def test_a_smooth_strong_drift_never_settles_even_without_noise(first, last, steps):
     seconds = 1 / np.linspace(first, last, steps)
-    assert steady_window(seconds).verdict is Verdict.NEVER_SETTLED
+    assert steady_window(seconds).verdict is WindowVerdict.NEVER_SETTLED

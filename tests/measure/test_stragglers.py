@@ -9,13 +9,13 @@ import pytest
 from measured_streams import events_of
 
 from trainmark.events import RunStart
-from trainmark.measure.figure import Verdict, Window
-from trainmark.measure.trial.stragglers import MOST_NAMED, stragglers
-from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.breakdown import MOST_STRAGGLERS, stragglers
+from trainmark.measure.figure import Window, WindowVerdict
+from trainmark.measure.trace import trace_of
 
 STEPS = 60
 LEVEL = np.full(STEPS, 0.5)
-WHOLE = Window(0, STEPS, Verdict.SETTLED)
+WHOLE = Window(0, STEPS, WindowVerdict.SETTLED)
 
 
 def stragglers_in(**stream):
@@ -53,7 +53,7 @@ def test_a_rank_that_is_slow_in_hardly_more_than_half_of_the_steps_is_not_named(
 
 def test_too_few_steps_name_nobody():
     trace = trace_of(events_of(LEVEL[:5], ranks=2, waits=np.array([0.2, 0.0])))
-    assert stragglers(trace, Window(0, 5, Verdict.SETTLED), 100.0) == ()
+    assert stragglers(trace, Window(0, 5, WindowVerdict.SETTLED), 100.0) == ()
 
 
 def test_a_node_of_which_all_ranks_are_slow_is_named_instead_of_its_ranks():
@@ -93,7 +93,7 @@ def test_one_rank_holds_nobody_back():
 def test_of_many_slow_ranks_only_the_slowest_are_named():
     waits = np.r_[np.full(60, 0.3), np.linspace(0, 0.1, 20)]
     named = stragglers_in(waits=waits)
-    assert [slow.rank for slow in named] == list(range(60, 60 + MOST_NAMED))
+    assert [slow.rank for slow in named] == list(range(60, 60 + MOST_STRAGGLERS))
 
 
 def test_a_host_without_a_name_leaves_only_ranks_to_name():

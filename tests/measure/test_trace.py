@@ -7,7 +7,7 @@ import pytest
 from measured_streams import STARTED, WALL_OFFSET, events_of
 
 from trainmark.events import Mark, RunStart, Scope, Step
-from trainmark.measure.trial.trace import TraceError, trace_of
+from trainmark.measure.trace import TraceError, trace_of
 
 TEN_STEPS = np.full(10, 0.5)
 

@@ -7,14 +7,14 @@ import pytest
 from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
 
 from trainmark.events import Step
-from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.result.result import Trial, summarise
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.doubts import DoubtCode
+from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 
 LEVEL = np.full(120, 0.5)
 INSIDE, OUTSIDE = STARTED + 30, STARTED + 1
-RULES = Rules(warmup_steps=10)
+RULES = WindowRules(warmup_steps=10)
 
 
 def _doubts(trace, rules=RULES, **inputs):
@@ -181,8 +181,8 @@ def _slowly_warming_trials(seed, trials=4, steps=400):
 @pytest.mark.parametrize("seed", [2, 17, 26, 51, 57, 59])
 def test_the_advised_warmup_is_enough_for_every_trial_that_it_was_learnt_from(seed):
     traces = [trace_from(seconds) for seconds in _slowly_warming_trials(seed)]
-    (result,) = summarise([Trial(KEY, measure_trial(trace, RULES)) for trace in traces])
+    (result,) = summarize([CaseTrial(KEY, measure_trial(trace, RULES)) for trace in traces])
     (advice,) = (one for one in result.doubts if one.code is DoubtCode.WARMUP_PAST_WINDOW)
-    followed = Rules(warmup_steps=int(dict(advice.values)["first"]))
+    followed = WindowRules(warmup_steps=int(dict(advice.values)["first"]))
     assert followed.warmup_steps == result.warmup_steps
     assert all(DoubtCode.WARMUP_PAST_WINDOW not in _doubts(trace, followed) for trace in traces)

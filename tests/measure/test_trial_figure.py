@@ -7,11 +7,11 @@ import pytest
 from measured_streams import KEY, STARTED, device_sample, events_of, trace_from
 
 from trainmark.events import RunStart
-from trainmark.measure.trial.trace import TraceError, trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trace import TraceError, trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 
 LEVEL = np.full(40, 0.5)
-RULES = Rules(warmup_steps=10)
+RULES = WindowRules(warmup_steps=10)
 
 
 def counting_flops(trace):
@@ -25,7 +25,7 @@ def test_throughput_is_samples_over_wall_time_of_the_window():
 
 def test_throughput_is_not_the_mean_of_rates():
     uneven = np.tile([0.1, 1.9], 50)
-    assert measure_trial(trace_from(uneven, samples=10), Rules(0)).throughput == pytest.approx(10.0)
+    assert measure_trial(trace_from(uneven, samples=10), WindowRules(0)).throughput == pytest.approx(10.0)
 
 
 def test_the_first_step_counts_from_the_start_of_the_run():
@@ -35,7 +35,7 @@ def test_the_first_step_counts_from_the_start_of_the_run():
 def test_a_trial_settles_where_its_level_begins_however_many_steps_are_dropped():
     compiled = np.r_[7.0, 3.0, LEVEL]
     assert measure_trial(trace_from(compiled), RULES).settling_steps == 2
-    assert measure_trial(trace_from(compiled), Rules(warmup_steps=0)).settling_steps == 2
+    assert measure_trial(trace_from(compiled), WindowRules(warmup_steps=0)).settling_steps == 2
 
 
 def test_a_trial_that_drifts_throughout_does_not_settle():
@@ -49,13 +49,13 @@ def test_step_times_are_those_inside_the_window():
 
 def test_the_quantiles_of_the_step_times_are_those_of_their_names():
     seconds = np.random.default_rng(3).permutation(np.linspace(1.0, 1.01, 101))
-    times = measure_trial(trace_from(seconds), Rules(warmup_steps=0)).step_times
+    times = measure_trial(trace_from(seconds), WindowRules(warmup_steps=0)).step_times
     assert (times.p50, times.p90, times.p99) == pytest.approx((1.005, 1.009, 1.0099), abs=1e-9)
 
 
 def test_a_run_that_is_all_warmup_is_refused():
     with pytest.raises(TraceError, match="40 steps and 50 of them are warm-up"):
-        measure_trial(trace_from(LEVEL), Rules(warmup_steps=50))
+        measure_trial(trace_from(LEVEL), WindowRules(warmup_steps=50))
 
 
 def test_a_clock_too_coarse_to_see_the_window_is_refused():
@@ -167,13 +167,13 @@ def test_memory_is_what_the_program_says_and_else_what_the_samples_show():
         device_sample(STARTED + 1, "n2/cpu", own_memory_bytes=8 << 30),
     ]
     silent = trace_from(np.full(50, 0.5))
-    figure = measure_trial(silent, Rules(warmup_steps=10), samples=samples)
+    figure = measure_trial(silent, WindowRules(warmup_steps=10), samples=samples)
     assert (figure.memory_bytes, figure.host_memory_bytes) == (6 << 30, 8 << 30)
-    speaking = measure_trial(replace(silent, memory=1 << 30), Rules(warmup_steps=10), samples=samples)
+    speaking = measure_trial(replace(silent, memory=1 << 30), WindowRules(warmup_steps=10), samples=samples)
     assert (speaking.memory_bytes, speaking.host_memory_bytes) == (1 << 30, 8 << 30)
 
 
 def test_memory_that_nothing_tells_is_none():
     idle = [device_sample(STARTED + 1, own_memory_bytes=0), device_sample(STARTED + 1, "cpu")]
-    figure = measure_trial(trace_from(np.full(50, 0.5)), Rules(warmup_steps=10), samples=idle)
+    figure = measure_trial(trace_from(np.full(50, 0.5)), WindowRules(warmup_steps=10), samples=idle)
     assert (figure.memory_bytes, figure.host_memory_bytes) == (None, None)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from measured_streams import autocorrelated, events_of, trace_from, trials_with
 
-from trainmark.measure.figure import Verdict
-from trainmark.measure.result.result import summarise
-from trainmark.measure.trial.steady import steady_window
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.figure import WindowVerdict
+from trainmark.measure.result import summarize
+from trainmark.measure.steady_window import steady_window
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 
 SIMULATIONS = 600
 STEPS = 100
@@ -46,7 +46,7 @@ def test_the_interval_holds_the_truth_in_at_least_93_of_100_results(capsys):
     covered, student_covered, widths, student_widths = [], [], [], []
     for simulation in range(SIMULATIONS):
         n = 6 + simulation % 3
-        (result,) = summarise(trials_with([_throughput(run) for run in _simulated(rng, n)]))
+        (result,) = summarize(trials_with([_throughput(run) for run in _simulated(rng, n)]))
         covered.append(result.interval.low <= TRUE_RATE <= result.interval.high)
         widths.append(result.interval.high - result.interval.low)
         mean, half = np.mean(result.trials), STUDENT[n] * np.std(result.trials, ddof=1) / np.sqrt(n)
@@ -61,8 +61,8 @@ def test_the_interval_holds_the_truth_in_at_least_93_of_100_results(capsys):
 
 def test_the_way_through_events_gives_the_figure_of_the_arrays():
     for run in _simulated(np.random.default_rng(7), 20):
-        through_events = measure_trial(trace_of(events_of(run, BATCH)), Rules(0))
-        directly = measure_trial(trace_from(run, BATCH), Rules(0))
+        through_events = measure_trial(trace_of(events_of(run, BATCH)), WindowRules(0))
+        directly = measure_trial(trace_from(run, BATCH), WindowRules(0))
         assert through_events.throughput == directly.throughput
         assert through_events.window == directly.window
         assert directly.throughput == pytest.approx(_throughput(run), rel=1e-9)
@@ -71,4 +71,4 @@ def test_the_way_through_events_gives_the_figure_of_the_arrays():
 def test_the_verdict_of_simulated_trials_is_settled():
     runs = _simulated(np.random.default_rng(8), 1000)
     verdicts = [steady_window(run).verdict for run in runs]
-    assert np.mean([verdict is Verdict.SETTLED for verdict in verdicts]) >= 0.95
+    assert np.mean([verdict is WindowVerdict.SETTLED for verdict in verdicts]) >= 0.95

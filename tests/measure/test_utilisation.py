@@ -9,6 +9,7 @@ import pytest
 from measured_streams import KEY, events_of, figure_with
 
 from trainmark.events import RunStart
+from trainmark.measure.comparison import compare_results, framework_comparisons, unmatched_keys
 from trainmark.measure.figure import (
     MEASURED,
     WRITTEN_IN,
@@ -16,13 +17,10 @@ from trainmark.measure.figure import (
     TrialFigure,
     Utilisation,
 )
-from trainmark.measure.result.across import framework_comparisons
-from trainmark.measure.result.compare import compare, unmatched
-from trainmark.measure.result.result import Trial, summarise
-from trainmark.measure.result.roofline import on_common_floors
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
-from trainmark.measure.trial.utilisation import FlopCounts
+from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
+from trainmark.measure.utilisation import FlopCounts, with_best_peaks
 from trainmark.typed_json import decode, encode
 
 COUNTS = {
@@ -39,7 +37,7 @@ def figure_of(ranks=1, declared=None, **facts):
         for event in events_of(np.ones(30), ranks=ranks)
     ]
     given = {"declared": declared} if declared else {}
-    return measure_trial(trace_of(events), Rules(warmup_steps=2), **given)
+    return measure_trial(trace_of(events), WindowRules(warmup_steps=2), **given)
 
 
 def test_hfu_and_conventions_follow_from_the_same_rate_as_mfu():
@@ -70,7 +68,7 @@ def test_a_common_peak_moves_all_shares_but_those_over_a_peak_written_into_a_cod
     low = figure_of(**COUNTS)
     high = replace(low, utilisation=Utilisation(0.016, 4e12, MEASURED, 1e9))
     key = replace(KEY, device="NVIDIA H200")
-    figure, _ = on_common_floors([(key, low), (key, high)])
+    figure, _ = with_best_peaks([(key, low), (key, high)])
     assert figure.utilisation.value == pytest.approx(low.utilisation.value / 4)
     assert figure.hardware_utilisation.value == pytest.approx(low.hardware_utilisation.value / 4)
     assert figure.conventions[0] == low.conventions[0]
@@ -84,7 +82,7 @@ def test_a_result_has_the_median_of_each():
             100 * share, hardware_utilisation=own, conventions=(ConventionUtilisation("llm.c", own),)
         )
 
-    (result,) = summarise([Trial(KEY, figure(share)) for share in (0.1, 0.2, 0.4)])
+    (result,) = summarize([CaseTrial(KEY, figure(share)) for share in (0.1, 0.2, 0.4)])
     assert result.hardware_utilisation.value == 0.2
     assert [(each.name, each.utilisation.value) for each in result.conventions] == [("llm.c", 0.2)]
 
@@ -104,11 +102,11 @@ def test_a_figure_is_read_back_and_so_is_one_of_an_earlier_version():
 def test_tokens_and_sequences_of_one_case_are_never_compared():
     def result(unit, framework="pytorch"):
         key = replace(KEY, framework=framework)
-        (made,) = summarise([Trial(key, figure_with(rate, unit=unit)) for rate in (99.0, 100.0)])
+        (made,) = summarize([CaseTrial(key, figure_with(rate, unit=unit)) for rate in (99.0, 100.0)])
         return made
 
     tokens, sequences = result("tokens"), result("sequences")
-    assert compare([tokens], [sequences]) == []
-    assert unmatched([tokens], [sequences]) == ([KEY], [KEY])
+    assert compare_results([tokens], [sequences]) == []
+    assert unmatched_keys([tokens], [sequences]) == ([KEY], [KEY])
     assert framework_comparisons([tokens, result("sequences", "jax")]) == ()
     assert len(framework_comparisons([tokens, result("tokens", "jax")])) == 1

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 from measured_streams import KEY, trials_with
 
-from trainmark.measure.doubt import SEVERITY, DoubtCode, Severity, doubt, of_trials
-from trainmark.measure.result.result import summarise
-from trainmark.measure.result.verdict import Reliability, result_verdict, run_verdict
-from trainmark.measure.sentences import SENTENCES
+from trainmark.measure.doubts import SENTENCES, SEVERITY, DoubtCode, Severity, doubt, doubt_in_trials
+from trainmark.measure.reliability import Reliability, result_verdict, run_verdict
+from trainmark.measure.result import summarize
 
 STEADY = [99.8, 99.9, 100.0, 100.0, 100.1, 100.4]
 BUSY = doubt(DoubtCode.HOST_BUSY, share="30%")
@@ -17,7 +16,7 @@ THROTTLED = doubt(DoubtCode.THROTTLED, reasons="thermal", throttled=3, samples=9
 
 
 def result_with(*doubts, rates=STEADY, key=KEY):
-    (result,) = summarise(trials_with(list(rates), key))
+    (result,) = summarize(trials_with(list(rates), key))
     return replace(result, doubts=(*result.doubts, *doubts))
 
 
@@ -32,13 +31,16 @@ def test_a_note_leaves_a_figure_reliable():
 
 
 def test_a_severe_doubt_of_half_of_the_trials_makes_a_figure_unreliable():
-    busy, all_doubts = of_trials(BUSY, 3, 6), result_verdict(result_with(THROTTLED, of_trials(BUSY, 3, 6)))
+    busy, all_doubts = (
+        doubt_in_trials(BUSY, 3, 6),
+        result_verdict(result_with(THROTTLED, doubt_in_trials(BUSY, 3, 6))),
+    )
     assert all_doubts.reliability is Reliability.UNRELIABLE
     assert all_doubts.reasons == (busy,)
 
 
 def test_a_severe_doubt_of_fewer_trials_asks_for_care():
-    verdict = result_verdict(result_with(of_trials(BUSY, 2, 6)))
+    verdict = result_verdict(result_with(doubt_in_trials(BUSY, 2, 6)))
     assert verdict.reliability is Reliability.CAUTION
     assert verdict.reasons[0].severity is Severity.CAUTION
 
@@ -56,7 +58,11 @@ def test_a_wide_interval_asks_for_care_without_any_doubt():
 
 def test_a_run_is_as_reliable_as_its_least_reliable_figures():
     eight = replace(KEY, devices_per_node=8)
-    results = [result_with(), result_with(of_trials(BUSY, 4, 6), key=eight), result_with(BUSY, key=eight)]
+    results = [
+        result_with(),
+        result_with(doubt_in_trials(BUSY, 4, 6), key=eight),
+        result_with(BUSY, key=eight),
+    ]
     verdict = run_verdict(results)
     assert (verdict.reliability, verdict.concerned, verdict.figures) == (Reliability.UNRELIABLE, 2, 3)
     assert verdict.reasons == (BUSY,)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from measured_runs import CASE, TWO_RANKS, edited, forged, measured_run, members, repacked
 
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubts import DoubtCode
 from trainmark.pack.archive import pack
 from trainmark.pack.manifest import MANIFEST
 from trainmark.pack.verify import Verification, verify

@@ -58,8 +58,6 @@ ROOMS = (
     "profiler",
     "hooks",
     "measure",
-    "history",
-    "sequential",
     "callbacks",
     "workloads",
     "datasets",

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainmark.sequential.bisection import Bisection, Finding, Measured, Step
-from trainmark.sequential.confirmation import Confirmation, Difference
-from trainmark.sequential.search import Side
-from trainmark.sequential.test import judge
+from trainmark.measure.ab import Confirmation, FactDifference, judge
+from trainmark.measure.bisection import (
+    Bisection,
+    BisectionFinding,
+    BisectionStep,
+    ChangeSide,
+    PairedMeasurement,
+)
 
 PAIRS = tuple((100.0 + number, 80.0 + number) for number in range(8))
 
 
-def measured(first: str, second: str, ratio: float, run: str) -> Measured:
-    return Measured(first, second, PAIRS, ratio, 0.9 * ratio, None, 2 * len(PAIRS), 75.0, run)
+def measured(first: str, second: str, ratio: float, run: str) -> PairedMeasurement:
+    return PairedMeasurement(first, second, PAIRS, ratio, 0.9 * ratio, None, 2 * len(PAIRS), 75.0, run)
 
 
 REFERENCE = measured("1.0", "1.4", 0.8, "00-reference")
@@ -29,9 +33,9 @@ SKIPS = (
 )
 
 
-def step(item: int, side: Side, reason: str = "") -> Step:
-    own = None if side is Side.SKIPPED else measured("1.0", f"1.{item}", 0.81, f"0{item}")
-    return Step((item,), f"1.{item}", side, 0.01, 3.0, own, reason)
+def step(item: int, side: ChangeSide, reason: str = "") -> BisectionStep:
+    own = None if side is ChangeSide.SKIPPED else measured("1.0", f"1.{item}", 0.81, f"0{item}")
+    return BisectionStep((item,), f"1.{item}", side, 0.01, 3.0, own, reason)
 
 
 def versions() -> Bisection:
@@ -43,9 +47,13 @@ def versions() -> Bisection:
         names=("1.0", "1.1", "1.2", "1.3", "1.4"),
         matters=0.01,
         error=0.1,
-        finding=Finding.FOUND,
+        finding=BisectionFinding.FOUND,
         reference=REFERENCE,
-        steps=(step(2, Side.BAD), step(1, Side.GOOD), *(step(3, Side.SKIPPED, reason) for reason in SKIPS)),
+        steps=(
+            step(2, ChangeSide.BAD),
+            step(1, ChangeSide.GOOD),
+            *(step(3, ChangeSide.SKIPPED, reason) for reason in SKIPS),
+        ),
         culprits=("1.2",),
         confirmation=measured("1.1", "1.2", 0.82, "99-confirmation"),
         notes=("Installed with it in another version: numpy 1.26 → 2.0.",),
@@ -57,7 +65,7 @@ def versions() -> Bisection:
 def settings() -> Bisection:
     ends = measured("good", "bad", 0.8, "00-reference")
     names = ("layout=NHWC", "OMP_NUM_THREADS=(not set)")
-    tried = Step((0,), names[0], Side.GOOD, 0.01, 0.0, measured("good", "with-1", 0.99, "01"))
+    tried = BisectionStep((0,), names[0], ChangeSide.GOOD, 0.01, 0.0, measured("good", "with-1", 0.99, "01"))
     return replace(
         versions(),
         kind="settings",
@@ -77,10 +85,14 @@ def bisections() -> dict[str, Bisection]:
     return {
         "found": found,
         "a part of the change": replace(found, confirmation=measured("1.1", "1.2", 0.93, "99")),
-        "narrowed": replace(found, finding=Finding.NARROWED, culprits=("1.2", "1.3")),
-        "no change": replace(found, finding=Finding.NO_CHANGE, steps=(), culprits=(), confirmation=None),
-        "undecided": replace(found, finding=Finding.UNDECIDED, steps=(), culprits=(), confirmation=None),
-        "unconfirmed": replace(found, finding=Finding.UNCONFIRMED),
+        "narrowed": replace(found, finding=BisectionFinding.NARROWED, culprits=("1.2", "1.3")),
+        "no change": replace(
+            found, finding=BisectionFinding.NO_CHANGE, steps=(), culprits=(), confirmation=None
+        ),
+        "undecided": replace(
+            found, finding=BisectionFinding.UNDECIDED, steps=(), culprits=(), confirmation=None
+        ),
+        "unconfirmed": replace(found, finding=BisectionFinding.UNCONFIRMED),
         "commits": replace(found, kind="commits", subject="trainer"),
         "settings": of_settings,
         "settings together": replace(of_settings, culprits=of_settings.names),
@@ -99,8 +111,8 @@ def confirmation(before: float, after: float, reason: str = "", pairs: int = 10)
         matters=0.01,
         seconds=12.5,
         differences=(
-            Difference("commit", "a" * 40, "b" * 40),
-            Difference("driver", None, "560.28", remade=False),
+            FactDifference("commit", "a" * 40, "b" * 40),
+            FactDifference("driver", None, "560.28", remade=False),
         ),
         reason=reason,
         folder="runs/watch-1",

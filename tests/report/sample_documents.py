@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from trainmark.measure.doubt import Doubt, DoubtCode, doubt, of_trials
+from trainmark.measure.doubts import Doubt, DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import (
     Breakdown,
     Interval,
@@ -41,7 +41,7 @@ STRAGGLER = doubt(
     lost="714",
     unit="images",
 )
-BUSY = of_trials(doubt(DoubtCode.HOST_BUSY, share="24%"), 4, 6)
+BUSY = doubt_in_trials(doubt(DoubtCode.HOST_BUSY, share="24%"), 4, 6)
 
 
 def result(

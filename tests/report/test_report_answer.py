@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from sample_documents import BUSY, DATA_BOUND, FEW, GPU, cpu, empty, h200, result, six
 
-from trainmark.measure.doubt import DoubtCode, doubt, of_trials
+from trainmark.measure.doubts import DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import Interval, Pauses
-from trainmark.measure.result.verdict import result_verdict, run_verdict
+from trainmark.measure.reliability import result_verdict, run_verdict
 from trainmark.published.ledger.device import short_name
 from trainmark.report.answer.answer import answer
 from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject
 from trainmark.report.answer.verdict import verdict_sentence
 
-THROTTLED = of_trials(doubt(DoubtCode.THROTTLED, reasons="thermal", throttled=3, samples=9), 2, 6)
+THROTTLED = doubt_in_trials(doubt(DoubtCode.THROTTLED, reasons="thermal", throttled=3, samples=9), 2, 6)
 
 
 def measured(*doubts, **changes):

@@ -11,7 +11,7 @@ from trainmark.explain.difference import difference
 from trainmark.explain.explanation import Bucket, Kernel, MemoryPart, RankTime
 from trainmark.explain.idle.clocks import slowdown
 from trainmark.explain.ranks.bandwidth import evidence
-from trainmark.measure.doubt import DoubtCode, doubt
+from trainmark.measure.doubts import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
 from trainmark.report.explain import difference_text, markdown, page
 from trainmark.report.explain.language.chinese import sentence

@@ -2,9 +2,8 @@ import dataclasses
 import re
 from string import Formatter
 
-from trainmark.measure.doubt import Doubt, DoubtCode, Severity
+from trainmark.measure.doubts import SENTENCES, Doubt, DoubtCode, Severity
 from trainmark.measure.key import Key
-from trainmark.measure.sentences import SENTENCES
 from trainmark.report.format import doubt_words, fact_words, published_words, words
 from trainmark.report.format.label import IN_TABLE
 from trainmark.report.sections.environment import sections

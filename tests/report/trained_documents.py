@@ -9,8 +9,8 @@ from dataclasses import replace
 from sample_documents import GPU, case_name, h200, result, trial_lines
 
 from trainmark.measure.figure import Epoch, Evaluation, Finish, Ratio, Result
+from trainmark.measure.finish import finish_result, repeated_finish_doubts
 from trainmark.measure.key import Key
-from trainmark.measure.result.finish import finish_doubts, finish_result
 from trainmark.report.document import Curve, Document
 from trainmark.workloads import registry
 
@@ -94,7 +94,7 @@ def trained(target: float = TARGET) -> Document:
             replace(
                 made,
                 finish=finish_result(finishes, one),
-                doubts=tuple(finish_doubts(finishes)),
+                doubts=tuple(repeated_finish_doubts(finishes)),
                 of_synthetic=Ratio(0.966, None) if devices == 1 else None,
             )
         )

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from benchmarks.simulated_bisections import bisect, heavy_tailed, normal
 
-from trainmark.sequential.rules import Rules, certain_change, side_of
-from trainmark.sequential.search import Side
-from trainmark.sequential.simulated import bisect, heavy_tailed, normal
+from trainmark.measure.bisection import BisectionRules, ChangeSide, certain_change, side_of
 
 QUIET = (0.999, 1.001, 1.0, 1.0005, 0.9995, 1.0002, 0.9998, 1.0001, 0.9999, 1.0)
 
@@ -30,7 +29,7 @@ def test_without_a_change_no_search_begins():
 
 
 def test_the_level_looked_for_is_never_further_than_the_certain_change_allows():
-    rules = Rules()
+    rules = BisectionRules()
     judgement = rules.reference(pairs(0.9))
     change = rules.change(judgement)
     assert change is not None
@@ -39,12 +38,14 @@ def test_the_level_looked_for_is_never_further_than_the_certain_change_allows():
 
 
 def test_alike_sides_have_no_change_to_look_for():
-    rules = Rules()
+    rules = BisectionRules()
     assert rules.change(rules.reference(pairs(1.0))) is None
     assert rules.reference_decided(pairs(1.0))
 
 
-@pytest.mark.parametrize(("ratio", "side"), [(1.0, Side.GOOD), (0.9, Side.BAD), (0.8, Side.BAD)])
+@pytest.mark.parametrize(
+    ("ratio", "side"), [(1.0, ChangeSide.GOOD), (0.9, ChangeSide.BAD), (0.8, ChangeSide.BAD)]
+)
 def test_an_item_is_placed_on_its_side(ratio, side):
     assert side_of(pairs(ratio), 0.9, 0.01) is side
 

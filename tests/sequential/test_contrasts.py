@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from trainmark.sequential.contrast import ERROR, FEWEST_PAIRS, contrasts
-from trainmark.sequential.test import Verdict
+from trainmark.measure.ab import ERROR, FEWEST_PAIRS, ABVerdict, contrasts
 
 
 def rates(**levels):
@@ -21,20 +20,20 @@ def rates(**levels):
 
 def test_a_clear_difference_is_certain_after_the_fewest_pairs():
     (found,) = contrasts(("a", "b"), rates(a=100.0, b=80.0))
-    assert (found.verdict, found.judgement.pairs) == (Verdict.SLOWER, FEWEST_PAIRS)
+    assert (found.verdict, found.judgement.pairs) == (ABVerdict.SLOWER, FEWEST_PAIRS)
     assert found.bounds[0] < 0.8 < found.bounds[1] < 0.81
     assert found.fails_below(0.9) and not found.fails_below(0.5)
 
 
 def test_cases_that_are_alike_are_told_to_differ_by_little():
     (found,) = contrasts(("a", "b"), rates(a=100.0, b=100.0))
-    assert found.verdict is Verdict.SAME and found.largest_difference < 0.01
+    assert found.verdict is ABVerdict.SAME and found.largest_difference < 0.01
 
 
 def test_several_comparisons_share_the_probability_of_an_error():
     found = contrasts(("a", "b", "c", "d"), rates(a=100.0, b=80.0, c=80.0, d=80.0))
     assert {each.judgement.error for each in found} == {ERROR / 3}
-    assert all(each.verdict is Verdict.UNDECIDED for each in found)  # six pairs do for one of them
+    assert all(each.verdict is ABVerdict.UNDECIDED for each in found)  # six pairs do for one of them
 
 
 def test_a_round_in_which_one_side_failed_gives_no_pair():
@@ -54,5 +53,5 @@ def test_noise_that_both_share_decides_nothing_wrongly(seed):
     noise = random.Random(seed)
     measured = {case: {n: 100 * noise.lognormvariate(0, 0.05) for n in range(1, 21)} for case in ("a", "b")}
     (found,) = contrasts(("a", "b"), measured)
-    assert found.verdict in (Verdict.UNDECIDED, Verdict.SAME)
+    assert found.verdict in (ABVerdict.UNDECIDED, ABVerdict.SAME)
     assert found.bounds[0] < 1 < found.bounds[1]

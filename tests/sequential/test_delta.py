@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.sequential.delta import Delta, Subset, decision_error
-from trainmark.sequential.search import Side
+from trainmark.measure.bisection import ChangeSide, DeltaDebugging, Subset, nth_decision_error
 
 
-def debugged(count: int, needed: set[int], broken: set[Subset] = frozenset()) -> tuple[Delta, int]:
+def debugged(count: int, needed: set[int], broken: set[Subset] = frozenset()) -> tuple[DeltaDebugging, int]:
     """Answer that a subset is bad when it has all that is needed; return the end and the questions."""
-    delta, questions = Delta(count), 0
+    delta, questions = DeltaDebugging(count), 0
     while (subset := delta.next_subset) is not None:
         questions += 1
-        side = Side.SKIPPED if subset in broken else Side.BAD if needed <= set(subset) else Side.GOOD
+        side = (
+            ChangeSide.SKIPPED
+            if subset in broken
+            else ChangeSide.BAD
+            if needed <= set(subset)
+            else ChangeSide.GOOD
+        )
         delta = delta.answered(subset, side)
     return delta, questions
 
@@ -52,9 +57,9 @@ def test_what_could_not_be_judged_within_the_culprits_is_told():
 
 def test_no_difference_is_refused():
     with pytest.raises(ValueError, match="no difference"):
-        Delta(0)
+        DeltaDebugging(0)
 
 
 def test_the_errors_of_any_number_of_decisions_stay_within_the_budget():
-    spent = sum(decision_error(0.04, number) for number in range(1, 10_000))
+    spent = sum(nth_decision_error(0.04, number) for number in range(1, 10_000))
     assert 0.0399 < spent <= 0.04

@@ -7,9 +7,15 @@ import random
 
 import pytest
 
-from trainmark.sequential.evidence import evidence_above_zero
-from trainmark.sequential.order import b_first
-from trainmark.sequential.test import Verdict, first_verdict, judge, log_ratios, side
+from trainmark.measure.ab import (
+    ABVerdict,
+    b_first,
+    evidence_above_zero,
+    first_verdict,
+    judge,
+    log_ratios,
+    nearer_level,
+)
 
 
 def normal(rng):
@@ -40,7 +46,7 @@ def pairs_of(noise, ratio, count, seed):
 def test_a_difference_that_just_does_not_matter_is_called_slower_in_at_most_the_stated_share(noise):
     simulations = 300
     wrong = sum(
-        first_verdict(log_ratios(pairs_of(noise, 0.99, 60, seed)), 0.01, 0.05)[0] is not Verdict.UNDECIDED
+        first_verdict(log_ratios(pairs_of(noise, 0.99, 60, seed)), 0.01, 0.05)[0] is not ABVerdict.UNDECIDED
         for seed in range(simulations)
     )
     assert wrong / simulations <= 0.05
@@ -49,23 +55,23 @@ def test_a_difference_that_just_does_not_matter_is_called_slower_in_at_most_the_
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_change_of_four_percent_is_decided_and_in_its_direction(noise):
     verdicts = {judge(pairs_of(noise, 0.96, 60, seed)).verdict for seed in range(20)}
-    assert verdicts == {Verdict.SLOWER}
+    assert verdicts == {ABVerdict.SLOWER}
 
 
 def test_a_gain_is_called_faster():
-    assert judge(pairs_of(normal, 1.04, 40, 1)).verdict is Verdict.FASTER
+    assert judge(pairs_of(normal, 1.04, 40, 1)).verdict is ABVerdict.FASTER
 
 
 def test_no_change_is_certainly_below_what_matters_after_enough_pairs():
     judgement = judge(pairs_of(normal, 1.0, 100, 1), matters=0.02)
-    assert judgement.verdict is Verdict.SAME
+    assert judgement.verdict is ABVerdict.SAME
     assert 0.98 < judgement.low < judgement.ratio < judgement.high < 1 / 0.98
 
 
 def test_a_shared_drift_in_random_order_is_not_called_a_difference():
     simulations = 200
     wrong = sum(
-        first_verdict(log_ratios(drifting(seed)), 0.001, 0.05)[0] in (Verdict.SLOWER, Verdict.FASTER)
+        first_verdict(log_ratios(drifting(seed)), 0.001, 0.05)[0] in (ABVerdict.SLOWER, ABVerdict.FASTER)
         for seed in range(simulations)
     )
     assert wrong / simulations <= 0.05
@@ -90,7 +96,7 @@ def test_the_interval_covers_the_truth_at_every_look_together():
 
 def test_few_pairs_leave_the_interval_open_and_the_verdict_undecided():
     judgement = judge([(100.0, 90.0)] * 5)
-    assert (judgement.verdict, judgement.low, judgement.high) == (Verdict.UNDECIDED, 0.0, math.inf)
+    assert (judgement.verdict, judgement.low, judgement.high) == (ABVerdict.UNDECIDED, 0.0, math.inf)
 
 
 def test_a_clear_change_takes_six_pairs_or_seven():
@@ -98,12 +104,12 @@ def test_a_clear_change_takes_six_pairs_or_seven():
 
 
 def test_no_pairs_are_undecided():
-    assert judge([]).verdict is Verdict.UNDECIDED
+    assert judge([]).verdict is ABVerdict.UNDECIDED
 
 
 def test_a_verdict_is_not_revoked_by_later_pairs():
     pairs = [(100.0, 95.0)] * 8 + [(100.0, 100.0)] * 8
-    assert judge(pairs).verdict is Verdict.SLOWER
+    assert judge(pairs).verdict is ABVerdict.SLOWER
 
 
 def test_the_expected_capital_under_symmetry_is_what_was_put_in():
@@ -119,24 +125,24 @@ def test_the_expected_capital_under_symmetry_is_what_was_put_in():
 @pytest.mark.parametrize(
     ("ratio", "change", "expected"),
     [
-        (0.97, 0.97, Verdict.SLOWER),
-        (1.0, 0.97, Verdict.SAME),
-        (1.03, 1.03, Verdict.FASTER),
-        (1.0, 1.03, Verdict.SAME),
-        (0.90, 0.97, Verdict.SLOWER),
-        (1.1, 0.97, Verdict.SAME),
+        (0.97, 0.97, ABVerdict.SLOWER),
+        (1.0, 0.97, ABVerdict.SAME),
+        (1.03, 1.03, ABVerdict.FASTER),
+        (1.0, 1.03, ABVerdict.SAME),
+        (0.90, 0.97, ABVerdict.SLOWER),
+        (1.1, 0.97, ABVerdict.SAME),
     ],
 )
 def test_a_side_of_a_bisection_is_recognised(ratio, change, expected):
-    assert side(pairs_of(normal, ratio, 60, 3), change, 0.01) is expected
+    assert nearer_level(pairs_of(normal, ratio, 60, 3), change, 0.01) is expected
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_wrong_side_is_taken_in_at_most_the_stated_share(noise):
     simulations = 150
     wrong = sum(
-        side(pairs_of(noise, 1.0, 50, seed), 0.97, 0.05) is Verdict.SLOWER
-        or side(pairs_of(noise, 0.97, 50, seed), 0.97, 0.05) is Verdict.SAME
+        nearer_level(pairs_of(noise, 1.0, 50, seed), 0.97, 0.05) is ABVerdict.SLOWER
+        or nearer_level(pairs_of(noise, 0.97, 50, seed), 0.97, 0.05) is ABVerdict.SAME
         for seed in range(simulations)
     )
     assert wrong / simulations <= 0.05

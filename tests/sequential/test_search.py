@@ -7,15 +7,17 @@ import random
 
 import pytest
 
-from trainmark.sequential.search import Search, Side, decision_error, place_after
+from trainmark.measure.bisection import BisectionSearch, ChangeSide, decision_error, place_after
 
 
-def searched(length: int, culprit: int, broken: frozenset[int] = frozenset()) -> tuple[Search, int]:
+def searched(length: int, culprit: int, broken: frozenset[int] = frozenset()) -> tuple[BisectionSearch, int]:
     """Search with exact answers; return the end and the number of questions."""
-    search, questions = Search(length), 0
+    search, questions = BisectionSearch(length), 0
     while (item := search.next_item) is not None:
         questions += 1
-        side = Side.SKIPPED if item in broken else Side.BAD if item >= culprit else Side.GOOD
+        side = (
+            ChangeSide.SKIPPED if item in broken else ChangeSide.BAD if item >= culprit else ChangeSide.GOOD
+        )
         search = search.answered(item, side)
     return search, questions
 
@@ -59,18 +61,18 @@ def test_the_decisions_of_a_search_never_spend_more_than_the_budget():
     draw = random.Random(1)
     for _ in range(200):
         length = draw.randrange(2, 200)
-        culprit, search, spent = draw.randrange(1, length), Search(length), 0.0
+        culprit, search, spent = draw.randrange(1, length), BisectionSearch(length), 0.0
         while (item := search.next_item) is not None:
             error = decision_error(0.05 - spent, search.decisions_left)
             assert error > 0
             if draw.random() < 0.3:
-                search = search.answered(item, Side.SKIPPED)
+                search = search.answered(item, ChangeSide.SKIPPED)
                 continue
             spent += error
-            search = search.answered(item, Side.BAD if item >= culprit else Side.GOOD)
+            search = search.answered(item, ChangeSide.BAD if item >= culprit else ChangeSide.GOOD)
         assert spent <= 0.05 + 1e-12
 
 
 def test_a_list_without_two_ends_is_refused():
     with pytest.raises(ValueError, match="a good and a bad item"):
-        Search(1)
+        BisectionSearch(1)

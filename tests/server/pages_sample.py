@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from trainmark.measure.key import Key
-from trainmark.measure.statistics.intervals import median_interval
+from trainmark.measure.statistics import median_interval
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.app import create_app

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmark import __version__
-from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.figure import Interval, StepTimes, TrialFigure, Utilisation, Verdict, Window
+from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.figure import Interval, StepTimes, TrialFigure, Utilisation, Window, WindowVerdict
 from trainmark.measure.key import Key
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
@@ -25,7 +25,7 @@ def figure(throughput: float) -> TrialFigure:
         interval=Interval(throughput * 0.99, throughput * 1.01, 0.95),
         unit="images",
         world_size=1,
-        window=Window(20, 120, Verdict.SETTLED),
+        window=Window(20, 120, WindowVerdict.SETTLED),
         step_times=StepTimes(0.1, 0.1, 0.11, 0.12, 0.2),
         first_step_seconds=1.5,
         seconds=10.0,

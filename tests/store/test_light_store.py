@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fabricated_runs import fabricate, keep, record
 
-from trainmark.measure.result.light import ReferenceRate
+from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.report.assemble import document_of
 from trainmark.runner.light import keep_run_light
 from trainmark.store.files import StoreError

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from trainmark.measure.trial.doubts import window_doubts
-from trainmark.measure.trial.steady import SHORTEST_WINDOW, steady_window
+from trainmark.measure.figure_doubts import window_doubts
+from trainmark.measure.steady_window import SHORTEST_WINDOW, steady_window
 from trainmark.suite.load import built_in_names, find, load, parse
 from trainmark.suite.model import Repeats
 from trainmark.suite.topology import Topology

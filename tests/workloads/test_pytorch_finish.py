@@ -19,7 +19,7 @@ import image_set
 import small_resnet
 from trainmark.events import Mark, RunEnd, RunStart
 from trainmark.events.stream import read
-from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trace import trace_of
 from trainmark.workloads.common.checkpoints import checkpoint
 from trainmark.workloads.common.optimizer import mixup
 from trainmark.workloads.common.refusal import REFUSED

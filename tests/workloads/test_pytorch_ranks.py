@@ -13,8 +13,8 @@ from two_rank_program import RATE, STEPS
 
 import small_resnet
 from trainmark.events.stream import read
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.workloads.resnet50.shared import recipe
 
 PROGRAM_FILE = Path(__file__).with_name("two_rank_program.py")
@@ -143,7 +143,7 @@ def test_a_rank_that_holds_the_other_back_is_named(tmp_path):
     slow = {"SLOW_RANK": "1", "SLOW_SECONDS": "0.3", "PYTHONPATH": str(code)}
     ranks = traced(tmp_path, 14, str(SLOW_PROGRAM), **slow)
     trace = trace_of(event for events in ranks for event in events)
-    (straggler,) = measure_trial(trace, Rules(warmup_steps=3)).stragglers
+    (straggler,) = measure_trial(trace, WindowRules(warmup_steps=3)).stragglers
     assert straggler.rank == 1
     assert 0 < straggler.cost < 1
 

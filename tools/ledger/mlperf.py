@@ -25,7 +25,7 @@ from snapshot import Snapshot
 from source_file import significant, table, written
 
 from trainmark.errors import UserError
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.formats.mllog import FORMAT
 from trainmark.published.readers.input.archives import LogStream
 from trainmark.published.readers.read import read_log

@@ -19,9 +19,9 @@ from trainmark.cli.terminal import terminal_width
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.measure.bisection import Bisection
     from trainmark.report.format.words import Lang
     from trainmark.runner.bisect.state import Asked
-    from trainmark.sequential.bisection import Bisection
     from trainmark.suite.model import Suite
 
 FOUND, NOT_FOUND, INTERRUPTED = 0, 1, 130
@@ -277,8 +277,8 @@ def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
 
 
 def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
+    from trainmark.measure.bisection import BisectionFinding
     from trainmark.report.bisect import page, text
-    from trainmark.sequential.bisection import Finding
     from trainmark.store.files import write_text
     from trainmark.typed_json import encode
 
@@ -298,4 +298,4 @@ def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
     else:
         shown = text.lines(bisection, terminal_width(), lang)
         click.echo("\n".join(["", *shown, "", f"report {path / html}"]))
-    return FOUND if bisection.finding in (Finding.FOUND, Finding.NARROWED) else NOT_FOUND
+    return FOUND if bisection.finding in (BisectionFinding.FOUND, BisectionFinding.NARROWED) else NOT_FOUND

@@ -17,12 +17,12 @@ from trainmark.cli.terminal import terminal_width, unfiltered
 from trainmark.visible import one_line
 
 if TYPE_CHECKING:
-    from trainmark.history.facts import FactChange
-    from trainmark.history.series import Point
+    from trainmark.measure.comparison import ResultComparison
     from trainmark.measure.cost import Price
     from trainmark.measure.figure import Result
+    from trainmark.measure.history.facts import FactChange
+    from trainmark.measure.history.series import RunPoint
     from trainmark.measure.key import Key
-    from trainmark.measure.result.compare import Comparison
     from trainmark.report.comparison.model import ComparisonRow, Comparisons, ComparisonTable
     from trainmark.store.run import RunFolder
 
@@ -118,13 +118,13 @@ class Limit:
     def __init__(self, below: float | None, unsure: bool) -> None:
         self.below, self.unsure = below, unsure
 
-    def fails(self, pair: Comparison) -> bool:
-        from trainmark.measure.result.compare import fails_below
+    def fails(self, pair: ResultComparison) -> bool:
+        from trainmark.measure.comparison import fails_below
 
         return self.below is not None and fails_below(pair, self.below, self.unsure)
 
-    def leaves_open(self, pair: Comparison) -> bool:
-        from trainmark.measure.result.compare import cannot_be_judged
+    def leaves_open(self, pair: ResultComparison) -> bool:
+        from trainmark.measure.comparison import cannot_be_judged
 
         return self.below is not None and not self.unsure and cannot_be_judged(pair, self.below)
 
@@ -141,30 +141,30 @@ class Side:
 def _table(
     before: Side, after: Side, names: Sequence[str], limit: Limit, price: Price | None
 ) -> ComparisonTable:
-    from trainmark.measure.result.compare import compare, unmatched
+    from trainmark.measure.comparison import compare_results, unmatched_keys
     from trainmark.report.comparison.model import ComparisonTable
     from trainmark.report.format import label
 
     def case(key: Key) -> str:
         return f"{label.series(key, names)} {key.topology}"
 
-    def row(pair: Comparison) -> ComparisonRow:
+    def row(pair: ResultComparison) -> ComparisonRow:
         points = before.points[pair.before.key], after.points[pair.after.key]
         return _row(pair, case(pair.before.key), differences_of(pair, *points), limit, price)
 
-    only_old, only_new = unmatched(before.results, after.results)
+    only_old, only_new = unmatched_keys(before.results, after.results)
     return ComparisonTable(
         before=before.name,
         after=after.name,
-        rows=tuple(map(row, compare(before.results, after.results))),
+        rows=tuple(map(row, compare_results(before.results, after.results))),
         only_before=tuple(map(case, only_old)),
         only_after=tuple(map(case, only_new)),
     )
 
 
-def differences_of(pair: Comparison, before: Point, after: Point) -> tuple[FactChange, ...]:
+def differences_of(pair: ResultComparison, before: RunPoint, after: RunPoint) -> tuple[FactChange, ...]:
     """Return the parts of the key that differ, and the recorded settings."""
-    from trainmark.history.facts import FactChange, settings_that_differ
+    from trainmark.measure.history.facts import FactChange, settings_that_differ
 
     settings = settings_that_differ(before, after)
     known = {fact.name for fact in settings}
@@ -178,11 +178,11 @@ def _text(value: object) -> str | None:
 
 
 def _row(
-    pair: Comparison, case: str, differences: tuple[FactChange, ...], limit: Limit, price: Price | None
+    pair: ResultComparison, case: str, differences: tuple[FactChange, ...], limit: Limit, price: Price | None
 ) -> ComparisonRow:
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
     from trainmark.measure.cost import cost_of
-    from trainmark.measure.statistics.intervals import CONFIDENCE
+    from trainmark.measure.statistics import CONFIDENCE
     from trainmark.published.ledger import best_published, load_for
     from trainmark.report.answer.verdict import doubts_verdict as verdict
     from trainmark.report.comparison.model import ComparisonRow, peak_shares

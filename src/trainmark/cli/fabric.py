@@ -15,7 +15,7 @@ from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
-    from trainmark.measure.fabric import Fabric
+    from trainmark.measure.fabric import FabricMeasurement
     from trainmark.suite.plan import Machine
     from trainmark.suite.topology import Topology
 
@@ -170,7 +170,7 @@ def _require_place(path: Path) -> None:
         raise UserError(f"there is no folder {path.parent} for {path.name}; make it, or name another.")
 
 
-def _draw(fabric: Fabric, path: Path) -> None:
+def _draw(fabric: FabricMeasurement, path: Path) -> None:
     from trainmark.report.fabric import map as fabric_map
     from trainmark.report.fabric import page as fabric_page
     from trainmark.store.files import write_text

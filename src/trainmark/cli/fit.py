@@ -16,7 +16,7 @@ from trainmark.cli.terminal import MovingLine, Screen, print_json
 from trainmark.errors import UserError, nearest
 
 if TYPE_CHECKING:
-    from trainmark.measure.fit import Try
+    from trainmark.measure.fit import FitAttempt
     from trainmark.runner.fit.attempt import FitCase
     from trainmark.runner.fit.fit import Answer
     from trainmark.system.available import Inventory
@@ -251,7 +251,7 @@ class Lines(Screen):
     def standing(self) -> str:
         return self._now or super().standing()
 
-    def ended(self, tried: Try) -> None:
+    def ended(self, tried: FitAttempt) -> None:
         peak = f", {tried.peak / 2**30:.2f} GiB at its peak" if tried.peak is not None else ""
         outcome = "fits" if tried.fits else "is refused" if tried.refused else "does not fit"
         self.note(f"{self._now} {outcome}{peak} ({tried.seconds:.0f} s)")

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trainmark.cli.terminal import terminal_width
-from trainmark.measure.fit import first_failure, memory_line, prediction
+from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
 from trainmark.published.ledger import load_of
 from trainmark.published.ledger.names import SIZE, axis_of, published_names
@@ -109,7 +109,7 @@ def _unit_header(answer: Answer) -> str:
 
 
 def tree(answer: Answer) -> dict[str, Any]:
-    line, foretold = memory_line(answer.tries), prediction(answer.tries)
+    line, foretold = memory_line(answer.tries), memory_prediction(answer.tries)
     return {
         **encode(answer.setting),
         "step": answer.step,
@@ -171,7 +171,7 @@ def _sentences(answer: Answer) -> Iterator[str]:
         yield f"By the line through the peaks, {failed} would take {_gib(line.at(failed))}."
     elif failed is None:
         yield f"No larger {answer.setting.search} was tried: --most is {answer.most}."
-    if foretold := prediction(answer.tries):
+    if foretold := memory_prediction(answer.tries):
         smaller = "batches" if answer.setting.search == BATCH else "values"
         yield (
             f"The smaller {smaller} foretell {_gib(foretold.predicted)} at {foretold.batch}: "

@@ -16,10 +16,10 @@ from trainmark.cli.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.cli.forecast_cases import Named
-    from trainmark.forecast.case import Case
+    from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import Forecast
-    from trainmark.forecast.size import Size
-    from trainmark.forecast.validation.validate import Check
+    from trainmark.forecast.model import ForecastCase
+    from trainmark.forecast.validation import ForecastCheck
     from trainmark.report.forecast.plot import Panel, Point
 
 LARGEST = 1e18  # keeps infinity out
@@ -107,9 +107,9 @@ def forecast_command(
       trainmark forecast --validate
     """
     from trainmark.cli.forecast_cases import Asked, cases_of, typed_case
+    from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import forecast
-    from trainmark.forecast.size import Size
-    from trainmark.forecast.validation.validate import learn_published
+    from trainmark.forecast.validation import fit_published
     from trainmark.published.ledger import load
 
     numbers = {"--step": step, "--batch": batch, **{f"--{name}": value for name, value in asked.items()}}
@@ -132,7 +132,7 @@ def forecast_command(
     else:
         usual = [Size(1 << more, 8) for more in range(7)]
         cases = [typed_case(step, batch, sizes or usual, known)]
-    learned = learn_published(load())
+    learned = fit_published(load())
     case_forecasts = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
     if plot:
         _write(plot, [_panel(named, forecasts) for named, forecasts in case_forecasts])
@@ -141,7 +141,7 @@ def forecast_command(
 
 
 def _sizes(to: str | None) -> list[Size]:
-    from trainmark.forecast.size import Size
+    from trainmark.forecast.fabric import Size
     from trainmark.suite.topology import parse_topology
 
     try:
@@ -157,7 +157,7 @@ def _sizes(to: str | None) -> list[Size]:
 def _show(
     case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
 ) -> None:
-    from trainmark.forecast.table import FORECAST_HEADER, forecast_cells, forecast_record
+    from trainmark.forecast.forecast import FORECAST_HEADER, forecast_cells, forecast_record
     from trainmark.report.format.table import Table
 
     if as_json:
@@ -186,15 +186,15 @@ def _show(
 
 
 def _validate(plot: Path | None, as_json: bool) -> int:
-    from trainmark.forecast import table
-    from trainmark.forecast.validation.scheme import KNOWN_PROGRAM
-    from trainmark.forecast.validation.validate import (
+    from trainmark.forecast import forecast
+    from trainmark.forecast.validation import (
+        KNOWN_PROGRAM,
         by_source,
-        learn_published,
+        fit_published,
         summary,
         validate,
         validate_unseen,
-        without_odd,
+        without_outliers,
     )
     from trainmark.published.ledger import load
     from trainmark.report.format.table import Table
@@ -202,7 +202,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
     checks = validate(load())
     summaries = {
         "all series": summary(checks),
-        "without odd series": summary(without_odd(checks)),
+        "without odd series": summary(without_outliers(checks)),
         "with the framework's other cases known": summary(validate(load(), KNOWN_PROGRAM)),
         "added after the model was chosen": summary(validate_unseen(load())),
     }
@@ -210,25 +210,25 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         _write(plot, _validation_panels(checks))
     if as_json:
         document = {
-            "rows": [table.check_record(check) for check in checks],
+            "rows": [forecast.check_record(check) for check in checks],
             "summary": {name: asdict(errors) for name, errors in summaries.items()},
             "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
-            "coefficients": learn_published(load()).coefficients._asdict(),
+            "coefficients": fit_published(load()).coefficients._asdict(),
         }
         print_json(document)
         return 0
-    rows = [table.check_cells(check) for check in checks]
+    rows = [forecast.check_cells(check) for check in checks]
     click.echo(
-        "\n".join(Table(table.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines(terminal_width())) + "\n"
+        "\n".join(Table(forecast.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines(terminal_width())) + "\n"
     )
     for name, errors in summaries.items():
-        click.echo(table.summary_line(name, errors))
+        click.echo(forecast.summary_line(name, errors))
     if plot:
         click.echo(str(plot))
     return 0
 
 
-def _measured(case: Case) -> tuple[Point, ...]:
+def _measured(case: ForecastCase) -> tuple[Point, ...]:
     from trainmark.report.forecast.plot import Point
 
     return tuple(
@@ -249,7 +249,7 @@ def _panel(named: Named, forecasts: Sequence[Forecast]) -> Panel:
     )
 
 
-def _assumptions(case: Case) -> tuple[tuple[str, str], ...]:
+def _assumptions(case: ForecastCase) -> tuple[tuple[str, str], ...]:
     """What the forecast of a case was made from, in words."""
     from trainmark.measure.quantity import rate_words, seconds_words
 
@@ -268,7 +268,7 @@ def _assumptions(case: Case) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _validation_panels(checks: Sequence[Check]) -> list[Panel]:
+def _validation_panels(checks: Sequence[ForecastCheck]) -> list[Panel]:
     from trainmark.report.forecast.plot import Panel, Point
 
     panels: dict[str, Panel] = {}

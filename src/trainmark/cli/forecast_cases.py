@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from trainmark.errors import UserError
 from trainmark.events import RunEnd, RunStart, stream
-from trainmark.forecast.case import Case
-from trainmark.forecast.size import ONE_DEVICE, Size
-from trainmark.forecast.step.buckets import Bucket, bucketed, measured
-from trainmark.forecast.step.fabric import EDR, Fabric, from_record, tells_between_nodes
-from trainmark.forecast.step.layers import even, layers_of
-from trainmark.forecast.validation.spread import doubt_of
+from trainmark.forecast.fabric import (
+    EDR,
+    ONE_DEVICE,
+    FabricModel,
+    Size,
+    fabric_of_record,
+    tells_between_nodes,
+)
+from trainmark.forecast.model import ForecastCase
+from trainmark.forecast.step import GradientBucket, even_layers, fill_buckets, layers_of, measured_buckets
+from trainmark.forecast.validation import relative_half_width
 from trainmark.workloads import registry
 
 if TYPE_CHECKING:
@@ -48,25 +53,25 @@ class Asked:
     def another_model(self) -> bool:
         return bool(self.parameters or self.model)
 
-    def buckets(self, workload: str | None, axes: Axes | None = None) -> tuple[Bucket, ...]:
+    def buckets(self, workload: str | None, axes: Axes | None = None) -> tuple[GradientBucket, ...]:
         if self.parameters:
-            return bucketed(even(self.parameters), self.gradient_bytes)
+            return fill_buckets(even_layers(self.parameters), self.gradient_bytes)
         name = self.model or workload or registry.DEFAULT
         if (layers := layers_of(name, axes)) is None:
             raise UserError(
                 f"the size of the model of '{name}' is not known: give its number of parameters with "
                 "--parameters, or the folder of its workload with --model."
             )
-        return bucketed(layers, self.gradient_bytes)
+        return fill_buckets(layers, self.gradient_bytes)
 
-    def fabric(self, record: Mapping[str, Any], wide: bool) -> Fabric:
+    def fabric(self, record: Mapping[str, Any], wide: bool) -> FabricModel:
         """What was typed goes before what was measured."""
         if wide and self.bandwidth is None and not tells_between_nodes(record):
             raise UserError(
                 "the network between nodes is not known: give --bandwidth in bytes a second and --latency, "
                 "or measure it with `trainmark fabric`."
             )
-        recorded = from_record(record, EDR, self.algorithm)
+        recorded = fabric_of_record(record, EDR, self.algorithm)
         typed = {
             "bandwidth": self.bandwidth,
             "latency": self.latency,
@@ -81,12 +86,12 @@ class Named:
 
     name: str
     unit: str
-    case: Case
+    case: ForecastCase
     sizes: tuple[Size, ...]
 
 
 def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -> Named:
-    case = Case(
+    case = ForecastCase(
         steps={ONE_DEVICE: step},
         batch=batch,
         buckets=asked.buckets(None),
@@ -132,7 +137,7 @@ def _case(
     batch: float,
 ) -> Named:
     key, widest, one = group.key, by_size[max(by_size)], by_size[ONE_DEVICE].step_times
-    case = Case(
+    case = ForecastCase(
         steps={size: batch * size.devices / result.throughput for size, result in by_size.items()},
         batch=batch,
         buckets=(() if asked.another_model else _reported_buckets(run, group, asked.gradient_bytes))
@@ -143,7 +148,7 @@ def _case(
         loaded=asked.loader is not None or (key.stored_data and key.data != "tokens"),
         loader=asked.loader,
         variation=(one.p90 / one.p50 - 1) / P90_DEVIATIONS if asked.variation is None else asked.variation,
-        doubt=doubt_of(widest.interval),
+        doubt=relative_half_width(widest.interval),
     )
     return Named(group.name, widest.unit, case, sizes)
 
@@ -175,7 +180,7 @@ def _trials(run: RunFolder, *keys: Key) -> list[TrialRecord]:
     return [trial for trial in run.records() if trial.key in keys]
 
 
-def _reported_buckets(run: RunFolder, group: Group, gradient_bytes: int) -> tuple[Bucket, ...]:
+def _reported_buckets(run: RunFolder, group: Group, gradient_bytes: int) -> tuple[GradientBucket, ...]:
     """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any.
 
     Of a program the size of what its optimizer trains is known, as one device has it.
@@ -184,11 +189,11 @@ def _reported_buckets(run: RunFolder, group: Group, gradient_bytes: int) -> tupl
     for trial in sorted(trials, key=lambda trial: -trial.key.devices):
         folder = run.trial(trial.spec.case, trial.spec.repeat).done
         facts = _told(folder / "events" / "rank0.jsonl")
-        if trial.key.devices > 1 and (buckets := measured(facts)):
+        if trial.key.devices > 1 and (buckets := measured_buckets(facts)):
             return buckets
         size = facts.get("parameters") if trial.key.devices == 1 else None
         if trial.key.workload not in registry.families() and isinstance(size, int) and size > 0:
-            return bucketed(even(size), gradient_bytes)
+            return fill_buckets(even_layers(size), gradient_bytes)
     return ()
 
 

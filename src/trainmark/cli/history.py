@@ -22,7 +22,7 @@ from trainmark.cli.terminal import terminal_width, unfiltered
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.history.series import Point
+    from trainmark.measure.history.series import RunPoint
     from trainmark.report.format.words import Lang
     from trainmark.report.history.model import Histories
     from trainmark.store.run import RunFolder
@@ -83,9 +83,9 @@ def history_command(
       trainmark history --format html --out history.html
       trainmark history --json | jq '.cases[].changes'
     """
-    from trainmark.history.changes import changes
-    from trainmark.history.series import ordered_by
-    from trainmark.history.series import since as since_time
+    from trainmark.measure.history.changes import changes
+    from trainmark.measure.history.series import ordered_by
+    from trainmark.measure.history.series import since as since_time
     from trainmark.report.history.assemble import series_of_runs
     from trainmark.report.history.model import histories
 
@@ -178,14 +178,14 @@ def _rendered(
     return text.as_text(shown, detailed, None if out else terminal_width(), lang)
 
 
-def report_links(folders: Sequence[RunFolder], out: Path | None) -> Callable[[Point], str]:
+def report_links(folders: Sequence[RunFolder], out: Path | None) -> Callable[[RunPoint], str]:
     """Return where the report of a result lies: beside a page that is written, else by its full address."""
     from trainmark.report.history.assemble import run_names
 
     reports = zip(run_names(folders), (run.path.resolve() / REPORT for run in folders), strict=True)
     written = {name: path for name, path in reports if path.is_file()}
 
-    def link(point: Point) -> str:
+    def link(point: RunPoint) -> str:
         path = written.get(point.run)
         if path is None:
             return ""

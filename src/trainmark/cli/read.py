@@ -16,10 +16,10 @@ from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import terminal_width
 from trainmark.errors import UserError
-from trainmark.measure.doubt import Doubt, DoubtCode
-from trainmark.measure.statistics.arrays import Floats
-from trainmark.measure.trial.log.copies import copies, digest, times_digest
-from trainmark.measure.trial.logged import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
+from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.statistics import Floats
 from trainmark.published.readers.logged import LoggedRun
 from trainmark.published.readers.read import OpenLog
 from trainmark.published.readers.recognise import Recognition
@@ -212,7 +212,7 @@ class Figures:
         self._known: dict[tuple[bytes, LogFacts], LoggedFigure] = {}
 
     def of(self, columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigure:
-        key = digest(columns, sorted(columns)), facts
+        key = columns_digest(columns, sorted(columns)), facts
         if key not in self._known:
             if len(self._known) >= MOST_FIGURES:
                 self._known.clear()
@@ -237,7 +237,7 @@ def shown(log: OpenLog, given: Given, figures: Figures) -> ReadLog:
 def mark_copies(logs: Sequence[ReadLog]) -> list[str]:
     """Add the doubt to each run that is a copy; return a sentence for each group of them."""
     runs = [(log, number) for log in logs for number in range(len(log.runs))]
-    groups = copies([log.digests[number] for log, number in runs])
+    groups = find_copies([log.digests[number] for log, number in runs])
     sentences = {}
     for index, group in groups.items():
         first, number = runs[group.first]

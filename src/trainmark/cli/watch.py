@@ -21,10 +21,10 @@ from trainmark.cli.options import (
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
+    from trainmark.measure.ab import Confirmation, FactDifference
     from trainmark.report.format.words import Lang
     from trainmark.runner.watch.folder import WatchFolder
     from trainmark.runner.watch.watch import Limits
-    from trainmark.sequential.confirmation import Confirmation, Difference
     from trainmark.store.run import RunFolder
 
     Targets = tuple[tuple[RunFolder, str], tuple[RunFolder, str]]
@@ -162,8 +162,8 @@ def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
 
 def _suspected(pattern: str, runs: Path) -> Targets | None:
     """Return the neighbours of the latest change of level that the history shows."""
-    from trainmark.history.changes import changes
-    from trainmark.history.series import case_of
+    from trainmark.measure.history.changes import changes
+    from trainmark.measure.history.series import case_of
     from trainmark.report.history.assemble import series_of_runs
     from trainmark.report.history.model import histories
     from trainmark.store.run import all_runs
@@ -196,12 +196,12 @@ def _begin(
     return begin(targets, runs, limits, _differences(chosen), name)
 
 
-def _differences(chosen: Targets) -> list[Difference]:
+def _differences(chosen: Targets) -> list[FactDifference]:
     """Return the recorded facts in which the two runs differ."""
-    from trainmark.history.facts import settings_that_differ
-    from trainmark.history.series import case_of
+    from trainmark.measure.ab import FactDifference
+    from trainmark.measure.history.facts import settings_that_differ
+    from trainmark.measure.history.series import case_of
     from trainmark.report.history.assemble import series_of_runs
-    from trainmark.sequential.confirmation import Difference
 
     points = []
     for run, case in chosen:
@@ -210,13 +210,13 @@ def _differences(chosen: Targets) -> list[Difference]:
         points += [line.points[-1] for line in lines[:1]]
     if len(points) < 2:
         return []
-    return [Difference(fact.name, fact.before, fact.after) for fact in settings_that_differ(*points)]
+    return [FactDifference(fact.name, fact.before, fact.after) for fact in settings_that_differ(*points)]
 
 
 def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
     from trainmark.cli.terminal import live_display
+    from trainmark.measure.ab import ABVerdict
     from trainmark.runner.watch.watch import carry_out
-    from trainmark.sequential.test import Verdict
 
     with live_display() as display:
         confirmation, interrupted = carry_out(folder, display, is_new=is_new)
@@ -224,9 +224,9 @@ def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
         click.echo(f"stopped; go on with `trainmark watch --resume --name {folder.path.name}`", err=True)
         return INTERRUPTED
     _write(confirmation, output)
-    if confirmation.verdict is Verdict.SLOWER and not output.as_json:
+    if confirmation.verdict is ABVerdict.SLOWER and not output.as_json:
         tell_next("watch")
-    codes = {Verdict.SLOWER: REGRESSION, Verdict.UNDECIDED: UNDECIDED}
+    codes = {ABVerdict.SLOWER: REGRESSION, ABVerdict.UNDECIDED: UNDECIDED}
     return codes.get(confirmation.verdict, NOTHING)
 
 

@@ -2,8 +2,7 @@
 
 Version 1, one JSON object a line. `mono` is seconds on the host's monotonic clock and `wall` seconds since
 1970; readers of foreign logs know only what the log printed, so either may be absent. A step's times
-are those of its *end*, as the device saw it.
-"""
+are those of its *end*, as the device saw it. Standard library only: it is sent to nodes too."""
 
 from __future__ import annotations
 
@@ -108,3 +107,22 @@ class RunEnd:
 
 # Sent to nodes, where Python may be 3.9.
 Event = Union[RunStart, Step, Mark, DeviceSample, RunEnd]  # noqa: UP007
+
+
+# NVML's bits for a clock held below what the card could do. Left out are those that are no trouble: an idle
+# card (0x1), and the clocks that the owner (0x2) or the display (0x100) asked for.
+THROTTLE_BITS = {
+    0x4: "sw-power-cap",
+    0x8: "hw-slowdown",
+    0x10: "sync-boost",
+    0x20: "thermal",
+    0x40: "thermal",
+    0x80: "power-brake",
+    0x200: "board-limit",
+    0x400: "reliability",
+}
+
+
+def throttle_names(bits: int | None) -> tuple[str, ...]:
+    """The reasons why the clock is held down, without those that are no trouble."""
+    return tuple(dict.fromkeys(name for bit, name in THROTTLE_BITS.items() if (bits or 0) & bit))

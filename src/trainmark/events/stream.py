@@ -1,20 +1,81 @@
-"""Events as JSON lines: one object a line, `event` names its kind, absent fields are unknown."""
+"""Events as JSON lines: one object a line, `event` names its kind, absent fields are unknown.
+
+Steps that follow one another are read as one block of columns: a run of thousands of ranks has millions of
+them, and each costs."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, dataclass, fields
+from operator import itemgetter
 from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
 from trainmark.events import ranges
-from trainmark.events.ranges import Range, impossible_fact
+from trainmark.events.ranges import FIELDS, Range, impossible_fact
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
-from trainmark.events.step_block import StepBlock, step_block
 from trainmark.events.upgrade import upgraded_facts
 from trainmark.regular_file import open_regular
+
+REQUIRED_STEP_FIELDS = frozenset({"rank", "step"})
+# What a line may leave out.
+OPTIONAL_STEP_FIELDS = tuple(field.name for field in fields(Step) if field.name not in REQUIRED_STEP_FIELDS)
+
+
+@dataclass(frozen=True)
+class StepBlock:
+    """Consecutive steps of one rank; a column is None where no step tells it, an entry where one does not."""
+
+    rank: int
+    steps: Sequence[int]
+    columns: dict[str, Sequence[Any] | None]
+
+
+def step_block(rows: Sequence[dict[str, Any]]) -> StepBlock | None:
+    """Check and gather the step events in `rows`; None where a number cannot be true or ranks are mixed.
+
+    The caller then decodes them one by one, which finds the place and the reason.
+    """
+    gathered = _columns(rows)
+    ranks, steps = gathered["rank"], gathered["step"]
+    if not (_all_in_range(ranks, "rank") and _all_in_range(steps, "step") and min(ranks) == max(ranks)):
+        return None
+    columns: dict[str, Sequence[Any] | None] = {}
+    for name in OPTIONAL_STEP_FIELDS:
+        column = gathered.get(name, ())
+        known_values = [value for value in column if value is not None] if None in column else column
+        if known_values and not _all_in_range(known_values, name):
+            return None
+        columns[name] = column if known_values else None
+    return StepBlock(ranks[0], steps, columns)
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, Sequence[Any]]:
+    """The fields of all rows by name; quickly where all rows have the same ones, as a probe writes them."""
+    names = tuple(rows[0])
+    if REQUIRED_STEP_FIELDS.issubset(names) and set(map(len, rows)) == {len(names)}:
+        with contextlib.suppress(KeyError):
+            return dict(zip(names, zip(*map(itemgetter(*names), rows), strict=True), strict=True))
+    return {name: [row.get(name) for row in rows] for name in (*REQUIRED_STEP_FIELDS, *OPTIONAL_STEP_FIELDS)}
+
+
+def _all_in_range(values: Sequence[Any], name: str) -> bool:
+    """Whether all of them are within the range of the field."""
+    known = FIELDS[name]
+    kinds = set(map(type, values))
+    if not kinds.issubset(known.types):
+        return False
+    # What may be NaN has no bounds, unless it is an integer that no float can hold.
+    return _within(values, known.low or 0, known.high) if known.finite or int in kinds else True
+
+
+def _within(values: Sequence[float], low: float, high: float) -> bool:
+    """NaN passes through `min` and `max`, but not through a sum."""
+    return low <= min(values) and max(values) <= high and (total := sum(values)) == total
+
 
 _KINDS: dict[str, type[RunStart | Step | DeviceSample | RunEnd]] = {
     "run_start": RunStart,
@@ -35,7 +96,7 @@ _CHECKS: dict[Any, dict[str, Range]] = {
     for kind in (*_KINDS.values(), Mark)
 }
 # Values of the fields that a line may leave out; `decode` copies them, which is far cheaper than `__init__`.
-_UNTOLD: dict[Any, dict[str, Any]] = {
+_DEFAULTS: dict[Any, dict[str, Any]] = {
     kind: {
         f.name: None if f.default is MISSING else f.default
         for f in fields(kind)
@@ -85,7 +146,7 @@ def from_object(parsed: Any) -> Event:
     if kind is None:
         raise StreamError(f"unknown event {short(name)}")
     checks = _CHECKS[kind]
-    values = dict(_UNTOLD[kind])
+    values = dict(_DEFAULTS[kind])
     for field, value in parsed.items():
         # A newer writer may say more than this reader knows; what it adds is not an error.
         check = checks.get(field)

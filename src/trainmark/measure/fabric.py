@@ -1,19 +1,24 @@
-"""What a fabric does with a message: times by size, and the line of latency and bandwidth behind them."""
+"""What a fabric does with a message, and which link, rank or node holds it back.
+
+Times by size give the line of latency and bandwidth behind them; a part is judged only against its like."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-from trainmark.measure.statistics.intervals import median_interval
+from trainmark.measure.quantity import rate_words, seconds_words
+from trainmark.measure.statistics import median_interval
 
 
 @dataclass(frozen=True)
-class Point:
+class MessageTime:
     """The median time of one size and its interval; a link's time is one way."""
 
     bytes: int
@@ -23,7 +28,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class AlphaBetaModel:
     """t(n) = latency + n ÷ bandwidth; the bandwidth is None where time does not grow with size."""
 
     latency_seconds: float
@@ -36,20 +41,20 @@ class Link:
 
     ranks: tuple[int, int]
     nodes: tuple[str, str]
-    points: tuple[Point, ...]
+    points: tuple[MessageTime, ...]
 
     @property
     def same_node(self) -> bool:
         return self.nodes[0] == self.nodes[1]
 
     @property
-    def latency(self) -> Point:
+    def latency(self) -> MessageTime:
         """That of the smallest message: what a ping-pong shows, with its interval."""
         return self.points[0]
 
     @cached_property
     def bytes_per_second(self) -> float | None:
-        return line(self.points).bytes_per_second
+        return alpha_beta_model(self.points).bytes_per_second
 
     @cached_property
     def rate_range(self) -> tuple[float, float] | None:
@@ -59,7 +64,7 @@ class Link:
             [(each.bytes, each.seconds) for each in self.points],
             [(each.bytes, each.high) for each in self.points],
         )
-        rates = [rate for times in ends if (rate := fit(times).bytes_per_second)]
+        rates = [rate for times in ends if (rate := fit_alpha_beta(times).bytes_per_second)]
         return (min(rates), max(rates)) if rates else None
 
 
@@ -69,15 +74,15 @@ class AllReduce:
 
     ranks: int
     nodes: int
-    points: tuple[Point, ...]
+    points: tuple[MessageTime, ...]
 
-    def bus_bytes_per_second(self, point: Point) -> float:
+    def bus_bytes_per_second(self, point: MessageTime) -> float:
         """What each rank must at least send in the time: 2(p − 1) ÷ p of the message."""
         return bus_factor(self.ranks) * point.bytes / point.seconds
 
 
 @dataclass(frozen=True)
-class Fabric:
+class FabricMeasurement:
     """One measurement; `nodes` has the name of each rank's node, `together` says whether pairs ran at once.
 
     `nccl_tests` is what those programs printed where they were there, as it is kept.
@@ -97,7 +102,7 @@ def bus_factor(ranks: int) -> float:
     return 2 * (ranks - 1) / ranks
 
 
-def point(size: int, turns: Sequence[Sequence[float]]) -> Point:
+def message_time(size: int, turns: Sequence[Sequence[float]]) -> MessageTime:
     """From the times of each turn: the interval is that of all, widened to hold the median of every turn.
 
     Times of one turn are alike because they were taken together, and would claim too much by themselves.
@@ -105,14 +110,14 @@ def point(size: int, turns: Sequence[Sequence[float]]) -> Point:
     times, medians = list(chain(*turns)), [statistics.median(turn) for turn in turns]
     interval = median_interval(times)
     bounds = (*medians, interval.low, interval.high) if interval else medians
-    return Point(size, statistics.median(times), min(bounds), max(bounds))
+    return MessageTime(size, statistics.median(times), min(bounds), max(bounds))
 
 
-def line(points: Iterable[Point]) -> Line:
-    return fit([(point.bytes, point.seconds) for point in points])
+def alpha_beta_model(points: Iterable[MessageTime]) -> AlphaBetaModel:
+    return fit_alpha_beta([(point.bytes, point.seconds) for point in points])
 
 
-def fit(times: Sequence[tuple[int, float]]) -> Line:
+def fit_alpha_beta(times: Sequence[tuple[int, float]]) -> AlphaBetaModel:
     """The line from which the times of all sizes differ least, each as a share of itself.
 
     Least absolute deviations: a size that falls off the line (another protocol, a cache left behind) does
@@ -136,4 +141,170 @@ def fit(times: Sequence[tuple[int, float]]) -> Line:
         return sum(abs(latency + growth * size - seconds) / seconds for size, seconds in times)
 
     latency, growth = min(candidates, key=deviation)
-    return Line(latency, 1 / growth if growth > 0 else None)
+    return AlphaBetaModel(latency, 1 / growth if growth > 0 else None)
+
+
+LEAST_BANDWIDTH_SHARE = 0.7  # of the bandwidth that comparable links have
+MOST_LATENCY_TIMES = 1.5  # the latency that comparable links have
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class SlowPart:
+    """A `node`, `rank` or `link` whose `bandwidth` or `latency` is far from the usual one of its like."""
+
+    what: str
+    names: tuple[str, ...]
+    figure: str
+    value: float
+    usual: float
+
+    @property
+    def times(self) -> float:
+        """How often the usual is in it (latency), or it in the usual (bandwidth)."""
+        return self.value / self.usual if self.figure == "latency" else self.usual / self.value
+
+    @property
+    def message(self) -> str:
+        name = " – ".join(self.names)
+        subject = f"link {name} has" if self.what == "link" else f"all links of {name} have"
+        late = self.figure == "latency"
+        how = f"{self.times:.1f} times the latency" if late else f"{100 / self.times:.0f} % of the bandwidth"
+        value, usual = ((seconds_words if late else rate_words)(each) for each in (self.value, self.usual))
+        return f"{subject} {how} of comparable links: {value}, not {usual}"
+
+
+@dataclass(frozen=True)
+class LinkCost:
+    """What a link takes (seconds, or seconds a byte), and the least and the most that it may take."""
+
+    seconds: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True)
+class SlowLinks:
+    """Ends all of whose links are slow, and slow links elsewhere, each with its cost and the usual one."""
+
+    ends: Mapping[str, tuple[float, float]]
+    pairs: Mapping[Pair, tuple[float, float]]
+
+
+def slow_parts(links: Sequence[Link]) -> list[SlowPart]:
+    """Links between nodes are compared with such links, links inside a node with those of all nodes."""
+    between = [link for link in links if not link.same_node]
+    inside = [link for link in links if link.same_node]
+    return [
+        slow
+        for figure, cost, limit in (
+            ("bandwidth", _byte_cost, 1 / LEAST_BANDWIDTH_SHARE),
+            ("latency", _latency_cost, MOST_LATENCY_TIMES),
+        )
+        for slow in (
+            *_slow_between_nodes(between, figure, cost, limit),
+            *_as_slow_parts(find_slow_links(_costs(inside, rank_pair, cost), limit), "rank", figure),
+        )
+    ]
+
+
+def find_slow_links(costs: Mapping[Pair, LinkCost], limit: float) -> SlowLinks:
+    """What takes more than `limit` times the median of the rest, whatever the intervals leave open.
+
+    So even its least is compared with the median of the most that the rest may take. An end is odd if each
+    of its links, at least two, is so against the links that do not touch it; then its links are not named
+    one by one, nor used to judge others.
+    """
+    ends: dict[str, tuple[float, float]] = {}
+    for end in sorted({end for pair in costs for end in pair}):
+        own = [cost for pair, cost in costs.items() if end in pair]
+        rest = [cost for pair, cost in costs.items() if end not in pair]
+        if len(own) < 2 or not rest:
+            continue
+        bound = limit * statistics.median(cost.most for cost in rest)
+        if all(cost.least > bound for cost in own):
+            ends[end] = _median(own), _median(rest)
+    left = {pair: cost for pair, cost in costs.items() if ends.keys().isdisjoint(pair)}
+    seconds = sorted(cost.seconds for cost in left.values())
+    most = sorted(cost.most for cost in left.values())
+    pairs = {
+        pair: (cost.seconds, median_without(seconds, cost.seconds))
+        for pair, cost in left.items()
+        if len(left) > 2 and cost.least > limit * median_without(most, cost.most)
+    }
+    return SlowLinks(ends, pairs)
+
+
+def median_without(ordered: Sequence[float], value: float) -> float:
+    """The median of sorted values less one of them, without sorting the rest again for each link."""
+    gone, rest = bisect_left(ordered, value), len(ordered) - 1
+    low, high = (ordered[at + (at >= gone)] for at in ((rest - 1) // 2, rest // 2))
+    return (low + high) / 2
+
+
+def rank_pair(link: Link) -> Pair:
+    first, second = link.ranks
+    return f"rank {first} on {link.nodes[0]}", f"rank {second} on {link.nodes[1]}"
+
+
+def node_pair(link: Link) -> Pair:
+    first, second = sorted(link.nodes)
+    return first, second
+
+
+def _slow_between_nodes(
+    links: Sequence[Link], figure: str, cost: Callable[[Link], LinkCost | None], limit: float
+) -> Iterator[SlowPart]:
+    """Nodes and their links first; then, where a node has several ranks, single ranks and pairs of them."""
+    odd = find_slow_links(_costs(links, node_pair, cost), limit)
+    yield from _as_slow_parts(odd, "node", figure)
+    rest = [
+        link for link in links if odd.ends.keys().isdisjoint(link.nodes) and node_pair(link) not in odd.pairs
+    ]
+    if len({node_pair(link) for link in rest}) < len(rest):
+        yield from _as_slow_parts(find_slow_links(_costs(rest, rank_pair, cost), limit), "rank", figure)
+
+
+def _as_slow_parts(odd: SlowLinks, end: str, figure: str) -> Iterator[SlowPart]:
+    for name, (value, usual) in odd.ends.items():
+        yield SlowPart(end, (name,), figure, *_as_measured(figure, value, usual))
+    for pair, (value, usual) in odd.pairs.items():
+        yield SlowPart("link", pair, figure, *_as_measured(figure, value, usual))
+
+
+def _as_measured(figure: str, value: float, usual: float) -> tuple[float, float]:
+    return (1 / value, 1 / usual) if figure == "bandwidth" else (value, usual)
+
+
+def _costs(
+    links: Sequence[Link], name: Callable[[Link], Pair], cost: Callable[[Link], LinkCost | None]
+) -> dict[Pair, LinkCost]:
+    """The best of the links of one name: a pair of nodes is slow only where all their ranks are."""
+    costs_by_pair: dict[Pair, list[LinkCost]] = defaultdict(list)
+    for link in links:
+        if known := cost(link):
+            costs_by_pair[name(link)].append(known)
+    return {
+        pair: LinkCost(
+            min(each.seconds for each in costs),
+            min(each.least for each in costs),
+            min(each.most for each in costs),
+        )
+        for pair, costs in costs_by_pair.items()
+    }
+
+
+def _median(costs: Sequence[LinkCost]) -> float:
+    return statistics.median(cost.seconds for cost in costs)
+
+
+def _byte_cost(link: Link) -> LinkCost | None:
+    if not link.bytes_per_second or not link.rate_range:
+        return None
+    least, greatest = link.rate_range
+    return LinkCost(1 / link.bytes_per_second, 1 / greatest, 1 / least)
+
+
+def _latency_cost(link: Link) -> LinkCost:
+    return LinkCost(link.latency.seconds, link.latency.low, link.latency.high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trainmark.measure.doubt import Doubt
+from trainmark.measure.doubts import Doubt
 from trainmark.measure.key import Key
 from trainmark.metric import Metric, Scores
 from trainmark.typed_json import ANY_FLOAT, flattened
@@ -28,7 +28,7 @@ class Ratio:
     interval: Interval | None
 
 
-class Verdict(str, Enum):
+class WindowVerdict(str, Enum):
     """How the step times of a trial came to rest."""
 
     SETTLED = "settled"
@@ -42,7 +42,7 @@ class Window:
 
     first: int
     stop: int
-    verdict: Verdict
+    verdict: WindowVerdict
 
     @property
     def steps(self) -> int:

@@ -9,7 +9,7 @@ from statistics import median
 
 
 @dataclass(frozen=True)
-class Try:
+class FitAttempt:
     """One batch, tried in a process of its own; `peak` is what the framework says it used, in bytes.
 
     `batch` may also be the value of an axis, such as a sequence length, which the program may have `refused`.
@@ -36,7 +36,7 @@ class MemoryLine:
 
 
 @dataclass(frozen=True)
-class Prediction:
+class MemoryPrediction:
     """What the smaller batches foretell of the largest, beside what it took."""
 
     batch: int
@@ -48,14 +48,14 @@ class Prediction:
         return self.predicted / self.measured - 1
 
 
-def next_batch(tries: Sequence[Try], step: int, most: int | None = None) -> int | None:
+def next_batch(tries: Sequence[FitAttempt], step: int, most: int | None = None) -> int | None:
     """Twice the largest that fits until one does not, then halfway between; None where all is known.
 
     Only multiples of `step` count, from `step` up to `most`. What failed below a batch that fits was not
     for want of memory alone, and is not held against those above.
     """
     last = None if most is None else most // step * step
-    reached = largest(tries, step) or 0
+    reached = largest_fitting(tries, step) or 0
     failed = first_failure(tries, step)
     if reached == last:
         return None
@@ -67,18 +67,18 @@ def next_batch(tries: Sequence[Try], step: int, most: int | None = None) -> int 
     return (reached + failed) // 2 // step * step
 
 
-def largest(tries: Sequence[Try], step: int = 1) -> int | None:
+def largest_fitting(tries: Sequence[FitAttempt], step: int = 1) -> int | None:
     return max((each.batch for each in tries if each.fits and each.batch % step == 0), default=None)
 
 
-def first_failure(tries: Sequence[Try], step: int = 1) -> int | None:
+def first_failure(tries: Sequence[FitAttempt], step: int = 1) -> int | None:
     """The smallest batch that does not fit above the largest that does."""
-    reached = largest(tries, step) or 0
+    reached = largest_fitting(tries, step) or 0
     failed = (each.batch for each in tries if not each.fits and each.batch % step == 0)
     return min((batch for batch in failed if batch > reached), default=None)
 
 
-def memory_line(tries: Sequence[Try]) -> MemoryLine | None:
+def memory_line(tries: Sequence[FitAttempt]) -> MemoryLine | None:
     """Theil and Sen's line through the peaks of what fits: the median slope of all pairs.
 
     A library that takes another algorithm at one batch moves a line of least squares, and not this one. None
@@ -94,11 +94,11 @@ def memory_line(tries: Sequence[Try]) -> MemoryLine | None:
     return MemoryLine(fixed, per_image, residual)
 
 
-def prediction(tries: Sequence[Try]) -> Prediction | None:
+def memory_prediction(tries: Sequence[FitAttempt]) -> MemoryPrediction | None:
     """The line through the smaller batches, held against the largest; None where they give no line."""
-    reached = largest([each for each in tries if each.peak is not None])
+    reached = largest_fitting([each for each in tries if each.peak is not None])
     line = memory_line([each for each in tries if reached is not None and each.batch < reached])
     measured = next((each.peak for each in tries if each.fits and each.batch == reached), None)
     if line is None or reached is None or not measured:
         return None
-    return Prediction(reached, line.at(reached), measured)
+    return MemoryPrediction(reached, line.at(reached), measured)

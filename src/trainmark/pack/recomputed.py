@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trainmark import typed_json
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
+from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.trial import TrialRecord
 from trainmark.workloads import registry

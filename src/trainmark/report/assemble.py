@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import DeviceSample, stream
+from trainmark.measure.ab import contrasts
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.result.result import Trial, summarise
-from trainmark.measure.trial.trace import TraceError, trace_of
+from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.trace import TraceError, trace_of
 from trainmark.published.ledger import Entry, Standing, load_for, standing
 from trainmark.report.chart.thin import extremes
 from trainmark.report.conformance import Conformance, conformance_in
@@ -23,7 +24,6 @@ from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
 from trainmark.secret import scrub, scrub_text
-from trainmark.sequential.contrast import contrasts
 from trainmark.store.fabric import FABRIC, load_fabric
 from trainmark.store.light import LIGHT, load_light
 from trainmark.store.run import FACTS, NODES, RunFolder
@@ -108,7 +108,7 @@ def _conformance(facts: Mapping[str, Any], records: Iterable[TrialRecord]) -> di
 
 
 def results_of(records: Iterable[TrialRecord]) -> tuple[Result, ...]:
-    return tuple(summarise([Trial(record.key, record.figure, record.environment) for record in records]))
+    return tuple(summarize([CaseTrial(record.key, record.figure, record.environment) for record in records]))
 
 
 def _line(record: TrialRecord) -> TrialLine:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainmark.measure.ab import BaselineContrast
 from trainmark.measure.cost import Price
-from trainmark.measure.fabric import Fabric
+from trainmark.measure.fabric import FabricMeasurement
 from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
-from trainmark.measure.result.light import ReferenceRate
+from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.metric import Metric
 from trainmark.published.ledger import Standing
 from trainmark.report.conformance import Conformance
-from trainmark.sequential.contrast import Contrast
 from trainmark.store.files import Damage
 
 
@@ -106,14 +106,14 @@ class Document:
     published: Mapping[Key, Standing | None] = field(default_factory=dict)
     standings: Mapping[Key, Standing] = field(default_factory=dict)
     conformance: Mapping[Key, Conformance] = field(default_factory=dict)
-    fabric: Fabric | None = None
+    fabric: FabricMeasurement | None = None
     curves: tuple[Curve, ...] = ()
     light: tuple[ReferenceRate, ...] = ()
     damaged: tuple[Damage, ...] = ()
     """Files of the run that could not be used."""
     keys: Mapping[str, Key] = field(default_factory=dict)
     """The key of each case that has a figure, by the name of its folder."""
-    contrasts: tuple[Contrast, ...] = ()
+    contrasts: tuple[BaselineContrast, ...] = ()
     price: Price | None = None
     """What the cost of each result is counted with."""
 

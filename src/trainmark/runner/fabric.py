@@ -16,7 +16,7 @@ from trainmark.launch.job.job import Job, Launcher
 from trainmark.launch.job.outcome import Outcome
 from trainmark.launch.job.watch import Limits
 from trainmark.launch.nodes.node import NodeError
-from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, point
+from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
 from trainmark.published.readers import nccl_tests
 from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
@@ -57,7 +57,7 @@ class Wanted:
 
 def measure_fabric(
     wanted: Wanted, launcher: Launcher, python: str, stop_asked: Callable[[], bool] = lambda: False
-) -> Fabric:
+) -> FabricMeasurement:
     """FabricError where a rank failed."""
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
         code = Path(made, "code")
@@ -84,7 +84,7 @@ def measure_fabric(
             raise FabricError(f"the ranks ended well but left no times: {error!r}") from error
 
 
-def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> Fabric:
+def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> FabricMeasurement:
     """What the ranks noted: of each link and size, the times of every turn."""
     starts: dict[int, RunStart] = {}
     times: dict[str, dict[tuple[int, ...], dict[int, list[list[float]]]]] = {"link": {}, "all-reduce": {}}
@@ -98,7 +98,7 @@ def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> Fabric:
         elif isinstance(event, Mark) and event.facts.get("what") == "nccl-tests":
             printed.append(_printed(event, str(starts[event.rank].facts["node"])))
     nodes = tuple(str(starts[rank].facts["node"]) for rank in sorted(starts))
-    return Fabric(
+    return FabricMeasurement(
         taken=taken,
         device=wanted.device,
         backend=str(starts[0].facts["backend"]),
@@ -134,9 +134,9 @@ def _job(wanted: Wanted, python: str, folder: Path, code: Path) -> Job:
     )
 
 
-def _points(by_size: dict[int, list[list[float]]]) -> Iterator[Point]:
+def _points(by_size: dict[int, list[list[float]]]) -> Iterator[MessageTime]:
     for size, turns in sorted(by_size.items()):
-        yield point(size, turns)
+        yield message_time(size, turns)
 
 
 def _printed(event: Mark, node: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from trainmark.home import home
-from trainmark.measure.result.light import ReferenceRate, is_fused, merged, reference_rates
-from trainmark.measure.result.result import Trial, summarise
+from trainmark.measure.reference_rate import ReferenceRate, is_fused, merge_reference_rates, reference_rates
+from trainmark.measure.result import CaseTrial, summarize
 from trainmark.store.files import StoreError
 from trainmark.store.light import keep_light, load_light
 from trainmark.store.run import RunFolder
@@ -24,8 +24,10 @@ def keep_run_light(run: RunFolder, note: Callable[[str], None]) -> None:
     own = _measured(records, run.info.version)
     troubles: list[str] = []
     machine_rates = _stored_rates(home(), troubles)
-    known = merged(merged(machine_rates, _stored_rates(run.path, troubles)), own)
-    if own and (home_light := merged(machine_rates, own)) != machine_rates:
+    known = merge_reference_rates(
+        merge_reference_rates(machine_rates, _stored_rates(run.path, troubles)), own
+    )
+    if own and (home_light := merge_reference_rates(machine_rates, own)) != machine_rates:
         _keep(home(), home_light, troubles)
     devices = {record.key.device for record in records}
     if of_run := [each for each in known if each.device in devices]:
@@ -41,7 +43,7 @@ def _measured(records: Iterable[TrialRecord], version: str) -> tuple[ReferenceRa
         return ()
     last = max(record.started for record in fused)
     taken = datetime.fromtimestamp(last, timezone.utc).isoformat(timespec="seconds")
-    results = summarise([Trial(record.key, record.figure, record.environment) for record in fused])
+    results = summarize([CaseTrial(record.key, record.figure, record.environment) for record in fused])
     return reference_rates(results, taken, version)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from trainmark import environments
 from trainmark.environments.process import Ended, run
 from trainmark.measure.figure import Interval
-from trainmark.measure.statistics.intervals import median_interval
+from trainmark.measure.statistics import median_interval
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.frameworks import interpreter_of
 

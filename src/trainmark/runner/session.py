@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from trainmark.launch.cluster import ClusterLauncher
 from trainmark.launch.job.outcome import Outcome
-from trainmark.measure.result.adaptive import tight_enough
+from trainmark.measure.ab import BaselineContrast, contrasts
+from trainmark.measure.reliability import tight_enough
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.trial.quiet import disturbance, told_after
 from trainmark.runner.trial.trial import RunContext, run_trial
-from trainmark.sequential.contrast import Contrast, contrasts
 from trainmark.store.trial import TrialRecord, finished_trials
 from trainmark.suite.model import Case
 from trainmark.suite.plan import Plan, Trial
@@ -77,7 +77,7 @@ class Tally:
         return repeats.until is None or not tight_enough([*self.rates[case].values()], repeats.until)
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
+    def contrasts(self) -> tuple[BaselineContrast, ...]:
         return contrasts(self.against, self.rates) if self.against else ()
 
     def _uncertain(self) -> set[str]:
@@ -112,7 +112,7 @@ def set_aside_damaged(context: RunContext) -> None:
             context.display.note(f"{place[0]}/{folder.name} is damaged and set aside; it is measured again")
 
 
-def certain_line(contrast: Contrast) -> str:
+def certain_line(contrast: BaselineContrast) -> str:
     """`train-compile ÷ train is certain after 6 pairs: ×1.230 [1.190, 1.270], faster`."""
     found = contrast.judgement
     assert found is not None

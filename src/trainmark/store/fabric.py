@@ -8,15 +8,22 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from trainmark.measure.fabric import AllReduce, Fabric, Link, Point, bus_factor, line
-from trainmark.measure.slow_links import slow_parts
+from trainmark.measure.fabric import (
+    AllReduce,
+    FabricMeasurement,
+    Link,
+    MessageTime,
+    alpha_beta_model,
+    bus_factor,
+    slow_parts,
+)
 from trainmark.store.files import StoreError, read_json
 
 FABRIC = "fabric.json"
 SCHEMA = 1
 
 
-def to_json(fabric: Fabric) -> dict[str, Any]:
+def to_json(fabric: FabricMeasurement) -> dict[str, Any]:
     """As kept and as `--json` prints it; what follows from the times stands beside them."""
     return {
         "schema": SCHEMA,
@@ -36,15 +43,15 @@ def to_json(fabric: Fabric) -> dict[str, Any]:
     }
 
 
-def from_json(record: Any) -> Fabric:
+def from_json(record: Any) -> FabricMeasurement:
     """ValueError, LookupError, TypeError or ArithmeticError where it is no record of a fabric."""
     if record["schema"] != SCHEMA:
         raise ValueError(f"schema {record['schema']}, not {SCHEMA}")
     nodes = tuple(map(str, record["nodes"]))
-    reduced: dict[tuple[int, int], list[Point]] = {}
+    reduced: dict[tuple[int, int], list[MessageTime]] = {}
     for each in record["allreduce"]:
         reduced.setdefault((_count(each["ranks"]), _count(each["nodes"])), []).append(_point(each))
-    return Fabric(
+    return FabricMeasurement(
         taken=str(record["taken"]),
         device=str(record["device"]),
         backend=str(record["backend"]),
@@ -56,7 +63,7 @@ def from_json(record: Any) -> Fabric:
     )
 
 
-def load_fabric(run: Path) -> Fabric | None:
+def load_fabric(run: Path) -> FabricMeasurement | None:
     """That of a run's folder; None where none was measured."""
     path = run / FABRIC
     if not path.exists():
@@ -93,7 +100,7 @@ def _all_reduce(reduced: AllReduce) -> list[dict[str, Any]]:
 
 
 def _all_reduce_fit(reduced: AllReduce) -> dict[str, Any]:
-    fitted = line(reduced.points)
+    fitted = alpha_beta_model(reduced.points)
     rate = fitted.bytes_per_second
     return {
         "ranks": reduced.ranks,
@@ -119,8 +126,8 @@ def _nccl_test_of(record: Mapping[str, Any]) -> dict[str, Any]:
     return {"node": str(record["node"]), "program": str(record["program"]), "sizes": sizes}
 
 
-def _point(record: Mapping[str, Any]) -> Point:
-    point = Point(
+def _point(record: Mapping[str, Any]) -> MessageTime:
+    point = MessageTime(
         _count(record["bytes"]), float(record["seconds"]), float(record["low"]), float(record["high"])
     )
     if not 0 < point.low <= point.seconds <= point.high < inf:

@@ -7,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from trainmark.measure.result.light import ReferenceRate
+from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.store.files import StoreError, read_json, write_json
 from trainmark.typed_json import decode, encode
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from trainmark.events import DeviceSample, stream
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trial.trace import TraceError, require_span_within, trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
-from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
+from trainmark.measure.trace import TraceError, require_span_within, trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
+from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
 from trainmark.store.files import StoreError
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord, TrialSpec
 from trainmark.system.available import known_peak_flops
@@ -40,7 +40,7 @@ def figure_of_folder(
     samples = [each for each in stream.read(path) if isinstance(each, DeviceSample)] if path.exists() else []
     return measure_trial(
         trace,
-        Rules(warmup_steps=warmup_steps),
+        WindowRules(warmup_steps=warmup_steps),
         key=key,
         samples=samples,
         known_peak_flops=known_peak_flops(key.device or "", key.precision or ""),

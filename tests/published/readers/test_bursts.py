@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.doubts import DoubtCode
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.published.readers.trials.output import Output, ReaderError
 from trainmark.published.readers.trials.pattern import events
 
@@ -29,7 +29,7 @@ def read_at(lines: np.ndarray, reads: np.ndarray) -> np.ndarray:
 def figure_of(*ranks: np.ndarray):
     output = Output(Path(), len(ranks), batch_per_device=None)
     stamps = [[(float(at), {}) for at in arrivals] for arrivals in ranks]
-    return measure_trial(trace_of(events(stamps, output, "lines")), Rules(warmup_steps=10))
+    return measure_trial(trace_of(events(stamps, output, "lines")), WindowRules(warmup_steps=10))
 
 
 def codes(figure) -> set[DoubtCode]:

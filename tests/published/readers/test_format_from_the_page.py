@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.format import Format
 from trainmark.published.readers.input.lines import clean_blocks

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trainmark.events import Scope
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.format import Kind
 from trainmark.published.readers.formats.mllog import FORMAT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trainer_logs import LOGS, deepspeed, megatron
 
-from trainmark.measure.trial.logged import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.input.lines import clean_blocks
 from trainmark.published.readers.recognise import formats, recognise

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.input.lines import clean_blocks
 from trainmark.published.readers.logged import LoggedRun

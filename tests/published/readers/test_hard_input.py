@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.engine import read_runs
 from trainmark.published.readers.input.lines import clean_blocks
 from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from trainmark.events import Scope
-from trainmark.measure.doubt import DoubtCode
-from trainmark.measure.trial.log.copies import Copies, copies, times_digest
-from trainmark.measure.trial.logged import Basis, LogFacts, logged_figure
+from trainmark.measure.doubts import DoubtCode
+from trainmark.measure.log_doubts import CopiedLogs, find_copies, times_digest
+from trainmark.measure.log_figure import Basis, LogFacts, logged_figure
 
 STEPS = 400
 BATCH = 128
@@ -363,12 +363,12 @@ def test_a_loss_that_does_not_fall_is_doubted():
 def test_runs_with_the_same_times_to_the_last_digit_are_copies():
     random = np.random.default_rng(5)
     one, other = ({"rate": random.uniform(1, 2, 50), "loss": np.ones(50)} for _ in range(2))
-    duplicates = copies(times_digest(columns) for columns in (one, other, dict(one)))
-    assert duplicates == {0: Copies(first=0, count=2), 2: Copies(first=0, count=2)}
+    duplicates = find_copies(times_digest(columns) for columns in (one, other, dict(one)))
+    assert duplicates == {0: CopiedLogs(first=0, count=2), 2: CopiedLogs(first=0, count=2)}
 
 
 def test_a_few_equal_numbers_make_no_copy():
-    assert copies(times_digest({"rate": np.ones(3)}) for _ in range(2)) == {}
+    assert find_copies(times_digest({"rate": np.ones(3)}) for _ in range(2)) == {}
 
 
 def test_several_processes_that_print_one_step_where_one_should_leave_the_scope_open():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from trainer_logs import LOGS, Written
 
 from trainmark.errors import UserError
-from trainmark.measure.trial.logged import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 from trainmark.published.readers.input.archives import LogStream
 from trainmark.published.readers.read import read_log
 

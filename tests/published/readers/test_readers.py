@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import RunEnd, RunStart, Scope, Step, stream
-from trainmark.measure.trial.trace import trace_of
+from trainmark.measure.trace import trace_of
 from trainmark.published.readers.registry import names, reader
 from trainmark.published.readers.trials import pattern, probe
 from trainmark.published.readers.trials.output import Output, ReaderError

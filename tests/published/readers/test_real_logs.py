@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.measure.trial.logged import LogFacts, logged_figure
+from trainmark.measure.log_figure import LogFacts, logged_figure
 from trainmark.published.readers.input.refusal import Refusal
 from trainmark.published.readers.read import Log, read_logs
 

@@ -10,8 +10,8 @@ from fabricated_runs import fabricate, keep, record
 from finish_streams import killed, training
 
 from trainmark.events import stream
-from trainmark.measure.trial.trace import trace_of
-from trainmark.measure.trial.trial import Rules, measure_trial
+from trainmark.measure.trace import trace_of
+from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.store.run import RunFolder
 
 
@@ -25,7 +25,7 @@ def trained_run(runs: Path, name: str, seeds: int = 3, kill: bool = False, **cha
         ranks = changes.get("ranks", 1)
         trial_record = record(f"pytorch-fp32-b32-1n{ranks}g", repeat, 60.0, f"1n{ranks}g")
         key = replace(trial_record.key, data="images", loader="host", recipe="ai-rank", target="top1=0.5")
-        figure = measure_trial(trace_of(events), Rules(10), key=key)
+        figure = measure_trial(trace_of(events), WindowRules(10), key=key)
         folder = keep(run, replace(trial_record, key=key, figure=figure, started=1_700_000_990.0))
         (folder / "events").mkdir()
         for rank in range(ranks):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmark.events import DeviceSample
 from trainmark.events.schema import is_host
-from trainmark.measure.trial.doubts import throttle_reasons
+from trainmark.measure.figure_doubts import throttle_reasons
 
 # Below this the device waits rather than works, and its clock says nothing.
 BUSY = 0.1

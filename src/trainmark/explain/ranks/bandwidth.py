@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainmark.explain.explanation import Bucket, RankTime
-from trainmark.measure.fabric import AllReduce, Fabric, bus_factor, line
+from trainmark.measure.fabric import AllReduce, FabricMeasurement, alpha_beta_model, bus_factor
 
 # A rank is waited for where it costs the others this share of the step: below, ranks take turns.
 LATE_SHARE = 0.01
@@ -23,19 +23,19 @@ def bus_bytes(kind: str, size: int, ranks: int) -> float:
     return float(size)
 
 
-def link_bandwidth(fabric: Fabric, ranks: int) -> float | None:
+def link_bandwidth(fabric: FabricMeasurement, ranks: int) -> float | None:
     """Return the bus bandwidth in bytes/s of the all-reduce measured over as many ranks, or the next more."""
     measured = _nearest(fabric, ranks)
-    rate = line(measured.points).bytes_per_second if measured else None
+    rate = alpha_beta_model(measured.points).bytes_per_second if measured else None
     return None if measured is None or rate is None else bus_factor(measured.ranks) * rate
 
 
-def expected_seconds(fabric: Fabric, ranks: int, size: int) -> float | None:
+def expected_seconds(fabric: FabricMeasurement, ranks: int, size: int) -> float | None:
     """Return the time of an all-reduce of this size by the measured line of latency and bandwidth."""
     measured = _nearest(fabric, ranks)
     if measured is None or measured.ranks != ranks:
         return None
-    fitted = line(measured.points)
+    fitted = alpha_beta_model(measured.points)
     return (
         None if fitted.bytes_per_second is None else fitted.latency_seconds + size / fitted.bytes_per_second
     )
@@ -62,6 +62,6 @@ def evidence(ranks: Sequence[RankTime], buckets: Sequence[Bucket], link: float |
         yield f"{bucket.name}{size}: {times}{rate}{share}"
 
 
-def _nearest(fabric: Fabric, ranks: int) -> AllReduce | None:
+def _nearest(fabric: FabricMeasurement, ranks: int) -> AllReduce | None:
     larger = [reduced for reduced in fabric.all_reduces if reduced.ranks >= ranks and reduced.points]
     return min(larger, key=lambda reduced: reduced.ranks, default=None)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from trainmark.errors import UserError
-from trainmark.measure.trial.logged import LogFacts as ColumnFacts
-from trainmark.measure.trial.logged import logged_figure
+from trainmark.measure.log_figure import LogFacts as ColumnFacts
+from trainmark.measure.log_figure import logged_figure
 from trainmark.published.audit.logs import LogFacts, stamps_digest
 from trainmark.published.audit.report.report import LARGEST_FILE
 from trainmark.published.readers.input.refusal import Refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from trainmark.measure.figure import Result
-from trainmark.measure.result.verdict import Reliability, run_verdict
+from trainmark.measure.reliability import Reliability, run_verdict
 from trainmark.report.answer.doubts import DoubtNote, doubt_notes, marks
 from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject

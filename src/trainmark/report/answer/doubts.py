@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmark.measure.doubt import Doubt, DoubtCode, Severity
+from trainmark.measure.doubts import Doubt, DoubtCode, Severity
 from trainmark.measure.figure import Result
 from trainmark.report.format.doubt_words import doubt_sentence
 from trainmark.report.format.words import Lang, words

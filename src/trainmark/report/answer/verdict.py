@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmark.measure.figure import Result
-from trainmark.measure.result.verdict import WIDE, Reliability, ReliabilityVerdict, result_verdict
+from trainmark.measure.reliability import WIDE_INTERVAL, Reliability, ReliabilityVerdict, result_verdict
 from trainmark.report.format import number
 from trainmark.report.format.doubt_words import doubt_clause
 from trainmark.report.format.words import Lang, words
@@ -41,7 +41,7 @@ def _form(verdict: ReliabilityVerdict) -> str:
         return verdict.reliability.name.lower()
     if verdict.within is None:
         return "provisional"
-    if verdict.within > WIDE:
+    if verdict.within > WIDE_INTERVAL:
         return "wide_caution" if verdict.reasons else "wide"
     return "caution"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from trainmark.measure.bisection import Bisection, PairedMeasurement
 from trainmark.report.bisect.text import BisectionText, bounds
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers, tone
 from trainmark.report.format import templating
 from trainmark.report.format.page import frame
 from trainmark.report.format.words import Lang
-from trainmark.sequential.bisection import Bisection, Measured
 from trainmark.visible import one_line
 
 ROW = 26
@@ -32,7 +32,7 @@ def render(bisection: Bisection, lang: Lang = "en") -> str:
 def _plot(text: BisectionText) -> Plot:
     """Every item that was measured beside the good side, from good to bad, with its interval."""
     bisection = text.bisection
-    items: dict[tuple[int, ...], tuple[str, Measured]] = {
+    items: dict[tuple[int, ...], tuple[str, PairedMeasurement]] = {
         step.items: (text.name(step.name), step.measured) for step in bisection.steps if step.measured
     }
     last = (len(bisection.names),)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmark.measure.bisection import Bisection, BisectionFinding, PairedMeasurement
 from trainmark.report.bisect.words import BISECT_WORDS, REASONS, bisect_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.number import MISSING, clock
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, translated
-from trainmark.sequential.bisection import Bisection, Finding, Measured
 from trainmark.visible import one_line
 
 COLUMNS = ("step", "tried", "is", "ratio", "interval", "pairs", "trials", "time", "why")
@@ -65,18 +65,18 @@ class BisectionText:
     def headline(self) -> str:
         """The outcome in one sentence."""
         bisection, whole = self.bisection, self._whole()
-        if bisection.finding is Finding.NO_CHANGE:
+        if bisection.finding is BisectionFinding.NO_CHANGE:
             return self.say("no_change", whole=whole, matters=_percent(bisection.matters))
-        if bisection.finding is Finding.UNDECIDED:
+        if bisection.finding is BisectionFinding.UNDECIDED:
             pairs = self.counted(len(bisection.reference.pairs), "pair")
             return self.say("undecided", pairs=pairs, whole=whole)
         names = ", ".join(map(self.name, bisection.culprits))
         change = bisection.confirmation
         assert change is not None
-        if bisection.finding is Finding.UNCONFIRMED:
+        if bisection.finding is BisectionFinding.UNCONFIRMED:
             return self.say("unconfirmed", names=names, first=self.name(change.first), ratio=ratio(change))
         effect = self.say("effect", ratio=ratio(change), first=self.name(change.first))
-        if bisection.finding is Finding.NARROWED:
+        if bisection.finding is BisectionFinding.NARROWED:
             return self.say("narrowed", names=names, effect=effect)
         if bisection.kind == SETTINGS and len(bisection.culprits) > 1:
             return self.say("together", names=names, effect=effect)
@@ -90,7 +90,11 @@ class BisectionText:
     def _share(self) -> str | None:
         """Say how much of the whole change the culprit makes, where it is clearly not all of it."""
         share = self.bisection.share
-        if share is None or self.bisection.kind == SETTINGS or self.bisection.finding is not Finding.FOUND:
+        if (
+            share is None
+            or self.bisection.kind == SETTINGS
+            or self.bisection.finding is not BisectionFinding.FOUND
+        ):
             return None
         if share < 0.7:
             return self.say("part", share=_percent(share), whole=self._whole())
@@ -142,7 +146,9 @@ class BisectionText:
         header = [self.say(f"{column}_column", confidence=self.confidence) for column in COLUMNS]
         return Table(header, rows, NUMBERS)
 
-    def _row(self, number: str, name: str, side: str, measured: Measured | None, reason: str) -> list[str]:
+    def _row(
+        self, number: str, name: str, side: str, measured: PairedMeasurement | None, reason: str
+    ) -> list[str]:
         about = [number, _short(self.name(name)), self.words[side]]
         if measured is None:
             return [*about, "", "", "", "", "", reason]
@@ -150,7 +156,7 @@ class BisectionText:
         return [*about, *figures, str(measured.trials), clock(measured.seconds), reason]
 
 
-def _repeated(bisection: Bisection, change: Measured) -> bool:
+def _repeated(bisection: Bisection, change: PairedMeasurement) -> bool:
     """Whether a row of the table already has this comparison."""
     return change.run in {
         bisection.reference.run,
@@ -166,11 +172,11 @@ def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def ratio(measured: Measured) -> str:
+def ratio(measured: PairedMeasurement) -> str:
     return f"×{measured.ratio:.3f} {bounds(measured)}"
 
 
-def bounds(measured: Measured) -> str:
+def bounds(measured: PairedMeasurement) -> str:
     if measured.low is None and measured.high is None:
         return MISSING
     low, high = (MISSING if bound is None else f"{bound:.3f}" for bound in (measured.low, measured.high))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from trainmark.history.facts import FactChange
 from trainmark.measure.cost import Cost
 from trainmark.measure.figure import Result
+from trainmark.measure.history.facts import FactChange
 from trainmark.report.sections.frameworks import FrameworkTable
 
 MARKS = {

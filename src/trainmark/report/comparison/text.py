@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
-from trainmark.history.facts import FactChange
-from trainmark.history.recorded import parts_only_in
 from trainmark.measure.cost import Cost
+from trainmark.measure.history.facts import FactChange
+from trainmark.measure.history.recorded import parts_only_in
 from trainmark.report.comparison.model import (
     MEANING,
     ComparisonRow,

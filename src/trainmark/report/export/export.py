@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmark.measure.comparison import ResultComparison, cannot_be_judged, compare_results, fails_below
 from trainmark.measure.key import Key
-from trainmark.measure.result.compare import Comparison, cannot_be_judged, compare, fails_below
 from trainmark.report.assemble import results_of
 from trainmark.report.export import airank, csv_table, dllogger, dlperf, junit, mlflow, mllog, tensorboard
 from trainmark.report.export.place import MARKER, ExportError, new_folder
@@ -69,9 +69,9 @@ def export(
     return Exported(out, files, tuple(skipped))
 
 
-def slower(run: RunFolder, baseline: Baseline) -> dict[Key, Comparison]:
+def slower(run: RunFolder, baseline: Baseline) -> dict[Key, ResultComparison]:
     """The cases of a run that `compare --fail-below` would fail or cannot judge, by their key."""
-    pairs = compare(results_of(baseline.run.records()), results_of(run.records()))
+    pairs = compare_results(results_of(baseline.run.records()), results_of(run.records()))
     below = baseline.fail_below
     return {
         pair.after.key: pair for pair in pairs if fails_below(pair, below) or cannot_be_judged(pair, below)

@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree
 
+from trainmark.measure.comparison import ResultComparison
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.result.compare import Comparison
-from trainmark.measure.result.verdict import result_verdict
+from trainmark.measure.reliability import result_verdict
 from trainmark.report.answer.verdict import doubts_verdict, verdict_sentence
 from trainmark.report.assemble import results_of
 from trainmark.report.export.source import ExportedRun, Skipped
@@ -56,7 +56,7 @@ def _case(
     case: str,
     records: Sequence[TrialRecord],
     results: Mapping[Key, Result],
-    slower: Mapping[Key, Comparison],
+    slower: Mapping[Key, ResultComparison],
 ) -> ElementTree.Element:
     element = _named(None, source, case, sum(record.seconds for record in records))
     failed = [record for record in records if record.figure is None]
@@ -100,7 +100,7 @@ def _failure(element: ElementTree.Element, kind: str, message: str, details: str
     failure.text = visible(details) or None
 
 
-def _slower(comparison: Comparison) -> str:
+def _slower(comparison: ResultComparison) -> str:
     before, after = comparison.before, comparison.after
     bounds = number.ratio_interval(comparison.ratio.interval)
     doubts = [

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.events.stream import StreamError
+from trainmark.measure.comparison import ResultComparison
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.result.compare import Comparison
-from trainmark.measure.trial.trace import TraceError
+from trainmark.measure.trace import TraceError
 from trainmark.report.export.names import safe_name, untaken
 from trainmark.report.export.steps import Steps, read_steps
 from trainmark.store.run import RunFolder, RunInfo
@@ -49,7 +49,7 @@ class ExportedRun:
     records: tuple[TrialRecord, ...]
     measured: tuple[Measured, ...]
     skipped: tuple[Skipped, ...]
-    slower: Mapping[Key, Comparison] = field(default_factory=dict)
+    slower: Mapping[Key, ResultComparison] = field(default_factory=dict)
     """Cases slower than in the baseline, surely or but for doubts, by their key in this run."""
 
     def fact(self, *path: str) -> Any:

@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 
 from trainmark.events import Step, stream
-from trainmark.measure.trial.trace import Trace, TraceError, trace_of
+from trainmark.measure.trace import Trace, TraceError, trace_of
 
 # The end of the year 9999: dates beyond it have no form in any of the formats.
 LAST_MOMENT = 253_402_300_799.0

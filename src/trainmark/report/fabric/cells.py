@@ -6,8 +6,7 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass
 
-from trainmark.measure.fabric import Fabric, Link
-from trainmark.measure.slow_links import slow_parts
+from trainmark.measure.fabric import FabricMeasurement, Link, slow_parts
 from trainmark.report.fabric.text import concerns
 
 
@@ -30,7 +29,7 @@ class Grid:
     cells: dict[tuple[int, int], Cell]
 
 
-def grid(fabric: Fabric) -> Grid:
+def grid(fabric: FabricMeasurement) -> Grid:
     nodes = tuple(dict.fromkeys(fabric.nodes))
     if len(nodes) > 1:
         order = {name: place for place, name in enumerate(nodes)}
@@ -39,7 +38,7 @@ def grid(fabric: Fabric) -> Grid:
     return Grid("ranks", tuple(map(str, ranks)), _cells(fabric, list(ranks)))
 
 
-def _cells(fabric: Fabric, place: list[int]) -> dict[tuple[int, int], Cell]:
+def _cells(fabric: FabricMeasurement, place: list[int]) -> dict[tuple[int, int], Cell]:
     """`place` has the row of each rank."""
     links_by_cell: dict[tuple[int, int], list[Link]] = defaultdict(list)
     for link in fabric.links:

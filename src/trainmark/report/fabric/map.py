@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
-from trainmark.measure.fabric import Fabric
+from trainmark.measure.fabric import LEAST_BANDWIDTH_SHARE, FabricMeasurement, slow_parts
 from trainmark.measure.quantity import rate_words, seconds_words
-from trainmark.measure.slow_links import LEAST_SHARE, slow_parts
 from trainmark.report.fabric.cells import Cell, Grid, grid
 from trainmark.report.fabric.colour import INK, PAPER, SCALE, fill, ink_on
 from trainmark.report.fabric.text import described, verdicts
@@ -63,7 +62,7 @@ class Layout:
         )
 
 
-def render(fabric: Fabric) -> str:
+def render(fabric: FabricMeasurement) -> str:
     shown, sentences = grid(fabric), _sentences(fabric)
     layout = laid_out(shown)
     width, height = layout.width, layout.foot + LINE * len(sentences) + MARGIN
@@ -88,7 +87,7 @@ def render(fabric: Fabric) -> str:
     )
 
 
-def _sentences(fabric: Fabric) -> list[str]:
+def _sentences(fabric: FabricMeasurement) -> list[str]:
     sentences = verdicts(slow_parts(fabric.links))
     more = len(sentences) - MOST_SENTENCES
     return sentences if more <= 0 else [*sentences[:MOST_SENTENCES], f"And {more} more."]
@@ -159,7 +158,11 @@ def _legend(layout: Layout, any_slow: bool) -> Iterator[str]:
         top += 26
     if any_slow:
         yield _box(
-            left + 1.5, top + 56, 15, 15, f'fill="{fill(LEAST_SHARE)}" stroke="{INK}" stroke-width="3"'
+            left + 1.5,
+            top + 56,
+            15,
+            15,
+            f'fill="{fill(LEAST_BANDWIDTH_SHARE)}" stroke="{INK}" stroke-width="3"',
         )
         yield _label("slow beside comparable links", left + 26, top + 68)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment
 from markupsafe import Markup
 
-from trainmark.measure.fabric import Fabric
-from trainmark.measure.slow_links import LEAST_SHARE, MOST_TIMES, slow_parts
+from trainmark.measure.fabric import LEAST_BANDWIDTH_SHARE, MOST_LATENCY_TIMES, FabricMeasurement, slow_parts
 from trainmark.report.fabric import map as fabric_map
 from trainmark.report.fabric.text import all_reduce, left_out, links, nccl_test, title, verdicts
 from trainmark.report.format import number, templating
@@ -14,7 +13,7 @@ from trainmark.report.format.page import frame
 from trainmark.visible import one_line
 
 
-def render(fabric: Fabric) -> str:
+def render(fabric: FabricMeasurement) -> str:
     """A page of its own."""
     page = _environment().get_template("fabric.html.j2")
     return page.render(
@@ -22,12 +21,12 @@ def render(fabric: Fabric) -> str:
         section=Markup(section(fabric)),
         verdicts=verdicts(slow_parts(fabric.links)),
         together=fabric.together,
-        least=number.percent(LEAST_SHARE, 0),
-        most=f"{MOST_TIMES:g}",
+        least=number.percent(LEAST_BANDWIDTH_SHARE, 0),
+        most=f"{MOST_LATENCY_TIMES:g}",
     )
 
 
-def section(fabric: Fabric) -> str:
+def section(fabric: FabricMeasurement) -> str:
     """Map and tables, for a page that has the style of the report; the caller has the heading."""
     template = _environment().get_template("fabric_section.html.j2")
     return template.render(

@@ -6,9 +6,18 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainmark.measure.fabric import AllReduce, Fabric, Link, bus_factor, line
+from trainmark.measure.fabric import (
+    AllReduce,
+    FabricMeasurement,
+    Link,
+    SlowPart,
+    alpha_beta_model,
+    bus_factor,
+    node_pair,
+    rank_pair,
+    slow_parts,
+)
 from trainmark.measure.quantity import bytes_words, rate_words, seconds_words
-from trainmark.measure.slow_links import Slow, nodes_of, ranks_of, slow_parts
 from trainmark.report.format import markup
 from trainmark.report.format.table import Table
 from trainmark.visible import one_line
@@ -17,7 +26,7 @@ MOST_LINKS = 28  # all pairs of eight ranks; of more, the slowest
 NOTHING_SLOW = "No link is slow beside comparable ones."
 
 
-def lines(fabric: Fabric, width: int | None = None) -> list[str]:
+def lines(fabric: FabricMeasurement, width: int | None = None) -> list[str]:
     """For a terminal."""
     slow = slow_parts(fabric.links)
     shown = [described(fabric), "", *links(fabric, slow).lines(width), *left_out(fabric)]
@@ -29,7 +38,7 @@ def lines(fabric: Fabric, width: int | None = None) -> list[str]:
     return [*shown, "", *verdicts(slow)]
 
 
-def markdown(fabric: Fabric) -> str:
+def markdown(fabric: FabricMeasurement) -> str:
     """A section's text; the caller has the heading."""
     slow = slow_parts(fabric.links)
     parts = [markup.plain(described(fabric)), links(fabric, slow).markdown()]
@@ -43,7 +52,7 @@ def markdown(fabric: Fabric) -> str:
     return "\n\n".join(parts)
 
 
-def described(fabric: Fabric) -> str:
+def described(fabric: FabricMeasurement) -> str:
     ranks, nodes = len(fabric.nodes), len(set(fabric.nodes))
     mode = "pairs of a round together" if fabric.together else "one pair at a time"
     where = f"{ranks} ranks on {nodes} node{'s' if nodes > 1 else ''}"
@@ -52,13 +61,13 @@ def described(fabric: Fabric) -> str:
 
 def title(reduced: AllReduce) -> str:
     place = f"{reduced.ranks} ranks on {reduced.nodes} node{'s' if reduced.nodes > 1 else ''}"
-    fitted = line(reduced.points)
+    fitted = alpha_beta_model(reduced.points)
     rate = fitted.bytes_per_second
     bus = rate_words(None if rate is None else bus_factor(reduced.ranks) * rate)
     return f"All-reduce over {place}: latency {seconds_words(fitted.latency_seconds)}, bus bandwidth {bus}"
 
 
-def links(fabric: Fabric, slow: Sequence[Slow]) -> Table:
+def links(fabric: FabricMeasurement, slow: Sequence[SlowPart]) -> Table:
     alone = len(set(fabric.nodes)) == 1
     named = [(link, [each for each in slow if concerns(each, link)]) for link in fabric.links]
     if len(named) > MOST_LINKS:
@@ -106,19 +115,19 @@ def nccl_test(printed: Mapping[str, Any]) -> tuple[str, Table]:
     return one_line(f"{printed['program']} of nccl-tests on {printed['node']}"), table
 
 
-def verdicts(slow: Sequence[Slow]) -> list[str]:
+def verdicts(slow: Sequence[SlowPart]) -> list[str]:
     return [f"Slow: {one_line(each.message)}." for each in slow] or [NOTHING_SLOW]
 
 
-def concerns(slow: Slow, link: Link) -> bool:
+def concerns(slow: SlowPart, link: Link) -> bool:
     """Whether this verdict is about this link."""
     if slow.what == "link":
-        return slow.names in (ranks_of(link), nodes_of(link))
-    ends = link.nodes if slow.what == "node" else ranks_of(link)
+        return slow.names in (rank_pair(link), node_pair(link))
+    ends = link.nodes if slow.what == "node" else rank_pair(link)
     return not (link.same_node and slow.what == "node") and slow.names[0] in ends
 
 
-def left_out(fabric: Fabric) -> list[str]:
+def left_out(fabric: FabricMeasurement) -> list[str]:
     count = len(fabric.links)
     if count <= MOST_LINKS:
         return []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.measure.doubt import Doubt, DoubtCode, Severity
+from trainmark.measure.doubts import Doubt, DoubtCode, Severity
 from trainmark.report.format.words import LANGUAGES, Lang
 
 # What a verdict says of a doubt, in English; in Chinese the doubt's name, which is such a clause already.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmark.history.recorded import (
+from trainmark.measure.history.recorded import (
     MEASURED_FACTS,
     command_fact,
     environment_facts,
@@ -18,7 +18,7 @@ from trainmark.history.recorded import (
     machine_of,
     variable_facts,
 )
-from trainmark.history.series import Observation, Point, Series, point_of, series_of
+from trainmark.measure.history.series import HistorySeries, RunPoint, TrialObservation, point_of, series_of
 from trainmark.measure.key import Key
 from trainmark.regular_file import open_regular, read_regular
 from trainmark.store.run import RunFolder
@@ -33,16 +33,16 @@ MEASURED_DIGITS = 4
 Recorded = tuple[str, Mapping[str, str]]
 
 
-def series_of_runs(runs: Sequence[RunFolder]) -> tuple[Series, ...]:
+def series_of_runs(runs: Sequence[RunFolder]) -> tuple[HistorySeries, ...]:
     """Return the series of all cases that have a figure in one of these runs."""
     environments: dict[bytes, Recorded] = {}
     named = zip(runs, run_names(runs), strict=True)
     return series_of(trial for run, name in named for trial in observations(run, name, environments))
 
 
-def points_of(run: RunFolder) -> dict[Key, Point]:
+def points_of(run: RunFolder) -> dict[Key, RunPoint]:
     """Return each result of a run by its key, with what was recorded of it."""
-    trials: dict[Key, list[Observation]] = {}
+    trials: dict[Key, list[TrialObservation]] = {}
     for trial in observations(run, run.path.name, {}):
         trials.setdefault(trial.key, []).append(trial)
     return {key: point_of(own) for key, own in trials.items()}
@@ -54,7 +54,9 @@ def run_names(runs: Sequence[RunFolder]) -> list[str]:
     return [run.path.name if counts[run.path.name] == 1 else str(run.path) for run in runs]
 
 
-def observations(run: RunFolder, name: str, environments: dict[bytes, Recorded]) -> Iterator[Observation]:
+def observations(
+    run: RunFolder, name: str, environments: dict[bytes, Recorded]
+) -> Iterator[TrialObservation]:
     """Yield the trials of a run that have a figure; equal environments are read once for all runs."""
     reports, version = run.facts, run.info.version
     for record in run.records():
@@ -62,7 +64,7 @@ def observations(run: RunFolder, name: str, environments: dict[bytes, Recorded])
             continue
         folder = run.trial(record.spec.case, record.spec.repeat).done
         machine, recorded = _environment(folder / ENVIRONMENT, environments)
-        yield Observation(
+        yield TrialObservation(
             run=name,
             time=record.started or run.info.created,
             key=record.key,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
 
-from trainmark.history.changes.model import Change, Drift
-from trainmark.history.facts import FactChange
-from trainmark.history.recorded import parts_only_in
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubts import DoubtCode
+from trainmark.measure.history.changes import LevelChange, LevelDrift
+from trainmark.measure.history.facts import FactChange
+from trainmark.measure.history.recorded import parts_only_in
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.fact_words import fact_name
 from trainmark.report.format.words import Lang
@@ -33,7 +33,7 @@ def percent_change(ratio: float) -> str:
     return f"{_signed(ratio, 2 if abs(ratio - 1) < SMALL_CHANGE else 1)} %"
 
 
-def change_bounds(change: Change | Drift) -> str:
+def change_bounds(change: LevelChange | LevelDrift) -> str:
     """`[−4.8, −3.6]`, in per cent; two decimals where one would not tell the bounds apart."""
     decimals = 2 if change.high - change.low < CLOSE_BOUNDS or abs(change.ratio - 1) < SMALL_CHANGE else 1
     return f"[{_signed(change.low, decimals)}, {_signed(change.high, decimals)}]"
@@ -63,8 +63,8 @@ def _date(day: float) -> str:
     return datetime.fromtimestamp(day * DAY, timezone.utc).date().isoformat()
 
 
-def arrow(change: Change | Drift) -> str:
-    if isinstance(change, Drift):
+def arrow(change: LevelChange | LevelDrift) -> str:
+    if isinstance(change, LevelDrift):
         return FALLING if change.regression else RISING
     return DOWN if change.regression else UP
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from markupsafe import Markup
 
-from trainmark.history.changes.model import Drift
-from trainmark.history.series import DATE, ORDER_FACTS, Point
+from trainmark.measure.history.changes import LevelDrift
+from trainmark.measure.history.series import DATE, ORDER_FACTS, RunPoint
 from trainmark.report.chart.axis import Axis, linear
 from trainmark.report.chart.model import Chart, Dots, Figure, Label, Line, Mark, Panel, Plot, Whiskers
 from trainmark.report.format import number
@@ -111,7 +111,7 @@ def _levels(case: History, places: Sequence[float]) -> list[Mark]:
     return marks
 
 
-def drifting_levels(drift: Drift, level: float) -> list[float]:
+def drifting_levels(drift: LevelDrift, level: float) -> list[float]:
     """Return the level at each result of a drift, that in its middle being `level`."""
     shares = (index / (drift.results - 1) - 0.5 for index in range(drift.results))
     return [level * drift.ratio**share for share in shares]
@@ -172,7 +172,7 @@ def _radius(count: int) -> float:
     return 4 if count <= MANY_POINTS else 3 if count <= 2 * MANY_POINTS else 2.2
 
 
-def point_text(point: Point, unit: str, marked: MarkedChange | None) -> str:
+def point_text(point: RunPoint, unit: str, marked: MarkedChange | None) -> str:
     """`2026-11-02 04:10, nightly-41: 1,234 images/s [1,230, 1,240]`, and the change that begins there."""
     interval = f" {number.interval(point.interval)}" if point.interval else ""
     change = f", {percent_change(marked.change.ratio)}" if marked else ""

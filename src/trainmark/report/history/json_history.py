@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from trainmark.history.changes.model import Drift
-from trainmark.history.series import Point
+from trainmark.measure.history.changes import LevelDrift
+from trainmark.measure.history.series import RunPoint
 from trainmark.report.history.model import Histories, History, MarkedChange
 
 
@@ -39,7 +39,7 @@ def case_tree(case: History) -> dict[str, Any]:
     }
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: RunPoint) -> dict[str, Any]:
     interval = point.interval
     return {
         "run": point.run,
@@ -54,7 +54,7 @@ def _point(point: Point) -> dict[str, Any]:
     }
 
 
-def _drift(case: History, drift: Drift) -> dict[str, Any]:
+def _drift(case: History, drift: LevelDrift) -> dict[str, Any]:
     return {
         "first": drift.first,
         "last": drift.last,

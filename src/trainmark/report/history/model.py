@@ -11,21 +11,20 @@ from functools import cached_property, reduce
 from itertools import pairwise
 from operator import and_
 
-from trainmark.history.changes import drifts
-from trainmark.history.changes.model import Change, Drift
-from trainmark.history.facts import FactChange, changed_facts
-from trainmark.history.recorded import command_parts
-from trainmark.history.series import DATE, Point, Series
-from trainmark.measure.doubt import SEVERITY, Severity
+from trainmark.measure.doubts import SEVERITY, Severity
+from trainmark.measure.history.changes import LevelChange, LevelDrift, drifts
+from trainmark.measure.history.facts import FactChange, changed_facts
+from trainmark.measure.history.recorded import command_parts
+from trainmark.measure.history.series import DATE, HistorySeries, RunPoint
 from trainmark.natural import natural_key
 from trainmark.report.format import label
 
 LONGEST_COMMAND = 60
 SEVERE = frozenset(code.value for code, severity in SEVERITY.items() if severity is Severity.SEVERE)
-Detector = Callable[[Sequence[Point]], tuple[Change, ...]]
+Detector = Callable[[Sequence[RunPoint]], tuple[LevelChange, ...]]
 
 
-def mostly_unreliable(points: Sequence[Point]) -> bool:
+def mostly_unreliable(points: Sequence[RunPoint]) -> bool:
     """Return whether half of these results have a severe doubt, so that nothing certain follows from them."""
     return 2 * sum(not SEVERE.isdisjoint(point.doubts) for point in points) >= len(points)
 
@@ -34,8 +33,8 @@ def mostly_unreliable(points: Sequence[Point]) -> bool:
 class MarkedChange:
     """A change of level, the result at which it begins, and the recorded facts that changed with it."""
 
-    change: Change
-    point: Point
+    change: LevelChange
+    point: RunPoint
     facts: tuple[FactChange, ...] = ()
 
     @property
@@ -53,20 +52,20 @@ class History:
     """A case on one machine over time, under the name that tells it from the others shown."""
 
     name: str
-    series: Series
+    series: HistorySeries
     changes: tuple[MarkedChange, ...] = ()
-    drifts: tuple[Drift, ...] = ()
+    drifts: tuple[LevelDrift, ...] = ()
 
     @property
     def id(self) -> str:
         return self.series.id
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[RunPoint, ...]:
         return self.series.points
 
     @property
-    def latest(self) -> Point:
+    def latest(self) -> RunPoint:
         return self.points[-1]
 
     @property
@@ -89,12 +88,12 @@ class History:
         return any(mostly_unreliable(self.points[first : last + 1]) for first, last in sides)
 
     @property
-    def latest_drift(self) -> Drift | None:
+    def latest_drift(self) -> LevelDrift | None:
         """The drift that still goes on at the latest result."""
         going = self.drifts and self.drifts[-1].last == len(self.points) - 1
         return self.drifts[-1] if going else None
 
-    def drift_from(self, index: int) -> Drift | None:
+    def drift_from(self, index: int) -> LevelDrift | None:
         return next((drift for drift in self.drifts if drift.first == index), None)
 
     @cached_property
@@ -128,12 +127,12 @@ class Histories:
         return sorted(pairs, key=lambda pair: -pair[1].point.time)
 
     @property
-    def drifts(self) -> list[tuple[History, Drift]]:
+    def drifts(self) -> list[tuple[History, LevelDrift]]:
         return [(case, drift) for case in self.cases for drift in case.drifts]
 
 
 def histories(
-    series: Iterable[Series], detect: Detector, by: str = DATE, left_out: int = 0, pattern: str = ""
+    series: Iterable[HistorySeries], detect: Detector, by: str = DATE, left_out: int = 0, pattern: str = ""
 ) -> Histories:
     """Name the series, keep those that match `pattern`, and mark their changes and drifts.
 
@@ -149,7 +148,7 @@ def histories(
     return Histories(tuple(sorted(cases, key=lambda case: natural_key(case.name))), by, left_out)
 
 
-def history(series: Series, detect: Detector, name: str) -> History:
+def history(series: HistorySeries, detect: Detector, name: str) -> History:
     """Return one case with its changes, each with the facts that changed there, and the drifts between."""
     marked = detect(series.points)
     ends = [0, *(change.index for change in marked), len(series.points)]
@@ -168,13 +167,13 @@ def history(series: Series, detect: Detector, name: str) -> History:
     )
 
 
-def case_name(series: Series, fields: Sequence[str], with_machine: bool) -> str:
+def case_name(series: HistorySeries, fields: Sequence[str], with_machine: bool) -> str:
     """`pytorch amp b256 1n8g`, and the machine where there are several."""
     name = f"{label.series(series.key, fields)} {series.key.topology}"
     return f"{name} @{series.machine}" if with_machine and series.machine else name
 
 
-def _names(named: Sequence[tuple[Series, str]]) -> Iterable[str]:
+def _names(named: Sequence[tuple[HistorySeries, str]]) -> Iterable[str]:
     """Yield the names; of several commands of one name each has the words that not all of them have."""
     commands: dict[str, dict[str, Counter[str]]] = {}
     for line, name in named:

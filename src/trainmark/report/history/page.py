@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from trainmark.history.changes.model import Drift
-from trainmark.history.facts import differences
-from trainmark.history.series import DATE, Point
+from trainmark.measure.history.changes import LevelDrift
+from trainmark.measure.history.facts import fact_differences
+from trainmark.measure.history.series import DATE, RunPoint
 from trainmark.report.chart.model import Plot
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
@@ -40,7 +40,7 @@ STYLE = "history.css"
 # Rows of facts that are shown of a change; those with a lower fit are folded away.
 MOST_FACTS = 5
 
-ReportLink = Callable[[Point], str]
+ReportLink = Callable[[RunPoint], str]
 CaseLink = Callable[[History], str]
 
 
@@ -196,7 +196,7 @@ def case_view(
     )
 
 
-def drift_view(case: History, drift: Drift, lang: Lang = "en") -> DriftView:
+def drift_view(case: History, drift: LevelDrift, lang: Lang = "en") -> DriftView:
     return DriftView(
         "bad" if drift.regression else "good", drift_words(drift, lang), drift_sentence(case, drift, lang)
     )
@@ -241,7 +241,7 @@ def point_card(
     )
 
 
-def difference_table(before: Point, after: Point, lang: Lang = "en") -> Table:
+def difference_table(before: RunPoint, after: RunPoint, lang: Lang = "en") -> Table:
     """Every recorded fact in which two results differ; without rows where there is none."""
     w = history_words(lang)
     rows = [
@@ -249,6 +249,6 @@ def difference_table(before: Point, after: Point, lang: Lang = "en") -> Table:
             named(fact.name, lang),
             *fact_texts(fact, w["not_recorded"]),
         ]
-        for fact in differences(before, after)
+        for fact in fact_differences(before, after)
     ]
     return Table([w[name] for name in ("fact", "before", "after")], rows)

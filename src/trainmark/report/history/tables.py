@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trainmark.history.changes.model import Drift
-from trainmark.history.facts import differences
+from trainmark.measure.history.changes import LevelDrift
+from trainmark.measure.history.facts import fact_differences
 from trainmark.report.format import number
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
@@ -79,7 +79,7 @@ def change_words(case: History, marked: MarkedChange, lang: Lang = "en") -> str:
     return f"{figure} {date(marked.point.time)}{doubt}"
 
 
-def drift_words(drift: Drift, lang: Lang = "en") -> str:
+def drift_words(drift: LevelDrift, lang: Lang = "en") -> str:
     """`↘ −1.9 % [−2.3, −1.5] over 100 results`."""
     figure = f"{arrow(drift)} {percent_change(drift.ratio)} {change_bounds(drift)}"
     return f"{figure} {history_words(lang)['over_results'].format(count=drift.results)}"
@@ -115,7 +115,7 @@ def _differences(case: History, index: int, lang: Lang) -> str:
     if index == 0:
         return ""
     w = history_words(lang)
-    facts = differences(case.points[index - 1], case.points[index])
+    facts = fact_differences(case.points[index - 1], case.points[index])
     shown = [fact_words(fact, w["not_recorded"], lang) for fact in facts[:MOST_DIFFERENCES]]
     if len(facts) > MOST_DIFFERENCES:
         shown.append(w["more_facts"].format(count=len(facts) - MOST_DIFFERENCES))

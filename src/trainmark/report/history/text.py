@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.history.changes.model import Drift
+from trainmark.measure.history.changes import LevelDrift
 from trainmark.report.format.markup import plain
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import change_bounds, date, percent_change, probability
@@ -56,7 +56,7 @@ def change_sentence(case: History, marked: MarkedChange, lang: Lang = "en") -> s
     return f"{sentence} {chance_words(case, marked, lang)}"
 
 
-def drift_sentence(case: History, drift: Drift, lang: Lang = "en") -> str:
+def drift_sentence(case: History, drift: LevelDrift, lang: Lang = "en") -> str:
     """`Drift of −1.9 % [−2.3, −1.5] over 100 results, from 2026-01-01 (nightly-0) to …`."""
     first, last = case.points[drift.first], case.points[drift.last]
     return history_words(lang)["drift_sentence"].format(

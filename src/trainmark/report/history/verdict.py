@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainmark.history.changes.detect import FEWEST_RESULTS
-from trainmark.history.series import Point
-from trainmark.measure.statistics.intervals import CONFIDENCE, ratio_interval
+from trainmark.measure.history.changes import FEWEST_RESULTS
+from trainmark.measure.history.series import RunPoint
+from trainmark.measure.statistics import CONFIDENCE, ratio_interval
 from trainmark.report.format.words import Lang
 from trainmark.report.history.cells import percent_change
 from trainmark.report.history.model import SEVERE, History, mostly_unreliable
@@ -47,14 +47,14 @@ def no_change_verdict(case: History, lang: Lang = "en") -> NoChangeVerdict:
     return NoChangeVerdict(look, w["last_differs"].format(start=start, last=last), last)
 
 
-def _stands_out(points: tuple[Point, ...]) -> bool:
+def _stands_out(points: tuple[RunPoint, ...]) -> bool:
     """Return whether the last result certainly differs from the one before and lies outside of all others."""
     others = [point.median for point in points[:-1]]
     outside = not min(others) <= points[-1].median <= max(others)
     return outside and _certainty(*points[-2:]) != "open"
 
 
-def _certainty(before: Point, after: Point) -> str:
+def _certainty(before: RunPoint, after: RunPoint) -> str:
     """Return `certain`, `doubtful` where a side is not to be relied on, or `open`: the trials do not tell."""
     bounds = ratio_interval(after.values, before.values)
     if bounds is None or bounds.confidence < CONFIDENCE or bounds.low <= 1 <= bounds.high:

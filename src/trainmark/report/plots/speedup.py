@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.measure.result.scaling import Kind
+from trainmark.measure.scaling import ScalingKind
 from trainmark.report.chart.model import Figure, Mark, Plot
 from trainmark.report.format import number
 from trainmark.report.plots.scaling import ideal, linear_and_log, measured
@@ -14,7 +14,7 @@ SERIES = "strong-"  # so that these do not answer to the legends of other plots
 
 
 def plot(tables: Sequence[ScalingTable], t: dict[str, str]) -> Plot | None:
-    drawn = [table for table in tables if table.series.kind is Kind.STRONG]
+    drawn = [table for table in tables if table.series.kind is ScalingKind.STRONG]
     if not drawn:
         return None
     marks = [mark for index, table in enumerate(drawn) for mark in _marks(table, index, t)]

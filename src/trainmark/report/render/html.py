@@ -8,7 +8,7 @@ from dataclasses import asdict
 from markupsafe import Markup
 
 from trainmark.measure.figure import Result, TimeShares
-from trainmark.measure.result.scaling import Kind, Point
+from trainmark.measure.scaling import ScalingKind, ScalingPoint
 from trainmark.published.ledger.words import in_words
 from trainmark.report.answer.answer import answer
 from trainmark.report.answer.doubts import marks
@@ -113,10 +113,10 @@ def columns(results: Sequence[Result]) -> frozenset[str]:
 
 
 def by_kind(tables: Sequence[ScalingTable]) -> dict[str, list[ScalingTable]]:
-    return {kind.value: [table for table in tables if table.series.kind is kind] for kind in Kind}
+    return {kind.value: [table for table in tables if table.series.kind is kind] for kind in ScalingKind}
 
 
-def loss_parts(point: Point) -> list[tuple[str, float]]:
+def loss_parts(point: ScalingPoint) -> list[tuple[str, float]]:
     """The efficiency and the losses as widths of one bar; gains have none, so the rest is scaled to fit."""
     shares = {"efficiency": point.efficiency.value, **(asdict(point.loss) if point.loss else {})}
     parts = [(name, max(0.0, shares[name])) for name in ("efficiency", *LOSSES)]

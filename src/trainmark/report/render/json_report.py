@@ -8,12 +8,12 @@ from math import isfinite
 from typing import Any
 
 from trainmark.measure.cost import cost_of
-from trainmark.measure.doubt import Doubt
+from trainmark.measure.doubts import Doubt
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
 from trainmark.measure.key import Key
-from trainmark.measure.result.light import share as light_share
-from trainmark.measure.result.scaling import Series, scaling
-from trainmark.measure.result.verdict import ReliabilityVerdict, result_verdict, run_verdict
+from trainmark.measure.reference_rate import share as light_share
+from trainmark.measure.reliability import ReliabilityVerdict, result_verdict, run_verdict
+from trainmark.measure.scaling import ScalingSeries, scaling
 from trainmark.published.ledger import Standing
 from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.conformance import NOT_CHECKED, Conformance
@@ -143,7 +143,7 @@ def _finish(finish: FinishResult | None) -> dict[str, Any] | None:
     return {name: value for name, value in plain.items() if name not in ("interval", "time_speedup")}
 
 
-def _series(series: Series) -> dict[str, Any]:
+def _series(series: ScalingSeries) -> dict[str, Any]:
     return {
         "kind": series.kind.value,
         **{name: value for name, value in key_tree(series.key).items() if name not in PLACE},

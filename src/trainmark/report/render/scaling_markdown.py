@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Straggler
-from trainmark.measure.result.scaling import Point
+from trainmark.measure.scaling import ScalingPoint
 from trainmark.report.format import number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, ScalingTable, TimeRow
@@ -45,7 +45,7 @@ def _place(slow: Straggler, t: dict[str, str]) -> str:
     return f"{t['rank']} {slow.rank}" + (f" ({slow.node})" if slow.node else "")
 
 
-def _point(point: Point, baseline: bool, losses: Sequence[str]) -> tuple[str, ...]:
+def _point(point: ScalingPoint, baseline: bool, losses: Sequence[str]) -> tuple[str, ...]:
     speedup, efficiency, loss = point.speedup, point.efficiency, point.loss
     ratios = ("1", "100 %") if baseline else (
         f"{number.ratio(speedup.value)} {_bounds(number.ratio_interval(speedup.interval))}".strip(),

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainmark.measure.doubt import DoubtCode, Severity
+from trainmark.measure.ab import ERROR, FEWEST_PAIRS, ABVerdict, BaselineContrast
+from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.measure.figure import Result
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
-from trainmark.sequential.contrast import ERROR, FEWEST_PAIRS, Contrast
-from trainmark.sequential.test import Verdict
 
 ONE_DEVICE = "-1n1g"  # of a program's name says nothing
 
@@ -40,7 +39,7 @@ def contrast_sentences(document: Document, lang: Lang = "en") -> list[str]:
     return [_sentence(document, contrast, results, t, lang) for contrast in document.contrasts]
 
 
-def doubts_sentence(document: Document, contrast: Contrast, lang: Lang = "en") -> str:
+def doubts_sentence(document: Document, contrast: BaselineContrast, lang: Lang = "en") -> str:
     """Return ` In doubt: host-busy.`, of either side, or nothing."""
     codes = _doubts(_sides(contrast, _results(document)))
     doubts = ", ".join(doubt_name(code, lang) for code in codes)
@@ -72,7 +71,7 @@ def contrast_trees(document: Document) -> list[dict[str, Any]]:
 
 
 def _sentence(
-    document: Document, contrast: Contrast, results: dict[str, Result], t: dict[str, str], lang: Lang
+    document: Document, contrast: BaselineContrast, results: dict[str, Result], t: dict[str, str], lang: Lang
 ) -> str:
     names = {"case": _name(contrast.case), "baseline": _name(contrast.baseline)}
     judged, verdict = contrast.judgement, contrast.verdict
@@ -81,10 +80,10 @@ def _sentence(
         ended = next((line for line in document.trials if line.case == failed and line.detail), None)
         reason = f"{ended.outcome}: {ended.detail}".rstrip(".") if ended else t["contrast_not_run"]
         return t["contrast_none"].format(failed=_name(failed), reason=reason, **names)
-    if verdict is Verdict.UNDECIDED:
+    if verdict is ABVerdict.UNDECIDED:
         name = "contrast_open" if contrast.bounds else "contrast_few"
     else:
-        name = "contrast_as_fast" if verdict is Verdict.SAME else "contrast_certain"
+        name = "contrast_as_fast" if verdict is ABVerdict.SAME else "contrast_certain"
     sentence = t[name].format(
         ratio=f"{judged.ratio:.3f}",
         bounds=_bounds(contrast),
@@ -97,7 +96,7 @@ def _sentence(
 
 
 def _row(
-    slug: str, result: Result | None, contrast: Contrast | None, t: dict[str, str], lang: Lang
+    slug: str, result: Result | None, contrast: BaselineContrast | None, t: dict[str, str], lang: Lang
 ) -> list[str]:
     doubts = ", ".join(doubt_name(code, lang) for code in _doubts([result]))
     judged = contrast and contrast.judgement
@@ -113,11 +112,11 @@ def _row(
     ]
 
 
-def _bounds(contrast: Contrast) -> str:
+def _bounds(contrast: BaselineContrast) -> str:
     return f"[{contrast.bounds[0]:.3f}, {contrast.bounds[1]:.3f}]" if contrast.bounds else ""
 
 
-def _sides(contrast: Contrast, results: dict[str, Result]) -> list[Result | None]:
+def _sides(contrast: BaselineContrast, results: dict[str, Result]) -> list[Result | None]:
     return [results.get(contrast.baseline), results.get(contrast.case)]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainmark.events import stream
 from trainmark.measure.figure import Finish
-from trainmark.measure.trial.trace import Trace, TraceError, trace_of
+from trainmark.measure.trace import Trace, TraceError, trace_of
 from trainmark.report.document import Curve
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import EVENTS, TrialRecord

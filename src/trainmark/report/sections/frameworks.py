@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.figure import Ratio, Result
 from trainmark.measure.key import Key
-from trainmark.measure.result.across import framework_comparisons
 from trainmark.published.ledger import Standing
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document

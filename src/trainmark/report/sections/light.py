@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from trainmark.measure import reference_rate
 from trainmark.measure.figure import Result
-from trainmark.measure.result import light
-from trainmark.measure.result.light import HALF, ReferenceRate
+from trainmark.measure.reference_rate import HALF, ReferenceRate
 from trainmark.report.document import Document
 from trainmark.report.format import label, number
 from trainmark.report.format.table import Table
@@ -43,8 +43,8 @@ def light_rows(document: Document) -> tuple[LightRow, ...]:
     rows = []
     for result in document.results:
         reference, share = (
-            light.reference_rate_of(result, document.light),
-            light.share(result, document.light),
+            reference_rate.reference_rate_of(result, document.light),
+            reference_rate.share(result, document.light),
         )
         if reference is not None and share is not None:
             name = f"{label.series(result.key, names)} {result.key.topology}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.measure.result.across import framework_comparisons
+from trainmark.measure.comparison import framework_comparisons
 from trainmark.report.document import Document
 from trainmark.report.format import number
 from trainmark.report.format.words import Lang, words

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from statistics import fmean
 
 from trainmark.measure.figure import RankTimes, Result, Straggler, TimeShares
-from trainmark.measure.result.scaling import Kind, Point, Series, scaling
+from trainmark.measure.scaling import ScalingKind, ScalingPoint, ScalingSeries, scaling
 from trainmark.report.format import label
 
 # Of a case on hundreds of nodes the slowest are what a reader looks for.
@@ -24,10 +24,10 @@ class ScalingTable:
     name: str
     note: str
     unit: str
-    series: Series
+    series: ScalingSeries
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[ScalingPoint, ...]:
         return self.series.points
 
 
@@ -75,9 +75,9 @@ def without_breakdown(results: Sequence[Result]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(label.framework(result.key) for result in no_breakdown))
 
 
-def _table(series: Series, names: Sequence[str], t: dict[str, str]) -> ScalingTable:
+def _table(series: ScalingSeries, names: Sequence[str], t: dict[str, str]) -> ScalingTable:
     key, baseline = series.key, series.baseline.key.topology
-    strong = series.kind is Kind.STRONG
+    strong = series.kind is ScalingKind.STRONG
     batch = t["global_batch"].format(batch=series.global_batch) if strong else label.batch(key)
     name = " ".join(
         filter(None, (label.framework(key), label.precision(key), batch, label.extras(key, names)))

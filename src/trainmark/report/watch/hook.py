@@ -6,18 +6,17 @@ import json
 import math
 from typing import Any
 
+from trainmark.measure.ab import ABVerdict, Confirmation
 from trainmark.report.format.words import Lang
 from trainmark.report.watch.text import sentence
 from trainmark.report.watch.words import watch_words
-from trainmark.sequential.confirmation import Confirmation
-from trainmark.sequential.test import Verdict
 
 SCHEMA = 1
 STATUS = {
-    Verdict.SLOWER: "regression",
-    Verdict.FASTER: "improvement",
-    Verdict.SAME: "same",
-    Verdict.UNDECIDED: "undecided",
+    ABVerdict.SLOWER: "regression",
+    ABVerdict.FASTER: "improvement",
+    ABVerdict.SAME: "same",
+    ABVerdict.UNDECIDED: "undecided",
 }
 
 
@@ -35,7 +34,7 @@ def hook(confirmation: Confirmation | None, lang: Lang = "en") -> dict[str, Any]
     return {
         "schema": SCHEMA,
         "status": STATUS[confirmation.verdict],
-        "alert": confirmation.verdict is Verdict.SLOWER,
+        "alert": confirmation.verdict is ABVerdict.SLOWER,
         "text": sentence(confirmation, lang),
         "case": confirmation.case,
         "before": {"run": confirmation.before, "throughput": levels and levels[0]},

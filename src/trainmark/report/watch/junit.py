@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from trainmark.measure.ab import ABVerdict, Confirmation
 from trainmark.report.format.words import Lang
 from trainmark.report.watch.text import lines, sentence
-from trainmark.sequential.confirmation import Confirmation
-from trainmark.sequential.test import Verdict
 from trainmark.visible import one_line, visible
 
 SUITE = "trainmark watch"
@@ -36,9 +35,9 @@ def _case(confirmation: Confirmation, lang: Lang) -> ElementTree.Element:
     name, seconds = one_line(confirmation.case), f"{confirmation.seconds:.3f}"
     case = ElementTree.Element("testcase", classname=SUITE, name=name, time=seconds)
     message = one_line(sentence(confirmation, lang))
-    if confirmation.verdict is Verdict.SLOWER:
+    if confirmation.verdict is ABVerdict.SLOWER:
         ElementTree.SubElement(case, "failure", type="regression", message=message)
-    if confirmation.verdict is Verdict.UNDECIDED:
+    if confirmation.verdict is ABVerdict.UNDECIDED:
         ElementTree.SubElement(case, "skipped", message=message)
     ElementTree.SubElement(case, "system-out").text = visible("\n".join(lines(confirmation, lang)))
     return case

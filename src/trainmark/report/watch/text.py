@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from trainmark.measure.ab import Confirmation, FactDifference
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.number import throughput
 from trainmark.report.format.words import Lang, translated
 from trainmark.report.history.cells import named
 from trainmark.report.watch.words import REASONS, watch_words
-from trainmark.sequential.confirmation import Confirmation, Difference
 from trainmark.visible import one_line
 
 
@@ -54,6 +54,6 @@ def lines(confirmation: Confirmation, lang: Lang = "en") -> list[str]:
     return [one_line(line) for line in written]
 
 
-def fact_line(difference: Difference, lang: Lang = "en") -> str:
+def fact_line(difference: FactDifference, lang: Lang = "en") -> str:
     missing = watch_words(lang)["not_recorded"]
     return f"{named(difference.name, lang)} {difference.before or missing} → {difference.after or missing}"

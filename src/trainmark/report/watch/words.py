@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from trainmark.measure.ab import ABVerdict
 from trainmark.report.format.words import LANGUAGES, Lang, Sentences
-from trainmark.sequential.test import Verdict
 
 WATCH_WORDS: dict[str, tuple[str, str]] = {
     "no_change": ("no change of level is suspected in these runs.", "这些运行中没有疑似的水平变化。"),
-    Verdict.SLOWER.value: (
+    ABVerdict.SLOWER.value: (
         "{case} is slower by more than {share}: {size}, {after} against {before}, {certainty}.",
         "{case} 变慢超过 {share}：{size}（{after} 相对 {before}），{certainty}。",
     ),
-    Verdict.FASTER.value: (
+    ABVerdict.FASTER.value: (
         "{case} is faster by more than {share}: {size}, {after} against {before}, {certainty}.",
         "{case} 变快超过 {share}：{size}（{after} 相对 {before}），{certainty}。",
     ),
-    Verdict.SAME.value: (
+    ABVerdict.SAME.value: (
         "{case} differs by less than {share}: {size}, {after} against {before}, {certainty}.",
         "{case} 的差异小于 {share}：{size}（{after} 相对 {before}），{certainty}。",
     ),
-    Verdict.UNDECIDED.value: (
+    ABVerdict.UNDECIDED.value: (
         "{case} is undecided: {reason} ({size}, {after} against {before}).",
         "{case} 尚无定论：{reason}（{size}，{after} 相对 {before}）。",
     ),

@@ -8,16 +8,24 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from trainmark.errors import UserError
+from trainmark.measure import bisection
+from trainmark.measure.ab import judge
+from trainmark.measure.bisection import (
+    Bisection,
+    BisectionFinding,
+    BisectionRules,
+    BisectionSearch,
+    BisectionStep,
+    ChangeSide,
+    DeltaDebugging,
+    MeasuredPairs,
+    PairedMeasurement,
+    side_of,
+)
 from trainmark.runner.bisect.pairs import measure_pairs
 from trainmark.runner.bisect.state import BisectionFolder, State
 from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of, side_name
 from trainmark.runner.trial.display import Display
-from trainmark.sequential import delta, search
-from trainmark.sequential.bisection import Bisection, Finding, Measured, Pairs, Step
-from trainmark.sequential.delta import Delta
-from trainmark.sequential.rules import Rules, side_of
-from trainmark.sequential.search import Search, Side
-from trainmark.sequential.test import judge
 
 Items = tuple[int, ...]
 REFERENCE = "00-reference"
@@ -29,7 +37,7 @@ class Driver:
 
     folder: BisectionFolder
     subjects: Subjects
-    rules: Rules
+    rules: BisectionRules
     case_name: str
     origin: str | None
     display: Display
@@ -42,7 +50,9 @@ class Driver:
         change = self.rules.change(self.rules.reference(reference.pairs))
         if change is None:
             alike = self.rules.reference_decided(reference.pairs)
-            return self._result(reference, Finding.NO_CHANGE if alike else Finding.UNDECIDED)
+            return self._result(
+                reference, BisectionFinding.NO_CHANGE if alike else BisectionFinding.UNDECIDED
+            )
         if self.subjects.kind == "settings":
             return self._settings(good, reference, change)
         return self._ordered(good, reference, change)
@@ -52,7 +62,7 @@ class Driver:
             return (), tuple(range(len(self.subjects.names)))
         return (0,), (len(self.subjects.names) - 1,)
 
-    def _reference(self, good: Items, bad: Items) -> Measured:
+    def _reference(self, good: Items, bad: Items) -> PairedMeasurement:
         if self.state.reference is not None:
             return self.state.reference
         first, second, seconds = self._both(good, bad)
@@ -80,11 +90,13 @@ class Driver:
             self.display.note(f"preparing {self.subjects.names[items[0]]} …")
         return self.subjects.prepare(items)
 
-    def _ordered(self, good: Items, reference: Measured, change: float) -> Bisection:
-        looking = Search(len(self.subjects.names), {step.items[0]: step.side for step in self.state.steps})
+    def _ordered(self, good: Items, reference: PairedMeasurement, change: float) -> Bisection:
+        looking = BisectionSearch(
+            len(self.subjects.names), {step.items[0]: step.side for step in self.state.steps}
+        )
         while (item := looking.next_item) is not None:
             spent = sum(step.error for step in self.state.steps)
-            error = search.decision_error(self.rules.search_error - spent, looking.decisions_left)
+            error = bisection.decision_error(self.rules.search_error - spent, looking.decisions_left)
             about = f"about {looking.decisions_left} left, {len(looking.suspects)} suspects"
             step = self._step((item,), good, change, error, about)
             looking = looking.answered(item, step.side)
@@ -93,16 +105,16 @@ class Driver:
         previous, culprit = looking.last_good, looking.first_bad
         confirmation = self._confirmation(previous, culprit, reference)
         names = tuple(self.subjects.names[item] for item in looking.suspects)
-        finding = Finding.FOUND if len(names) == 1 else Finding.NARROWED
+        finding = BisectionFinding.FOUND if len(names) == 1 else BisectionFinding.NARROWED
         if not _same_direction(confirmation, reference, self.rules):
-            finding = Finding.UNCONFIRMED
+            finding = BisectionFinding.UNCONFIRMED
         return self._result(reference, finding, names, confirmation, self.subjects.notes(culprit, previous))
 
-    def _settings(self, good: Items, reference: Measured, change: float) -> Bisection:
+    def _settings(self, good: Items, reference: PairedMeasurement, change: float) -> Bisection:
         names = self.subjects.names
-        looking = Delta(len(names), {step.items: step.side for step in self.state.steps})
+        looking = DeltaDebugging(len(names), {step.items: step.side for step in self.state.steps})
         while (subset := looking.next_subset) is not None:
-            error = delta.decision_error(self.rules.search_error, len(self.state.steps) + 1)
+            error = bisection.nth_decision_error(self.rules.search_error, len(self.state.steps) + 1)
             about = f"{len(looking.culprits)} of {len(names)} differences left"
             step = self._step(subset, good, change, error, about)
             looking = looking.answered(subset, step.side)
@@ -114,16 +126,20 @@ class Driver:
             listed = "; ".join(", ".join(names[place] for place in subset) for subset in unresolved)
             notes = (f"The culprits may be fewer: not judged were {listed}.",)
         return self._result(
-            reference, Finding.FOUND, tuple(names[place] for place in culprits), own or reference, notes
+            reference,
+            BisectionFinding.FOUND,
+            tuple(names[place] for place in culprits),
+            own or reference,
+            notes,
         )
 
-    def _step(self, items: Items, good: Items, change: float, error: float, about: str) -> Step:
+    def _step(self, items: Items, good: Items, change: float, error: float, about: str) -> BisectionStep:
         number = len(self.state.steps) + 1
         began = time.monotonic()
         name = ", ".join(self.subjects.names[place] for place in items)
         preparation, measured, reason = 0.0, None, ""
         failed_trials, failed_seconds = 0, 0.0
-        answer: Side | None = Side.SKIPPED
+        answer: ChangeSide | None = ChangeSide.SKIPPED
         try:
             yardstick, subject = self.subjects.prepare(good), self._prepared(items)
             preparation = time.monotonic() - began
@@ -141,16 +157,18 @@ class Driver:
             preparation = preparation or time.monotonic() - began
             reason = str(skipped).rstrip(".")
             failed_trials, failed_seconds = skipped.trials, skipped.seconds
-        side = answer or Side.SKIPPED
+        side = answer or ChangeSide.SKIPPED
         # A skipped item takes no half, and so spends nothing of the error.
-        spent = 0.0 if side is Side.SKIPPED else error
-        step = Step(items, name, side, spent, preparation, measured, reason, failed_trials, failed_seconds)
+        spent = 0.0 if side is ChangeSide.SKIPPED else error
+        step = BisectionStep(
+            items, name, side, spent, preparation, measured, reason, failed_trials, failed_seconds
+        )
         self._keep(steps=(*self.state.steps, step), preparation=self.state.preparation + preparation)
         figures = f", ×{_figure(measured)} after {len(measured.pairs)} pairs" if measured else ""
         self.display.note(f"{name} is {side.value}{figures}{f': {reason}' if reason else ''}")
         return step
 
-    def _confirmation(self, previous: int, culprit: int, reference: Measured) -> Measured:
+    def _confirmation(self, previous: int, culprit: int, reference: PairedMeasurement) -> PairedMeasurement:
         if self.state.confirmation is not None:
             return self.state.confirmation
         if (previous, culprit) == (0, len(self.subjects.names) - 1):
@@ -165,14 +183,14 @@ class Driver:
         return measured
 
     def _measured(
-        self, run: str, first: Subject, second: Subject, decided: Callable[[Pairs], bool]
-    ) -> Measured:
+        self, run: str, first: Subject, second: Subject, decided: Callable[[MeasuredPairs], bool]
+    ) -> PairedMeasurement:
         trials = measure_pairs(
             self.folder.runs / run, first, second, self.origin, self.rules.most, decided, self.display
         )
         self._keep(unit=trials.unit)
         judgement = judge(trials.pairs, matters=self.rules.matters, error=self.rules.error)
-        return Measured(
+        return PairedMeasurement(
             first=first.name,
             second=second.name,
             pairs=trials.pairs,
@@ -190,10 +208,10 @@ class Driver:
 
     def _result(
         self,
-        reference: Measured,
-        finding: Finding,
+        reference: PairedMeasurement,
+        finding: BisectionFinding,
         culprits: tuple[str, ...] = (),
-        confirmation: Measured | None = None,
+        confirmation: PairedMeasurement | None = None,
         notes: tuple[str, ...] = (),
     ) -> Bisection:
         return Bisection(
@@ -215,7 +233,9 @@ class Driver:
         )
 
 
-def _same_direction(confirmation: Measured, reference: Measured, rules: Rules) -> bool:
+def _same_direction(
+    confirmation: PairedMeasurement, reference: PairedMeasurement, rules: BisectionRules
+) -> bool:
     """Whether the culprit beside its predecessor changes as bad beside good does, for certain."""
     if confirmation.pairs == reference.pairs:
         return True
@@ -228,6 +248,6 @@ def _end(subject: Subject, side: str) -> str:
     return name if name != subject.name else f"{name} ({side})"
 
 
-def _figure(measured: Measured) -> str:
+def _figure(measured: PairedMeasurement) -> str:
     bounds = ["…" if bound is None else f"{bound:.3f}" for bound in (measured.low, measured.high)]
     return f"{measured.ratio:.3f} [{', '.join(bounds)}]"

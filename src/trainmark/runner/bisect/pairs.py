@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark.errors import UserError
+from trainmark.measure.bisection import MeasuredPairs
 from trainmark.runner.bisect.subject import SkippedError, Subject, label_of, side_name, suite_of
 from trainmark.runner.preflight.prepare import Prepared, prepare_program
 from trainmark.runner.start import execute, new_run
 from trainmark.runner.trial.display import Display
-from trainmark.sequential.bisection import Pairs
 from trainmark.store.run import RUN, RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Repeats
@@ -30,7 +30,7 @@ class BisectionStoppedError(Exception):
 class PairTrials:
     """The pairs so far, all trials (failed ones too) and the seconds they took."""
 
-    pairs: Pairs
+    pairs: MeasuredPairs
     trials: int
     seconds: float
     unit: str
@@ -53,7 +53,7 @@ def measure_pairs(
     second: Subject,
     origin: str | None,
     most: int,
-    decided: Callable[[Pairs], bool],
+    decided: Callable[[MeasuredPairs], bool],
     display: Display,
 ) -> PairTrials:
     """Measure pairs until `decided`, or `most` of them; go on where a run in this folder was cut short.

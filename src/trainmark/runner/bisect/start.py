@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmark.errors import UserError
+from trainmark.measure.bisection import Bisection, BisectionRules
 from trainmark.runner.bisect.commits import Commits, History
 from trainmark.runner.bisect.driver import Driver
 from trainmark.runner.bisect.packages import Packages, parse_requirement
@@ -15,8 +16,6 @@ from trainmark.runner.bisect.state import Asked, BisectionFolder
 from trainmark.runner.bisect.subject import Subjects
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.trial.display import Display
-from trainmark.sequential.bisection import Bisection
-from trainmark.sequential.rules import Rules
 from trainmark.suite import load
 from trainmark.suite.errors import SuiteError
 from trainmark.suite.model import Case, Suite
@@ -85,7 +84,7 @@ def carry_on(path: Path, display: Display) -> Bisection:
     folder = BisectionFolder(path)
     asked = folder.asked
     with folder.locked():
-        rules = Rules(asked.matters, asked.error, asked.most)
+        rules = BisectionRules(asked.matters, asked.error, asked.most)
         subjects = subjects_of(folder, asked)
         name = case_of(asked).slug
         driver = Driver(folder, subjects, rules, name, asked.folder, display, folder.state)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from trainmark import typed_json
 from trainmark.errors import UserError
+from trainmark.measure.bisection import BisectionStep, PairedMeasurement
 from trainmark.runner.bisect.settings import Difference
-from trainmark.sequential.bisection import Measured, Step
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import taken
 
@@ -55,9 +55,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class State:
-    reference: Measured | None = None
-    steps: tuple[Step, ...] = ()
-    confirmation: Measured | None = None
+    reference: PairedMeasurement | None = None
+    steps: tuple[BisectionStep, ...] = ()
+    confirmation: PairedMeasurement | None = None
     preparation: float = 0.0
     unit: str = "samples"
 

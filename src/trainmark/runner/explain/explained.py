@@ -24,7 +24,7 @@ from trainmark.explain.what_if.host import host_seconds
 from trainmark.explain.what_if.situation import Settings, Situation, situation_of
 from trainmark.explain.work.family import of_case
 from trainmark.explain.work.model import Work
-from trainmark.measure.doubt import Severity
+from trainmark.measure.doubts import Severity
 from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
 from trainmark.runner.explain.record import known_record

@@ -20,7 +20,7 @@ from trainmark.explain.what_if.changes import find
 from trainmark.explain.what_if.record import Entry
 from trainmark.explain.what_if.situation import Situation
 from trainmark.launch.options import LaunchOptions
-from trainmark.measure.statistics.intervals import ratio_interval
+from trainmark.measure.statistics import ratio_interval
 from trainmark.runner.preflight.prepare import Prepared, prepare_program
 from trainmark.runner.start import execute, new_run
 from trainmark.runner.trial.display import Display, Silence

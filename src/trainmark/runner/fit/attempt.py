@@ -16,7 +16,7 @@ from trainmark.launch.job.log_tail import tail
 from trainmark.launch.job.outcome import Judgement, Outcome, judge
 from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.local import LocalLauncher
-from trainmark.measure.fit import Try
+from trainmark.measure.fit import FitAttempt
 from trainmark.measure.key import Axes
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.trial.trial import require_room
@@ -100,7 +100,7 @@ def arguments(setting: FitCase, value: int) -> tuple[str, ...]:
     )
 
 
-def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> Try:
+def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> FitAttempt:
     """FitError where it says nothing about memory; what the program refuses of an axis does not fit."""
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
         folder = Path(made)
@@ -121,11 +121,11 @@ def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> Try:
         require_room(folder)
         fits = judgement.outcome is Outcome.OK
         if setting.search != BATCH and judgement.outcome is Outcome.SKIPPED:
-            return Try(value, False, None, round(ending.seconds, 1), judgement.detail, refused=True)
+            return FitAttempt(value, False, None, round(ending.seconds, 1), judgement.detail, refused=True)
         if not fits and judgement.outcome is not Outcome.OOM:
             raise FitError(_failure(setting, value, judgement, job))
         peak = _peak(job) if fits else None
-        return Try(value, fits, peak, round(ending.seconds, 1), "" if fits else judgement.detail)
+        return FitAttempt(value, fits, peak, round(ending.seconds, 1), "" if fits else judgement.detail)
 
 
 def _peak(job: Job) -> int | None:

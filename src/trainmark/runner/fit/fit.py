@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from trainmark.errors import UserError
-from trainmark.measure.fit import Try, largest, next_batch
+from trainmark.measure.fit import FitAttempt, largest_fitting, next_batch
 from trainmark.measure.key import Axes
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.fit import record as fit_record
@@ -50,13 +50,13 @@ class Answer:
     setting: FitCase
     step: int
     most: int | None
-    tries: tuple[Try, ...]
+    tries: tuple[FitAttempt, ...]
     measured: str
     remembered: bool
 
     @property
     def largest(self) -> int | None:
-        return largest(self.tries, self.step)
+        return largest_fitting(self.tries, self.step)
 
 
 class Watcher(Protocol):
@@ -64,7 +64,7 @@ class Watcher(Protocol):
 
     def began(self, setting: FitCase, batch: int) -> None: ...
 
-    def ended(self, tried: Try) -> None: ...
+    def ended(self, tried: FitAttempt) -> None: ...
 
 
 def settings(wanted: Wanted, here: Inventory) -> list[FitCase]:

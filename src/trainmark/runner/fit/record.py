@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trainmark.measure.fit import Try
+from trainmark.measure.fit import FitAttempt
 from trainmark.runner.fit.attempt import FitCase
 from trainmark.store.local_records import LocalRecords
 
@@ -16,14 +16,14 @@ class FitSearch:
     """The tries of one setting, and when the last of them was made."""
 
     setting: FitCase
-    tries: tuple[Try, ...]
+    tries: tuple[FitAttempt, ...]
     measured: str
 
 
 SEARCHES = LocalRecords("fit", FitSearch)
 
 
-def keep(setting: FitCase, tries: Sequence[Try]) -> FitSearch:
+def keep(setting: FitCase, tries: Sequence[FitAttempt]) -> FitSearch:
     """Write the tries in place of those of the same setting, also with an earlier text of the program."""
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     search = FitSearch(setting, tuple(tries), now)

@@ -14,9 +14,9 @@ from typing import Any
 from trainmark.events import DeviceSample, stream
 from trainmark.launch.asking import AskNodes
 from trainmark.launch.cluster import ClusterLauncher
-from trainmark.measure.doubt import DoubtCode
+from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import TrialFigure
-from trainmark.measure.trial.doubts import HOST_BUSY_SHARE, sample_doubts
+from trainmark.measure.figure_doubts import HOST_BUSY_SHARE, sample_doubts
 from trainmark.system.sampling import others
 from trainmark.system.sampling.sampler import Sampler
 

@@ -21,7 +21,7 @@ from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import NodeError
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.measure.trial.utilisation import NO_COUNTS, FlopCounts
+from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
 from trainmark.published.readers.registry import reader
 from trainmark.published.readers.trials.output import Output
 from trainmark.runner.interrupts import StoppedError, time_limit

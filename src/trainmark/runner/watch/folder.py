@@ -16,9 +16,9 @@ from pathlib import Path
 
 from trainmark import typed_json
 from trainmark.errors import UserError
+from trainmark.measure.ab import FactDifference
 from trainmark.natural import natural_key
 from trainmark.runner.watch.side import SideSpec, create_side
-from trainmark.sequential.confirmation import Difference
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import SAFE_NAME, RunFolder, taken
 from trainmark.store.trial import TrialRecord
@@ -39,7 +39,7 @@ class WatchPlan:
     most_seconds: float | None
     seed: int
     created: float
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[FactDifference, ...] = ()
 
 
 @dataclass(frozen=True)

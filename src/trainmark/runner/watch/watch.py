@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainmark.launch.job.outcome import Outcome
 from trainmark.launch.local import LocalLauncher
+from trainmark.measure.ab import ABResult, ABVerdict, Confirmation, FactDifference, b_first, judge
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.preflight.prepare import Prepared
 from trainmark.runner.session import FAILURES_TO_GIVE_UP, set_aside_damaged
@@ -26,9 +27,6 @@ from trainmark.runner.watch.side import (
     variables_of,
     what_runs,
 )
-from trainmark.sequential.confirmation import Confirmation, Difference
-from trainmark.sequential.order import b_first
-from trainmark.sequential.test import Judgement, Verdict, judge
 from trainmark.store.run import RunFolder
 from trainmark.suite.plan import Trial
 
@@ -63,7 +61,7 @@ def begin(
     targets: Sequence[tuple[RunFolder, str, str | None]],
     runs: Path,
     limits: Limits,
-    differences: Sequence[Difference] = (),
+    differences: Sequence[FactDifference] = (),
     name: str | None = None,
 ) -> WatchFolder:
     """Make the folder of a new watch; `targets` are run, case and interpreter of before and after."""
@@ -130,7 +128,7 @@ def confirmation_of(folder: WatchFolder, reason: str = "") -> Confirmation:
         matters=plan.matters,
         seconds=_seconds(pairs),
         differences=plan.differences,
-        reason=reason if judgement.verdict is Verdict.UNDECIDED else "",
+        reason=reason if judgement.verdict is ABVerdict.UNDECIDED else "",
         folder=str(folder.path),
     )
 
@@ -150,7 +148,7 @@ def stop_reason(plan: WatchPlan, pairs: Sequence[Pair]) -> str | None:
     return None
 
 
-def progress_line(pairs: Sequence[Pair], judgement: Judgement) -> str:
+def progress_line(pairs: Sequence[Pair], judgement: ABResult) -> str:
     """`pair 7: 994.4 → 970.4  ×0.9733 [0.9660, 0.9917] undecided`."""
     last = pairs[-1].throughputs
     rates = f"{last[0]:,.4g} → {last[1]:,.4g}" if last else "failed"
@@ -171,7 +169,7 @@ def _run_pairs(
         confirmation = confirmation_of(folder)
         if pairs:
             display.note(progress_line(pairs, confirmation.judgement))
-        if confirmation.verdict is not Verdict.UNDECIDED:
+        if confirmation.verdict is not ABVerdict.UNDECIDED:
             return confirmation, False
         if reason := stop_reason(plan, pairs):
             return replace(confirmation, reason=reason), False

@@ -10,10 +10,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from trainmark.history.recorded import MEASURED_FACTS
-from trainmark.history.series import Point, Series, case_of
-from trainmark.measure.doubt import SEVERITY
+from trainmark.measure.doubts import SEVERITY
 from trainmark.measure.figure import Result
+from trainmark.measure.history.recorded import MEASURED_FACTS
+from trainmark.measure.history.series import HistorySeries, RunPoint, case_of
 from trainmark.measure.key import Key
 from trainmark.pack.tarball import LIMITS, Limits
 from trainmark.pack.verify import Verification, verify_into
@@ -65,7 +65,7 @@ def check(file: Path, folder: Path, allowed_signers: Path | None, limits: Limits
 
 
 def _checked(
-    run: RunFolder, records: list[TrialRecord], series: Iterable[Series], verification: Verification
+    run: RunFolder, records: list[TrialRecord], series: Iterable[HistorySeries], verification: Verification
 ) -> Checked:
     info = run.info
     outcomes = Counter(record.outcome for record in records)
@@ -108,8 +108,8 @@ def _checked(
 
 
 def _line(
-    series: Series,
-    point: Point,
+    series: HistorySeries,
+    point: RunPoint,
     results: Mapping[Key, Result],
     records: Iterable[TrialRecord],
     reported: Mapping[str, Any],
@@ -162,7 +162,7 @@ def _line(
     )
 
 
-def _label(series: Series) -> str:
+def _label(series: HistorySeries) -> str:
     """`gpt2 pytorch fp32 b2 mini 1n1g`, `train 1n1g: python train.py --lr 0.1`: a case in one line."""
     key = series.key
     axes = [name for name, _ in key.axes]

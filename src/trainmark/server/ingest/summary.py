@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from trainmark.history.changes import changes
-from trainmark.history.facts import changed_facts
-from trainmark.history.series import Point
+from trainmark.measure.history.changes import changes
+from trainmark.measure.history.facts import changed_facts
+from trainmark.measure.history.series import RunPoint
 from trainmark.server.database.models import Case, Change, Result
 from trainmark.server.database.queries.facts import facts_by_id
 
@@ -68,7 +68,7 @@ def refresh(connection: Connection, case_id: int) -> int | None:
     }
     analysed = rows[-MOST_ANALYSED:]
     points = [
-        Point(str(row.id), row.time, tuple(row.trial_values), {**shared[row.facts_id], **row.own_facts})
+        RunPoint(str(row.id), row.time, tuple(row.trial_values), {**shared[row.facts_id], **row.own_facts})
         for row in analysed
     ]
     known = _changes(connection, case_id)
@@ -103,7 +103,7 @@ def _is_known(change: dict[str, Any], known: Iterable[tuple[float, float]], time
     )
 
 
-def change_rows(case_id: int, result_ids: list[int], points: list[Point]) -> list[dict[str, Any]]:
+def change_rows(case_id: int, result_ids: list[int], points: list[RunPoint]) -> list[dict[str, Any]]:
     """Return the changes of a series as rows, each with the facts that changed with it."""
     detected = changes(points)
     places = [0, *(change.index for change in detected), len(points)]

@@ -9,11 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trainmark.history.changes import drifts
-from trainmark.history.changes.detect import changes as detect
-from trainmark.history.changes.model import Change
-from trainmark.history.facts import FactChange
-from trainmark.history.series import DATE, ORDER_FACTS, Series, ordered_by
+from trainmark.measure.history.changes import LevelChange, drifts
+from trainmark.measure.history.changes import changes as detect
+from trainmark.measure.history.facts import FactChange
+from trainmark.measure.history.series import DATE, ORDER_FACTS, HistorySeries, ordered_by
 from trainmark.measure.key import Key
 from trainmark.report.chart.model import Chart
 from trainmark.report.format.words import Lang
@@ -117,7 +116,7 @@ def drawn_history(series: CaseSeries, drawn: History, order: str, lang: Lang) ->
 def history_of(series: CaseSeries, order: str) -> History:
     """Return what the chart is drawn from: the stored changes by date, in another order analysed anew."""
     points = tuple(member.point for member in series.points)
-    line = Series(Key(series.case.workload), series.case.machine, series.case.unit, points)
+    line = HistorySeries(Key(series.case.workload), series.case.machine, series.case.unit, points)
     if order != DATE:
         return history(ordered_by(line, order)[0], detect, series.case.label)
     marked = tuple(
@@ -128,8 +127,8 @@ def history_of(series: CaseSeries, order: str) -> History:
     return History(series.case.label, line, marked, drifts(points, [change.change for change in marked]))
 
 
-def _change(index: int, row: ChangeRow) -> Change:
-    return Change(index, row.ratio, row.low, row.high, row.probability, row.confirmed_by)
+def _change(index: int, row: ChangeRow) -> LevelChange:
+    return LevelChange(index, row.ratio, row.low, row.high, row.probability, row.confirmed_by)
 
 
 def _facts(row: ChangeRow) -> tuple[FactChange, ...]:

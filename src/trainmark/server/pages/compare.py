@@ -9,9 +9,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trainmark.history.facts import FactChange, settings_that_differ
-from trainmark.history.series import Point
-from trainmark.measure.statistics.intervals import CONFIDENCE, ratio_interval
+from trainmark.measure.history.facts import FactChange, settings_that_differ
+from trainmark.measure.history.series import RunPoint
+from trainmark.measure.statistics import CONFIDENCE, ratio_interval
 from trainmark.report.comparison.model import MARKS, ComparisonRow, Comparisons, ComparisonTable
 from trainmark.report.comparison.page import plot
 from trainmark.report.comparison.text import MOST_DIFFERENCES, difference_text
@@ -109,7 +109,7 @@ def _row(before: ResultRow, after: ResultRow, keys: Mapping[int, Mapping[str, An
     low, high = (bounds.low, bounds.high) if bounds and sure else (None, None)
     old, new = (keys[row.case_id].get("device") for row in (before, after))
     devices = [] if old == new else [FactChange("device", old, new, 1.0)]
-    points = [Point(row.run_uuid, row.time, row.values, row.facts) for row in (before, after)]
+    points = [RunPoint(row.run_uuid, row.time, row.values, row.facts) for row in (before, after)]
     settings = [*devices, *settings_that_differ(*points)]
     return ComparisonRow(
         case=before.label,

@@ -7,7 +7,7 @@ import time
 from starlette.requests import Request
 from starlette.responses import Response
 
-from trainmark.history.changes.detect import FEWEST_RESULTS
+from trainmark.measure.history.changes import FEWEST_RESULTS
 from trainmark.server.access.roles import Role
 from trainmark.server.access.view import viewing
 from trainmark.server.database import queries

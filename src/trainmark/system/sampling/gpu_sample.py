@@ -6,8 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from trainmark.events.schema import DeviceSample
-from trainmark.events.throttle import throttle_names
+from trainmark.events.schema import DeviceSample, throttle_names
 from trainmark.system.gpu.nvml import asked
 from trainmark.system.sampling.own_memory import own_memory
 from trainmark.system.sampling.process_tree import ProcessTree

@@ -6,8 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 
-from trainmark.events.schema import DeviceSample
-from trainmark.events.throttle import throttle_names
+from trainmark.events.schema import DeviceSample, throttle_names
 from trainmark.system.gpu.nvidia_smi import THROTTLE, Query, QueryLoop, number
 from trainmark.system.gpu.visible_devices import visible_indices
 from trainmark.system.sampling.own_memory import own_memory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from trainmark.history.series import ORDER_FACTS, Point
+from trainmark.measure.history.series import ORDER_FACTS, RunPoint
 from trainmark.server.database.models import Case, Change, Result, Run
 from trainmark.server.database.queries.facts import facts_by_id
 from trainmark.server.database.queries.rows import (
@@ -129,7 +129,7 @@ def case_series(connection: Connection, case_id: int, most: int = MOST_POINTS) -
     points = []
     for row, own, values, doubts, minor in zip(stored.results, texts, texts, texts, texts, strict=True):
         _, uuid, name, time, _, low, high, _, facts_id = row[:-4]
-        point = Point(name, time, tuple(values), {**shared[facts_id], **own}, weighty(doubts, minor))
+        point = RunPoint(name, time, tuple(values), {**shared[facts_id], **own}, weighty(doubts, minor))
         points.append(SeriesPoint(uuid, point, low, high, tuple(minor)))
     return CaseSeries(stored.case, tuple(points), stored.changes)
 

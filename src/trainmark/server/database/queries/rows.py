@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trainmark.history.series import Point
+from trainmark.measure.history.series import RunPoint
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SeriesPoint(NamedTuple):
     """
 
     run_uuid: str
-    point: Point
+    point: RunPoint
     low: float | None
     high: float | None
     minor_doubts: tuple[str, ...]

@@ -11,7 +11,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainmark import __version__
-from trainmark.measure.doubt import SEVERITY, DoubtCode, Severity
+from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
 from trainmark.report.answer.doubts import GRAVEST_FIRST
 from trainmark.report.chart import svg
 from trainmark.report.chart.model import Chart, shape, tone

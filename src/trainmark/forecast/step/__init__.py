@@ -1,1 +1,0 @@
-"""One training step at a size: layers, buckets, all-reduce, stragglers."""

@@ -1,1 +1,0 @@
-"""A case's results over time: pure functions."""

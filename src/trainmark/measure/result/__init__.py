@@ -1,1 +1,0 @@
-"""Results over trials: intervals, speed-ups, comparisons, doubts."""

@@ -1,1 +1,0 @@
-"""Pure numbers: intervals, change points, drift, bootstrap."""

@@ -1,1 +1,0 @@
-"""One trial: its trace, steady window, figure and doubts."""

@@ -1,1 +1,0 @@
-"""Comparisons that may be looked at after every trial."""
