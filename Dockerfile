@@ -5,7 +5,7 @@ FROM python:3.11-slim-bookworm
 
 WORKDIR /opt/trainmark
 COPY requirements/core.txt requirements/core.txt
-COPY src/trainmark/environments/locks/pytorch.txt pytorch.txt
+COPY src/trainmark/machine/frameworks/locks/pytorch.txt pytorch.txt
 RUN python -m pip install --no-cache-dir --requirement requirements/core.txt --requirement pytorch.txt
 
 COPY LICENSE README.md pyproject.toml ./

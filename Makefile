@@ -91,9 +91,9 @@ $(VENV)/.python:
 	touch $@
 
 # torch comes by plain pip and by its exact version: a range would bring several gigabytes of CUDA packages.
-$(VENV)/.demo: $(VENV)/.python pyproject.toml requirements/core.txt src/trainmark/environments/locks/pytorch.txt
+$(VENV)/.demo: $(VENV)/.python pyproject.toml requirements/core.txt src/trainmark/machine/frameworks/locks/pytorch.txt
 	@echo "Installing Trainmark and PyTorch into $(VENV): one to five minutes, 1 GB (6 GB with CUDA)."
-	$(PROGRESS) -r requirements/core.txt -r src/trainmark/environments/locks/pytorch.txt
+	$(PROGRESS) -r requirements/core.txt -r src/trainmark/machine/frameworks/locks/pytorch.txt
 	$(PIP) --no-deps --editable .
 	touch $@
 

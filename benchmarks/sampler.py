@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from benchmarks.row import Row, from_repeats
-from trainmark.system.sampling.sampler import Sampler
+from trainmark.machine.sampler import Sampler
 
 
 def measure(repeats: int = 6, seconds: float = 2.0) -> list[Row]:

@@ -12,13 +12,13 @@ import pytest
 from framework_trials import EVERYWHERE, Trained, carry_out, here, job_of, over_two_nodes
 
 import small_resnet
-from trainmark.environments import standing
 from trainmark.launch.job.job import Job
 from trainmark.launch.job.outcome import Cause
 from trainmark.launch.launchers import launcher_of
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.nodes.node import Node
 from trainmark.launch.options import LaunchOptions
+from trainmark.machine.frameworks import standing
 from trainmark.runner.program import frameworks
 
 pytestmark = pytest.mark.usefixtures("installed_environments")

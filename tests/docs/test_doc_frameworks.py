@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 from doc_pages import code, page, section, table
 
-from trainmark.environments import State
-from trainmark.environments.locks import FOLDER, read
+from trainmark.machine.frameworks import State
+from trainmark.machine.frameworks.locks import FOLDER, read
 from trainmark.runner.program.frameworks import OWN, Standing
 
 PAGE = page("docs/frameworks.md")

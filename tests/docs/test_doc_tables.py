@@ -172,7 +172,7 @@ def test_every_reader_that_a_suite_may_name_is_described():
 
 
 def test_exactly_the_dependencies_that_are_required_or_pinned_have_a_reason():
-    pins = [*ROOT.glob("requirements/*.txt"), *SOURCE.glob("environments/locks/*.txt")]
+    pins = [*ROOT.glob("requirements/*.txt"), *SOURCE.glob("machine/frameworks/locks/*.txt")]
     pinned = "".join(path.read_text(encoding="utf-8") for path in pins)
     required = re.findall(r'"([A-Za-z][\w.-]*)[<>=~!]', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     explained = re.findall(r"^\| (`[^|]+`) \|", page("docs/dependencies.md"), re.MULTILINE)

@@ -7,11 +7,18 @@ from dataclasses import replace
 import pytest
 from healthy_node import ENVIRONMENT, ETH0, FACTS, GPU, HOST, PORT, PYTHON, findings, troubles
 
-from trainmark.doctor.diagnosis import CHECKS, ESSENTIAL
-from trainmark.doctor.examined import Call, most_common
-from trainmark.doctor.facts import Dataset, GpuProcess, Limit, Node, Offset, Space
-from trainmark.doctor.finding import Mark
-from trainmark.doctor.limits import GIB, MIB
+from trainmark.machine.diagnosis import CHECKS, ESSENTIAL
+from trainmark.machine.examination import (
+    ClockOffset,
+    DiskSpace,
+    ExaminedNode,
+    GpuProcess,
+    NodeCall,
+    NodeDataset,
+    ResourceLimit,
+    most_common,
+)
+from trainmark.machine.findings import GIB, MIB, FindingMark
 
 
 def with_gpu(**changes):
@@ -27,7 +34,7 @@ def with_environment(**changes):
     return replace(FACTS, interpreters={PYTHON: replace(ENVIRONMENT, **changes)})
 
 
-BAD, WARN = Mark.BAD, Mark.WARN
+BAD, WARN = FindingMark.BAD, FindingMark.WARN
 # Each: what the third of three nodes tells, the check that finds it, how bad it is, a word of the sentence,
 # and a word of the fix.
 SICK = [
@@ -65,19 +72,21 @@ SICK = [
     (with_host(governor="powersave"), "processors", WARN, "powersave", "cpupower"),
     (with_host(load=30.0), "load", WARN, "30.0", "ps -eo"),
     (with_host(memory_limit=2 * GIB), "memory", WARN, "2 GiB", "--memory"),
-    (replace(FACTS, shared_memory=Space("/dev/shm", 64 * MIB, 64 * MIB)),
+    (replace(FACTS, shared_memory=DiskSpace("/dev/shm", 64 * MIB, 64 * MIB)),
      "shared memory", BAD, "64 MiB", "--shm-size=2g"),
-    (replace(FACTS, shared_memory=Space("/dev/shm", 8 * GIB, 1 * GIB)),
+    (replace(FACTS, shared_memory=DiskSpace("/dev/shm", 8 * GIB, 1 * GIB)),
      "shared memory", WARN, "1 GiB are free", "ls -lS"),
-    (replace(FACTS, shared_memory=Space("/dev/shm", None, None)), "shared memory", BAD, "no", "mount"),
-    (replace(FACTS, open_files=Limit(1024, 1048576)), "open files", WARN, "1,024", "ulimit -n 65536"),
-    (replace(FACTS, open_files=Limit(1024, 2048)), "open files", WARN, "1,024", "limits.d/nofile.conf"),
-    (replace(FACTS, locked_memory=Limit(65536, None)), "locked memory", BAD, "64 KiB", "unlimited"),
-    (replace(FACTS, scratch=Space("/tmp", 10 * GIB, 10 * MIB)), "scratch", BAD, "full", "du -xh /tmp"),
-    (replace(FACTS, scratch=Space("/tmp", 10 * GIB, 2 * GIB)), "scratch", WARN, "2 GiB", "du -xh /tmp"),
-    (replace(FACTS, scratch=Space("/no where", None, None)), "scratch", BAD, "/no where", "'/no where'"),
-    (Node("", None, FACTS, Offset(-1.0, 0.1), {}), "time offset", WARN, "behind ours", "chrony"),
-    (Node("", None, FACTS, Offset(7.0, 0.1), {}), "time offset", BAD, "7.00 ± 0.1 s ahead", "chrony"),
+    (replace(FACTS, shared_memory=DiskSpace("/dev/shm", None, None)), "shared memory", BAD, "no", "mount"),
+    (replace(FACTS, open_files=ResourceLimit(1024, 1048576)), "open files", WARN, "1,024", "ulimit -n 65536"),
+    (replace(FACTS, open_files=ResourceLimit(1024, 2048)),
+     "open files", WARN, "1,024", "limits.d/nofile.conf"),
+    (replace(FACTS, locked_memory=ResourceLimit(65536, None)), "locked memory", BAD, "64 KiB", "unlimited"),
+    (replace(FACTS, scratch=DiskSpace("/tmp", 10 * GIB, 10 * MIB)), "scratch", BAD, "full", "du -xh /tmp"),
+    (replace(FACTS, scratch=DiskSpace("/tmp", 10 * GIB, 2 * GIB)), "scratch", WARN, "2 GiB", "du -xh /tmp"),
+    (replace(FACTS, scratch=DiskSpace("/no where", None, None)), "scratch", BAD, "/no where", "'/no where'"),
+    (ExaminedNode("", None, FACTS, ClockOffset(-1.0, 0.1), {}), "time offset", WARN, "behind ours", "chrony"),
+    (ExaminedNode("", None, FACTS, ClockOffset(7.0, 0.1), {}),
+     "time offset", BAD, "7.00 ± 0.1 s ahead", "chrony"),
     (replace(FACTS, interface=replace(ETH0, mtu=1500)), "interface", BAD, "MTU of 1500", "dev eth0 mtu 9000"),
     (replace(FACTS, interface=replace(ETH0, speed_mbps=1000)), "interface", BAD, "1 Gb/s", "ethtool eth0"),
     (replace(FACTS, interface=replace(ETH0, state="down")), "interface", BAD, "is down", "dev eth0 up"),
@@ -91,12 +100,13 @@ SICK = [
     (replace(FACTS, ports={29500: False, 29501: False}), "free ports", BAD, "29500, 29501", "--ports"),
     (replace(FACTS, ports={29500: None}), "free ports", BAD, "not one that it has", "ip -brief"),
     (replace(FACTS, port_range=(60000, 60999)), "free ports", WARN, "60000 to 60999", "sysctl"),
-    (replace(FACTS, dataset=Dataset("/data", False, 0, 0, None, None)),
+    (replace(FACTS, dataset=NodeDataset("/data", False, 0, 0, None, None)),
      "dataset", BAD, "nothing at /data", "from n1: `rsync -a --delete /data/ n3:/data/`"),
-    (replace(FACTS, dataset=Dataset("/data", True, 9, 9 * GIB, "bbbb", None)),
+    (replace(FACTS, dataset=NodeDataset("/data", True, 9, 9 * GIB, "bbbb", None)),
      "dataset", BAD, "9 files", "rsync"),
-    (replace(FACTS, dataset=Dataset("/data", True, 0, 0, "cccc", None)), "dataset", BAD, "no file", "rsync"),
-    (replace(FACTS, dataset=Dataset("/data", True, 0, 0, None, None, "Permission denied: '/data/x'")),
+    (replace(FACTS, dataset=NodeDataset("/data", True, 0, 0, "cccc", None)),
+     "dataset", BAD, "no file", "rsync"),
+    (replace(FACTS, dataset=NodeDataset("/data", True, 0, 0, None, None, "Permission denied: '/data/x'")),
      "dataset", BAD, "Permission denied", "ls -lR /data"),
 ]  # fmt: skip
 
@@ -111,7 +121,7 @@ def test_what_is_wrong_with_one_node_is_said_of_it_with_a_fix(third, check, mark
 
 def test_equal_and_healthy_nodes_are_green_in_every_check_that_has_something_to_say():
     all_findings = findings(FACTS, FACTS, FACTS)
-    assert {finding.mark for finding in all_findings} == {Mark.OK}
+    assert {finding.mark for finding in all_findings} == {FindingMark.OK}
     assert {finding.check for finding in all_findings} == {check.name for check in CHECKS} - {
         "reaches the others"
     }
@@ -137,18 +147,18 @@ def test_a_run_is_refused_for_what_makes_nodes_unequal_or_unreachable():
 
 
 def test_a_limit_on_locked_memory_matters_only_with_infiniband():
-    assert troubles(replace(FACTS, locked_memory=Limit(65536, 65536), infiniband=())) == []
+    assert troubles(replace(FACTS, locked_memory=ResourceLimit(65536, 65536), infiniband=())) == []
 
 
 def test_little_shared_memory_without_a_gpu_is_a_warning_unless_it_is_dockers():
     bare = replace(FACTS, gpus=(), gpu_cards=0)
-    (small,) = troubles(replace(bare, shared_memory=Space("/dev/shm", GIB // 2, GIB // 2)))
-    (dockers,) = troubles(replace(bare, shared_memory=Space("/dev/shm", 64 * MIB, 64 * MIB)))
-    assert (small.mark, dockers.mark) == (Mark.WARN, Mark.BAD)
+    (small,) = troubles(replace(bare, shared_memory=DiskSpace("/dev/shm", GIB // 2, GIB // 2)))
+    (dockers,) = troubles(replace(bare, shared_memory=DiskSpace("/dev/shm", 64 * MIB, 64 * MIB)))
+    assert (small.mark, dockers.mark) == (FindingMark.WARN, FindingMark.BAD)
 
 
 def test_an_offset_that_the_way_can_explain_is_not_held_against_a_node():
-    assert troubles(Node("", None, FACTS, Offset(1.9, 1.5), {})) == []
+    assert troubles(ExaminedNode("", None, FACTS, ClockOffset(1.9, 1.5), {})) == []
 
 
 @pytest.mark.parametrize(
@@ -161,13 +171,13 @@ def test_an_offset_that_the_way_can_explain_is_not_held_against_a_node():
 )
 def test_a_clock_that_differs_from_its_peers_is_named_and_theirs_are_not(ahead, wrong):
     calls = tuple(
-        Call(one, other, "10.0.0.1", 29500, 0.0002, ahead[other] - ahead[one])
+        NodeCall(one, other, "10.0.0.1", 29500, 0.0002, ahead[other] - ahead[one])
         for one in ahead
         for other in ahead
         if one != other
     )
     (finding,) = troubles(*[FACTS] * len(ahead), calls=calls)
-    assert (finding.node, finding.mark) == (wrong, Mark.WARN)
+    assert (finding.node, finding.mark) == (wrong, FindingMark.WARN)
     assert "its clock is 2.00 ± " in finding.what
 
 
@@ -191,24 +201,27 @@ def test_what_a_device_does_not_tell_is_no_fault():
 
 def test_gpus_on_the_bus_that_nothing_drives_are_mentioned():
     (finding,) = troubles(replace(FACTS, gpus=()))
-    assert (finding.check, finding.mark) == ("devices", Mark.WARN)
+    assert (finding.check, finding.mark) == ("devices", FindingMark.WARN)
 
 
 def test_a_blocked_direction_is_named_with_both_ends():
     calls = (
-        Call("n1", "n2", "10.0.0.2", 29500, trouble="no answer"),
-        Call("n2", "n1", "10.0.0.1", 29500, 0.0002, 0.0),
+        NodeCall("n1", "n2", "10.0.0.2", 29500, trouble="no answer"),
+        NodeCall("n2", "n1", "10.0.0.1", 29500, 0.0002, 0.0),
     )
     (finding,) = troubles(FACTS, FACTS, calls=calls)
-    assert (finding.node, finding.peer, finding.mark) == ("n1", "n2", Mark.BAD)
+    assert (finding.node, finding.peer, finding.mark) == ("n1", "n2", FindingMark.BAD)
     assert "cannot reach n2 at 10.0.0.2 port 29500: no answer" in finding.what
     assert "-s 10.0.0.1 -j ACCEPT" in finding.fix
 
 
 def test_a_long_way_between_two_nodes_is_a_warning():
-    calls = (Call("n1", "n2", "10.0.0.2", 29500, 0.2, 0.0), Call("n2", "n1", "10.0.0.1", 29500, 0.2, 0.0))
+    calls = (
+        NodeCall("n1", "n2", "10.0.0.2", 29500, 0.2, 0.0),
+        NodeCall("n2", "n1", "10.0.0.1", 29500, 0.2, 0.0),
+    )
     assert [(each.check, each.mark) for each in troubles(FACTS, FACTS, calls=calls)] == [
-        ("reaches the others", Mark.WARN)
+        ("reaches the others", FindingMark.WARN)
     ] * 2
 
 
@@ -224,7 +237,7 @@ def test_a_long_way_between_two_nodes_is_a_warning():
     ],
 )
 def test_the_fix_fits_what_kept_the_node_from_answering(trouble, fix):
-    (finding,) = troubles(FACTS, FACTS, Node("", trouble))
+    (finding,) = troubles(FACTS, FACTS, ExaminedNode("", trouble))
     assert fix in finding.fix
 
 

@@ -16,13 +16,13 @@ from host_network import UnavailableError
 from hosts import Hosts
 
 from trainmark.cli.main import main
-from trainmark.doctor.diagnosis import Diagnosis, examine
-from trainmark.doctor.finding import Mark
-from trainmark.doctor.wanted import Wanted
 from trainmark.launch.asking import AskNodes
 from trainmark.launch.carriers.ssh import Ssh
 from trainmark.launch.cluster import ClusterLauncher
 from trainmark.launch.nodes.node import Node
+from trainmark.machine.diagnosis import Diagnosis, examine
+from trainmark.machine.examination import Wanted
+from trainmark.machine.findings import FindingMark
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def examined(hosts: Hosts, meeting_seconds: float = 60.0, **more: Any) -> Diagno
 
 
 def red(diagnosis: Diagnosis) -> list[tuple[str, str, str | None]]:
-    return [(each.check, each.node, each.peer) for each in diagnosis.findings if each.mark is Mark.BAD]
+    return [(each.check, each.node, each.peer) for each in diagnosis.findings if each.mark is FindingMark.BAD]
 
 
 def interface_of(hosts: Hosts, node: str) -> str:
@@ -81,7 +81,7 @@ def test_another_mtu_is_found_and_its_fix_mends_it(hosts):
     usual = json.loads(hosts.run("node3", ["ip", "-json", "link", "show", interface]).stdout)[0]["mtu"]
     hosts.run("node3", ["ip", "link", "set", "dev", interface, "mtu", "1280"], check=True)
     try:
-        (finding,) = [each for each in examined(hosts).findings if each.mark is Mark.BAD]
+        (finding,) = [each for each in examined(hosts).findings if each.mark is FindingMark.BAD]
         assert (finding.check, finding.node) == ("interface", "node3")
         command = finding.fix.partition("`sudo ")[2].rstrip("`")
         hosts.run("node3", ["sh", "-c", command], check=True)

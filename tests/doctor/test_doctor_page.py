@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trainmark.doctor.diagnosis import CHECKS, ESSENTIAL
+from trainmark.machine.diagnosis import CHECKS, ESSENTIAL
 
 PAGE = Path(__file__).parents[2] / "docs" / "doctor.md"
 ROWS = re.findall(r"^\| `([^`]+)`( †)? \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from healthy_node import ETH0, FACTS, WANTED
 
-from trainmark.doctor.diagnosis import diagnose
-from trainmark.doctor.examined import Examined
-from trainmark.doctor.facts import Limit, Node, Offset
-from trainmark.doctor.show import as_text
+from trainmark.machine.diagnosis import diagnose
+from trainmark.machine.diagnosis_table import as_text
+from trainmark.machine.examination import ClockOffset, Examination, ExaminedNode, ResourceLimit
 
 SMALL = replace(FACTS, interface=replace(ETH0, mtu=1500))
 
 
 def shown(*all_facts) -> str:
-    nodes = [Node(f"n{i}", None, facts, Offset(0.0, 0.0), {}) for i, facts in enumerate(all_facts, 1)]
-    return as_text(diagnose(Examined(WANTED, tuple(nodes))))
+    nodes = [
+        ExaminedNode(f"n{i}", None, facts, ClockOffset(0.0, 0.0), {}) for i, facts in enumerate(all_facts, 1)
+    ]
+    return as_text(diagnose(Examination(WANTED, tuple(nodes))))
 
 
 def line_of(text: str, check: str) -> str:
@@ -61,7 +62,7 @@ def test_nothing_to_say_is_said_in_two_words():
 
 
 def test_a_fix_is_not_folded_and_what_is_no_terminal_gets_no_colour():
-    text = shown(replace(FACTS, locked_memory=Limit(65536, 65536)))
+    text = shown(replace(FACTS, locked_memory=ResourceLimit(65536, 65536)))
     assert "\x1b" not in text
     assert any(len(line) > 160 for line in text.splitlines() if line.startswith("    fix: "))
 

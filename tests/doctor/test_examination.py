@@ -11,9 +11,9 @@ import pytest
 from local_nodes import LocalNode, LocalNodes, local_nodes
 from smi import path_with_smi
 
-from trainmark.doctor.diagnosis import ESSENTIAL, examine
-from trainmark.doctor.finding import Mark
-from trainmark.doctor.wanted import Interpreter, Wanted
+from trainmark.machine.diagnosis import ESSENTIAL, examine
+from trainmark.machine.examination import Interpreter, Wanted
+from trainmark.machine.findings import FindingMark
 
 
 def wanted(ask, **more) -> Wanted:
@@ -22,7 +22,9 @@ def wanted(ask, **more) -> Wanted:
 
 
 def red(diagnosis) -> list[tuple[str, str]]:
-    return [(finding.check, finding.node) for finding in diagnosis.findings if finding.mark is Mark.BAD]
+    return [
+        (finding.check, finding.node) for finding in diagnosis.findings if finding.mark is FindingMark.BAD
+    ]
 
 
 def home_with_environment(folder: Path, record: str) -> dict[str, str]:
@@ -77,7 +79,7 @@ def test_a_node_with_a_lower_limit_and_one_with_a_gpu_stand_out(tmp_path):
     diagnosis = examine(ask, wanted(ask))
     assert red(diagnosis) == [("devices", "n3"), ("processes on devices", "n3")]
     assert ("open files", "n2") in [
-        (each.check, each.node) for each in diagnosis.findings if each.mark is Mark.WARN
+        (each.check, each.node) for each in diagnosis.findings if each.mark is FindingMark.WARN
     ]
 
 

@@ -12,9 +12,10 @@ import pytest
 from healthy_node import FACTS
 from local_nodes import local_nodes, oldest_python
 
-from trainmark.doctor import meet
-from trainmark.doctor.facts import Node
-from trainmark.doctor.meeting import (
+from trainmark.launch.asking import Reply
+from trainmark.machine import reach_on_node
+from trainmark.machine.examination import ExaminedNode, Wanted
+from trainmark.machine.reach import (
     ALL_PAIRS_UP_TO,
     PROGRAM,
     MeetingNode,
@@ -24,8 +25,6 @@ from trainmark.doctor.meeting import (
     places_of,
     question,
 )
-from trainmark.doctor.wanted import Wanted
-from trainmark.launch.asking import Reply
 
 
 def free_port(address: str) -> int:
@@ -43,7 +42,7 @@ def places() -> dict[str, MeetingNode]:
 
 
 def meeting_of(places, node, seconds=5.0, token="secret"):
-    return meet.Meeting(question(places[node], places, token, seconds))
+    return reach_on_node.Meeting(question(places[node], places, token, seconds))
 
 
 def test_all_reach_all_and_the_meeting_ends_before_its_time(places):
@@ -80,7 +79,7 @@ def test_who_does_not_know_the_token_gets_no_answer_and_is_not_heard(places):
     thread = threading.Thread(target=lambda: report.update(meeting.hold()))
     thread.start()
     with socket.create_connection((pair["n1"].address, pair["n1"].port), timeout=5) as stranger:
-        stranger.sendall(f"{meet.proof('guessed', 'n2')} n2\n".encode())
+        stranger.sendall(f"{reach_on_node.proof('guessed', 'n2')} n2\n".encode())
         assert stranger.recv(100) == b""
     thread.join()
     assert report["heard"] == []
@@ -104,7 +103,7 @@ def test_another_service_at_the_peers_port_is_not_taken_for_the_peer(places):
 
 
 def test_the_token_itself_is_never_sent():
-    assert "secret" not in meet.proof("secret", "n1")
+    assert "secret" not in reach_on_node.proof("secret", "n1")
 
 
 def test_it_listens_at_its_own_address_only(places):
@@ -142,7 +141,9 @@ def test_what_kept_a_node_from_the_meeting_is_the_reason_of_all_its_calls(places
 
 
 def test_nodes_that_share_an_address_meet_at_different_ports():
-    meeting_places = places_of([Node("n1", None, FACTS), Node("n2", "gone"), Node("n3", None, FACTS)])
+    meeting_places = places_of(
+        [ExaminedNode("n1", None, FACTS), ExaminedNode("n2", "gone"), ExaminedNode("n3", None, FACTS)]
+    )
     assert {name: place.port for name, place in meeting_places.items()} == {"n1": 29500, "n3": 29501}
 
 

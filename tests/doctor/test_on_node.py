@@ -12,20 +12,21 @@ import pytest
 from local_nodes import LocalNode, LocalNodes, oldest_python
 from smi import BROKEN, path_with_smi
 
-from trainmark.doctor import data_on_node, meeting, network_on_node, on_node
-from trainmark.doctor.diagnosis import DATA_PROGRAM, FACTS
-from trainmark.doctor.facts import facts_of, node_of, offset_of
 from trainmark.launch.asking import Reply
-from trainmark.launch.transport.bundle import AGENT, PACKAGE, module_sources, program
-from trainmark.system.gpu.nvidia_smi import Query
-from trainmark.system.network.addresses import ipv6_addresses
-from trainmark.system.software.installed import SlowInterpreterError, installed, interpreter
+from trainmark.launch.transport.bundle import AGENT
+from trainmark.machine import data_on_node, facts_on_node, network, reach
+from trainmark.machine.diagnosis import DATA_PROGRAM, FACTS
+from trainmark.machine.examination import facts_of, node_of, offset_of
+from trainmark.machine.facts_on_node import SlowInterpreterError, installed_packages, read_installation
+from trainmark.machine.node_program import PACKAGE, module_sources, program
+from trainmark.machine.nvidia_smi import Query
+from trainmark.machine.reading import ipv6_addresses
 
 FILES = sorted(
     {PACKAGE / f"{name.replace('.', '/')}.py" for name in (*module_sources(FACTS), *module_sources(AGENT))}
-    | {DATA_PROGRAM, meeting.PROGRAM}
+    | {DATA_PROGRAM, reach.PROGRAM}
 )
-PROGRAMS = {"facts": program(FACTS), "data": DATA_PROGRAM.read_text(), "meeting": meeting.PROGRAM.read_text()}
+PROGRAMS = {"facts": program(FACTS), "data": DATA_PROGRAM.read_text(), "meeting": reach.PROGRAM.read_text()}
 
 
 def tell(question=None, **node):
@@ -58,8 +59,8 @@ def test_an_interpreter_that_is_slow_is_not_taken_for_absent(tmp_path):
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     with pytest.raises(SlowInterpreterError, match="did not answer within"):
-        interpreter(str(slow), limit=0.2)
-    assert interpreter(str(tmp_path / "nowhere")) is None
+        read_installation(str(slow), limit=0.2)
+    assert read_installation(str(tmp_path / "nowhere")) is None
 
 
 def test_what_is_sent_runs_with_python_3_8():
@@ -142,8 +143,8 @@ def test_the_hash_of_an_environment_is_of_what_is_installed_and_not_of_how(tmp_p
         f"{file}../../../bin/f2py,sha256=1,9\nnumpy/__pycache__/core.pyc,,\n"
         "numpy-2.0.dist-info/INSTALLER,sha256=2,4\n"
     )
-    packages, one = installed("3.11.7", environment(tmp_path / "a", ("numpy", "2.0", by_pip)))
-    _, other = installed("3.11.7", environment(tmp_path / "b", ("numpy", "2.0", file)))
+    packages, one = installed_packages("3.11.7", environment(tmp_path / "a", ("numpy", "2.0", by_pip)))
+    _, other = installed_packages("3.11.7", environment(tmp_path / "b", ("numpy", "2.0", file)))
     assert packages == {"numpy": "2.0"}
     assert one == other
 
@@ -158,8 +159,8 @@ def test_the_hash_of_an_environment_is_of_what_is_installed_and_not_of_how(tmp_p
 )
 def test_another_python_version_or_file_is_another_hash(tmp_path, python, package):
     first = ("numpy", "2.0", "numpy/core.py,sha256=abc,10\n")
-    _, one = installed("3.11.7", environment(tmp_path / "a", first))
-    _, other = installed(python, environment(tmp_path / "b", package))
+    _, one = installed_packages("3.11.7", environment(tmp_path / "a", first))
+    _, other = installed_packages(python, environment(tmp_path / "b", package))
     assert one != other
 
 
@@ -168,7 +169,7 @@ def test_a_package_that_an_earlier_folder_hides_does_not_count(tmp_path):
         *environment(tmp_path / "a", ("Foo_Bar", "1", "")),
         *environment(tmp_path / "b", ("foo.bar", "2", "")),
     ]
-    assert installed("3.11.7", paths)[0] == {"foo-bar": "1"}
+    assert installed_packages("3.11.7", paths)[0] == {"foo-bar": "1"}
 
 
 def test_a_gpu_on_the_bus_is_counted_by_vendor_and_class(tmp_path):
@@ -181,7 +182,7 @@ def test_a_gpu_on_the_bus_is_counted_by_vendor_and_class(tmp_path):
         device.mkdir(parents=True)
         (device / "vendor").write_text(vendor + "\n")
         (device / "class").write_text(kind + "\n")
-    assert on_node.nvidia_cards(tmp_path) == 1
+    assert facts_on_node.nvidia_cards(tmp_path) == 1
 
 
 NETWORK = [
@@ -204,7 +205,7 @@ NETWORK = [
 def test_the_interface_is_the_one_named_else_the_addresss_else_the_default_routes(
     name, address, default, chosen
 ):
-    interface = network_on_node.chosen_interface(NETWORK, name, address, default)
+    interface = network.chosen_interface(NETWORK, name, address, default)
     assert (interface and interface["name"]) == chosen
 
 
@@ -221,12 +222,12 @@ def test_an_address_of_one_link_only_is_no_address_for_peers(tmp_path):
 def test_a_port_at_which_somebody_listens_is_not_free():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert network_on_node.is_free("127.0.0.1", port) is False
-        assert network_on_node.is_free("127.0.0.2", port) is True
+        assert network.is_free("127.0.0.1", port) is False
+        assert network.is_free("127.0.0.2", port) is True
 
 
 def test_of_an_address_that_is_not_its_own_a_node_cannot_tell():
-    assert network_on_node.is_free("192.0.2.77", 29500) is None
+    assert network.is_free("192.0.2.77", 29500) is None
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from toy_frameworks import Toy
 
-from trainmark.environments import locks
+from trainmark.machine.frameworks import locks
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.environments.place import EnvironmentFiles, Marker, mark
+from trainmark.machine.frameworks.installed import EnvironmentFiles, Marker, write_marker
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.command import command_of, interpreter
 from trainmark.runner.program.interpreter import Interpreter
@@ -84,7 +84,7 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
     place = EnvironmentFiles("pytorch")
     place.folder.mkdir(parents=True)
-    mark(place.folder, Marker("pytorch", "2.13.0", "3.11.7", "0", "2026-01-01T00:00:00Z"))
+    write_marker(place.folder, Marker("pytorch", "2.13.0", "3.11.7", "0", "2026-01-01T00:00:00Z"))
     return str(place.python)
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import trainmark
-from trainmark.environments.process import run
 from trainmark.launch.agent.processes import marked
+from trainmark.machine.child_process import run
 
 CHILD = "sleep 300 & sh -c 'sleep 300; true' & echo started; wait"
 # A shell's job in the background, as a test run may be, leaves SIGINT ignored.
@@ -22,7 +22,7 @@ import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(Path(trainmark.__file__).parents[1])!r})
-from trainmark.environments.process import run
+from trainmark.machine.child_process import run
 run(["sh", "-c", {CHILD!r}], lambda line: print(line, flush=True))
 """
 GRANDCHILDREN = 3

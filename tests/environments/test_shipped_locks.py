@@ -5,8 +5,8 @@ import re
 import pytest
 from packaging.requirements import Requirement
 
-from trainmark.environments.locks import FOLDER, LINK, read
 from trainmark.errors import UserError
+from trainmark.machine.frameworks.locks import FOLDER, LINK, read
 
 LOCKS = sorted(FOLDER.glob("*.txt"))
 PLATFORMS = ("linux-x86_64", "linux-aarch64")

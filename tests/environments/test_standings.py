@@ -8,9 +8,9 @@ import sys
 import psutil
 import pytest
 
-from trainmark.environments import State, find, names, python_of
-from trainmark.environments.importing import imported_version
-from trainmark.environments.process import run
+from trainmark.machine.child_process import run
+from trainmark.machine.frameworks import State, find, names, python_of
+from trainmark.machine.frameworks.interpreters import imported_version
 from trainmark.runner.program.frameworks import standing
 
 SEVEN = {"jax", "mindspore", "mxnet", "oneflow", "paddle", "pytorch", "tensorflow"}

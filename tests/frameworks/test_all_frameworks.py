@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 import small_resnet
 from trainmark.cli.main import trainmark
-from trainmark.environments import State, standing
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
 from trainmark.home import home
+from trainmark.machine.frameworks import State, standing
 from trainmark.runner.conform import conforming
 from trainmark.runner.program import frameworks
 from trainmark.workloads.resnet50.shared import recipe

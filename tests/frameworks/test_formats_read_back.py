@@ -19,7 +19,7 @@ from trainmark.datasets.convert.convert import convert
 from trainmark.datasets.convert.request import Request
 from trainmark.datasets.index import read_index
 from trainmark.datasets.picture import look
-from trainmark.environments import standing
+from trainmark.machine.frameworks import standing
 from trainmark.runner.program import frameworks
 
 pytestmark = pytest.mark.usefixtures("installed_environments")

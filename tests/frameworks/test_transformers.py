@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import trainmark
-from trainmark.environments import standing
+from trainmark.machine.frameworks import standing
 from trainmark.runner.conform import conforming
 from trainmark.runner.program import frameworks
 from trainmark.workloads import registry

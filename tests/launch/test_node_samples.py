@@ -12,10 +12,10 @@ import pytest
 from trainmark.events import DeviceSample
 from trainmark.events.stream import decode
 from trainmark.launch.agent import samples
-from trainmark.launch.transport.bundle import AGENT, module_sources
-from trainmark.system.gpu.nvidia_smi import Query
-from trainmark.system.sampling.cpu_sample import host_clock
-from trainmark.system.sampling.smi_sample import GPU_FIELDS, gpu_sample
+from trainmark.launch.transport.bundle import AGENT
+from trainmark.machine.node_program import module_sources
+from trainmark.machine.nvidia_smi import Query
+from trainmark.machine.samples import GPU_FIELDS, gpu_sample, host_clock
 
 ROW = "3, GPU-d3, 97, 41000, 690.51, 61, 1755, 1980, 0x0000000000000024, 0x0000000000000024"
 # Twice a second is how often the real one is asked; here it answers at once, so that no test waits for it.
@@ -171,7 +171,7 @@ def test_the_programs_that_watch_the_gpus_are_no_memory_of_the_trial(smi):
 
 
 def test_a_process_that_has_left_the_gpu_is_counted_no_more(smi, stranger, monkeypatch):
-    monkeypatch.setattr("trainmark.system.sampling.smi_sample.GONE_SECONDS", 0.2)
+    monkeypatch.setattr("trainmark.machine.samples.GONE_SECONDS", 0.2)
     processes = smi / "processes"
     processes.write_text(f"GPU-a0, {stranger}, 700\n")
     counts: list[int] = []

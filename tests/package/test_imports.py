@@ -51,7 +51,7 @@ OF_COMMON = ("trainmark.probe", "trainmark.profiler", "trainmark.workloads.commo
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
 LATE = ("crc32c", "duckdb", "pandas", "PIL", "torch")
-CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "system", "events")
+CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "machine", "events")
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "events",
@@ -61,11 +61,9 @@ ROOMS = (
     "callbacks",
     "workloads",
     "datasets",
-    "system",
-    "environments",
+    "machine",
     "suite",
     "launch",
-    "doctor",
     "published",
     "store",
     "pack",

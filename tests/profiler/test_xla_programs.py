@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.environments import python_of
 from trainmark.explain.attribute import own_classes
 from trainmark.explain.classes.names import ONEDNN
 from trainmark.explain.profile import chrome
+from trainmark.machine.frameworks import python_of
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 HERE = Path(__file__).parent

@@ -2,18 +2,16 @@ import dataclasses
 import re
 from string import Formatter
 
+from trainmark.machine.devices import Device, Devices
+from trainmark.machine.environment import Environment, Git
+from trainmark.machine.host import Cpu, Host, NumaNode, RunningContainer
+from trainmark.machine.network import InfinibandPort, Interface, MachineFabric
+from trainmark.machine.software import InstalledLibrary, Libraries
 from trainmark.measure.doubts import SENTENCES, Doubt, DoubtCode, Severity
 from trainmark.measure.key import Key
 from trainmark.report.format import doubt_words, fact_words, published_words, words
 from trainmark.report.format.label import IN_TABLE
 from trainmark.report.sections.environment import sections
-from trainmark.system.environment import Environment
-from trainmark.system.gpu.devices import Device, Devices
-from trainmark.system.host.container import Container
-from trainmark.system.host.host import Cpu, Host, NumaNode
-from trainmark.system.network.fabric import Fabric, InfinibandPort, Interface
-from trainmark.system.software.git import Git
-from trainmark.system.software.libraries import Libraries, Library
 from trainmark.visible import visible
 
 
@@ -60,8 +58,19 @@ def test_the_phrases_about_published_results_are_the_same_in_both_languages():
 
 def test_every_field_of_an_environment_and_of_a_key_has_a_chinese_name():
     records = (
-        *(Cpu, NumaNode, Host, Device, Devices, InfinibandPort, Interface, Fabric, Library, Libraries),
-        *(Git, Container, Environment),
+        *(
+            Cpu,
+            NumaNode,
+            Host,
+            Device,
+            Devices,
+            InfinibandPort,
+            Interface,
+            MachineFabric,
+            InstalledLibrary,
+            Libraries,
+        ),
+        *(Git, RunningContainer, Environment),
     )
     names = {field.name for record in records for field in dataclasses.fields(record)}
     names |= {name for name in Key("").values() if name not in IN_TABLE}

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from trainmark.system.available import (
+from trainmark.machine.cpu import cpu_quota, memory_limit
+from trainmark.machine.devices import (
     CudaDevice,
     datasheets,
     known_datasheet,
@@ -13,7 +14,6 @@ from trainmark.system.available import (
     usable_cores,
     visible_indices,
 )
-from trainmark.system.host.cgroup import cpu_quota, memory_limit
 
 UUIDS = {0: "GPU-aa11", 1: "GPU-bb22", 2: "GPU-bb33"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.system.gpu.devices import Device, read_devices, read_topology
+from trainmark.machine.devices import Device, read_devices, read_topology
 
 
 def test_a_gpu_is_described_in_whole(nvml):

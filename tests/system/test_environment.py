@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.system.environment import Environment, capture, fingerprint, to_dict
-from trainmark.system.gpu.devices import read_devices
-from trainmark.system.network.fabric import Interface
+from trainmark.machine.devices import read_devices
+from trainmark.machine.environment import Environment, capture, fingerprint, to_dict
+from trainmark.machine.network import Interface
 
 SECTIONS = ["host", "devices", "topology", "libraries", "fabric", "software", "git", "container"]
 

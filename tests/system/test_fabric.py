@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trainmark.system.network.fabric import Fabric, InfinibandPort, Interface, read_fabric, read_infiniband
+from trainmark.machine.network import InfinibandPort, Interface, MachineFabric, read_fabric, read_infiniband
 
 
 def test_an_infiniband_port_is_told_with_its_state_and_rate(plant):
@@ -50,4 +50,4 @@ def test_a_bridge_without_speed_stands_beside_the_card_and_the_loopback_does_not
 
 
 def test_a_machine_without_any_network_says_none(plant):
-    assert read_fabric(plant({})) == Fabric(infiniband=None, interfaces=None)
+    assert read_fabric(plant({})) == MachineFabric(infiniband=None, interfaces=None)

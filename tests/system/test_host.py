@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.system.host.host import NumaNode, read_host
+from trainmark.machine.host import NumaNode, read_host
 
 XEON = "processor : 0\nmodel name\t: Intel(R) Xeon(R) Gold 5118 CPU  @ 2.30GHz\nflags\t\t: fpu sse2{}\n"
 

@@ -13,10 +13,9 @@ import pytest
 from trainmark.events.schema import DeviceSample
 from trainmark.events.stream import read
 from trainmark.launch.agent.processes import PR_SET_CHILD_SUBREAPER
-from trainmark.system.sampling.cpu_sample import CpuClock, CpuSampler, busy_share, foreign_share
-from trainmark.system.sampling.gpu_sample import GpuSampler, throttle_names
-from trainmark.system.sampling.process_tree import ProcessTree
-from trainmark.system.sampling.sampler import Sampler
+from trainmark.machine.process_tree import ProcessTree
+from trainmark.machine.sampler import GpuSampler, Sampler, throttle_names
+from trainmark.machine.samples import CpuClock, CpuSampler, busy_share, foreign_share
 
 SPIN = "while True: pass"
 

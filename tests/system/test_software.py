@@ -5,8 +5,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from trainmark.system.software.git import read_git
-from trainmark.system.software.software import FRAMEWORKS, Interpreter, read_interpreter, read_software
+from trainmark.machine.environment import read_git
+from trainmark.machine.software import FRAMEWORKS, InterpreterPackages, read_interpreter, read_software
 
 
 def test_another_interpreter_tells_the_same_as_this_one_when_it_is_the_same():
@@ -19,7 +19,7 @@ def test_an_interpreter_that_is_none_gives_none():
 
 def test_no_framework_is_imported_to_learn_its_version():
     script = (
-        "import sys; from trainmark.system.software.software import *; s = read_software(read_interpreter());"
+        "import sys; from trainmark.machine.software import *; s = read_software(read_interpreter());"
         "print([m for m in ('torch', 'numpy', 'tensorflow') if m in sys.modules], s.packages['numpy'])"
     )
     printed = subprocess.run(
@@ -29,7 +29,9 @@ def test_no_framework_is_imported_to_learn_its_version():
 
 
 def test_every_framework_is_named_also_those_that_are_absent():
-    software = read_software(Interpreter("3.7.9", "CPython", {"mxnet-cu102": "1.6.0", "torch": "1.5.0"}), {})
+    software = read_software(
+        InterpreterPackages("3.7.9", "CPython", {"mxnet-cu102": "1.6.0", "torch": "1.5.0"}), {}
+    )
     assert software.frameworks == dict.fromkeys(FRAMEWORKS) | {"mxnet": "1.6.0", "pytorch": "1.5.0"}
 
 

@@ -98,8 +98,8 @@ def _split(names: tuple[str, ...], workload: str) -> tuple[str, tuple[str, ...]]
 
 def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> dict[str, str]:
     """The interpreter of each; a framework that was named must be installed."""
-    from trainmark.environments import install_hint
-    from trainmark.environments.pythons import named
+    from trainmark.machine.frameworks import install_hint
+    from trainmark.machine.frameworks.interpreters import named
     from trainmark.runner.program.frameworks import interpreter_of
 
     if python and not frameworks:
@@ -121,7 +121,7 @@ def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> 
 
 def _devices(device: str) -> int:
     """Two ranks share a CPU; on GPUs each needs its own."""
-    from trainmark.system.available import local_devices
+    from trainmark.machine.devices import local_devices
 
     return 2 if device == "cpu" else min(2, len(local_devices().cuda))
 

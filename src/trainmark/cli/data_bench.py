@@ -185,7 +185,7 @@ def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> 
 
 
 def _cores() -> int:
-    from trainmark.system.available import usable_cores
+    from trainmark.machine.devices import usable_cores
 
     return max(1, int(usable_cores()))
 

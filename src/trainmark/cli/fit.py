@@ -16,10 +16,10 @@ from trainmark.cli.terminal import MovingLine, Screen, print_json
 from trainmark.errors import UserError, nearest
 
 if TYPE_CHECKING:
+    from trainmark.machine.devices import Inventory
     from trainmark.measure.fit import FitAttempt
     from trainmark.runner.fit.attempt import FitCase
     from trainmark.runner.fit.fit import Answer
-    from trainmark.system.available import Inventory
     from trainmark.workloads.registry import Family
 
 
@@ -100,8 +100,8 @@ def fit_command(
       trainmark fit --device cpu --image-size 32 --step 8 --most 32 --cap 2GB
     """
     from trainmark.cli.fit_text import text, tree
+    from trainmark.machine.devices import local_devices
     from trainmark.runner.fit import fit
-    from trainmark.system.available import local_devices
     from trainmark.workloads import registry
 
     family = registry.find(workload)
@@ -229,8 +229,8 @@ def _names(written: str, family: Family) -> list[str]:
 
 
 def _interpreter(framework: str, python: str | None) -> str:
-    from trainmark.environments import install_hint
-    from trainmark.environments.pythons import named
+    from trainmark.machine.frameworks import install_hint
+    from trainmark.machine.frameworks.interpreters import named
     from trainmark.runner.program.frameworks import interpreter_of
 
     interpreter = named(python)[0] if python else interpreter_of(framework)

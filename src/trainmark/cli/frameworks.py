@@ -67,7 +67,7 @@ def install_command(names: tuple[str, ...], python: str | None, force: bool) -> 
       trainmark frameworks install jax
       trainmark frameworks install oneflow --python python3.10
     """
-    from trainmark.environments.install import install
+    from trainmark.machine.frameworks.install import install
 
     failed = 0
     wanted = _wanted(names)
@@ -96,8 +96,8 @@ def remove_command(names: tuple[str, ...]) -> int:
     Example:
       trainmark frameworks remove jax
     """
-    from trainmark.environments import locks
-    from trainmark.environments.install import remove
+    from trainmark.machine.frameworks import locks
+    from trainmark.machine.frameworks.install import remove
 
     for name in names:
         locks.refuse_unknown(name)
@@ -125,7 +125,7 @@ def _conformant(standing: Standing) -> bool | None:
 
 def _wanted(names: Sequence[str]) -> list[str]:
     """Every name known, `all` taken apart, none twice."""
-    from trainmark.environments import State, locks, standing
+    from trainmark.machine.frameworks import State, locks, standing
 
     wanted: list[str] = []
     for name in names:
@@ -162,7 +162,7 @@ def _heeded(number: signal.Signals) -> bool:
 
 
 def _standings(python: str | None) -> list[Standing]:
-    from trainmark.environments.pythons import named
+    from trainmark.machine.frameworks.interpreters import named
     from trainmark.runner.program.frameworks import standings
 
     python = named(python)[0] if python else None

@@ -18,16 +18,14 @@ from trainmark.cli.terminal import print_json
 from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.doctor.wanted import Interpreter
-    from trainmark.launch.asking import Asker
     from trainmark.launch.nodes.node import Node
     from trainmark.launch.options import LaunchOptions
-    from trainmark.system.environment import Environment
-    from trainmark.system.gpu.devices import Device, Devices
-    from trainmark.system.host.host import Host
-    from trainmark.system.network.fabric import Fabric
-    from trainmark.system.software.libraries import Library
-    from trainmark.system.software.software import Software
+    from trainmark.machine.devices import Device, Devices
+    from trainmark.machine.environment import Environment
+    from trainmark.machine.examination import Asker, Interpreter
+    from trainmark.machine.host import Host
+    from trainmark.machine.network import MachineFabric
+    from trainmark.machine.software import InstalledLibrary, Software
 
 
 HEALTHY, SICK = 0, 1
@@ -72,8 +70,8 @@ def doctor_command(
       trainmark doctor --hosts node1,node2,node3,node4 --framework pytorch --dataset /data/imagenet
       trainmark doctor --json > doctor.json
     """
-    from trainmark.doctor.diagnosis import examine
-    from trainmark.doctor.wanted import Wanted
+    from trainmark.machine.diagnosis import examine
+    from trainmark.machine.examination import Wanted
 
     if deep and dataset is None:
         raise UserError("--deep reads a dataset: name it with --dataset PATH.")
@@ -94,7 +92,7 @@ def doctor_command(
         print_json(diagnosis.as_dict())
     else:
         from trainmark.cli.terminal import console
-        from trainmark.doctor.show import print_diagnosis
+        from trainmark.machine.diagnosis_table import print_diagnosis
 
         print_diagnosis(diagnosis, console())
         if diagnosis.is_healthy:
@@ -122,8 +120,8 @@ def _asked(choice: LaunchOptions) -> Iterator[tuple[Asker, Sequence[Node]]]:
 
 def _interpreters(frameworks: tuple[str, ...], python: str | None) -> tuple[Interpreter, ...]:
     """Return the one named, or those that a run of these frameworks (of any installed) would use."""
-    from trainmark.doctor.wanted import Interpreter
-    from trainmark.environments import install_hint, locks, python_of
+    from trainmark.machine.examination import Interpreter
+    from trainmark.machine.frameworks import install_hint, locks, python_of
     from trainmark.runner.program.frameworks import interpreter_of
 
     if python is not None:
@@ -178,7 +176,7 @@ def env_command(as_json: bool, python: Path | None) -> None:
     Example:
       trainmark env --python /opt/torch/bin/python --json > environment.json
     """
-    from trainmark.system.environment import capture, fingerprint, to_dict
+    from trainmark.machine.environment import capture, fingerprint, to_dict
 
     environment = capture(folder=Path.cwd(), python=python)
     if python is not None and environment.software.python is None:
@@ -281,7 +279,7 @@ def _gpu(gpu: Device) -> str:
     return f"{gpu.name or NOT_FOUND}\n{description}"
 
 
-def _fabric_lines(fabric: Fabric) -> list[Line]:
+def _fabric_lines(fabric: MachineFabric) -> list[Line]:
     ports = [
         f"{port.device}/{port.port}: {port.state}, {port.rate}, {port.link_layer}, {port.board}"
         for port in fabric.infiniband or ()
@@ -312,7 +310,7 @@ def _present_then_absent(packages: Mapping[str, str | None]) -> Iterator[Line]:
         yield "not installed", ", ".join(absent)
 
 
-def _libraries(libraries: tuple[Library, ...] | None) -> str | None:
+def _libraries(libraries: tuple[InstalledLibrary, ...] | None) -> str | None:
     return "\n".join(f"{library.version} ({library.source})" for library in libraries or ()) or None
 
 

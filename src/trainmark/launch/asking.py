@@ -8,32 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from trainmark.launch.agent.wire import Message
 from trainmark.launch.nodes.node import NodeError
+from trainmark.machine.examination import Reply
 
 if TYPE_CHECKING:
     from trainmark.launch.cluster import ClusterLauncher
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a node answered, or what kept it from answering; `sent` and `received` by our wall clock."""
-
-    node: str
-    answer: dict[str, Any] | None
-    trouble: str | None
-    sent: float
-    received: float
-
-
-class Asker(Protocol):
-    nodes: Sequence[str]
-
-    def __call__(self, program: str, given: Sequence[dict[str, Any]], limit: float) -> list[Reply]:
-        """`given` has one question for each node, in their order; so do the replies."""
 
 
 class AskHere:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark import environments
-from trainmark.environments.process import Ended, run
+from trainmark.machine import frameworks
+from trainmark.machine.child_process import ProcessExit, run
 from trainmark.measure.figure import Interval
 from trainmark.measure.statistics import median_interval
 from trainmark.runner.program.code import keep_code
@@ -182,7 +182,7 @@ def _why_not(loader: Loader, roots: Mapping[str, Path], settings: Settings) -> s
     if not _format(loader, roots):
         return f"needs a set in the format {' or '.join(loader.formats)} (--convert makes one)"
     if _python(loader, settings) is None:
-        return f"{loader.home} is not installed; {environments.install_hint(str(loader.home))}"
+        return f"{loader.home} is not installed; {frameworks.install_hint(str(loader.home))}"
     return None
 
 
@@ -217,7 +217,7 @@ def _with_get(reason: str, loader: Loader) -> str:
     return f"{reason} ({loader.get})" if loader.get and loader.get not in reason else reason
 
 
-def _how(ended: Ended) -> str:
+def _how(ended: ProcessExit) -> str:
     return f"{ended.how}: {ended.last_line}" if ended.last_line != ended.how else ended.how
 
 

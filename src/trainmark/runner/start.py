@@ -112,7 +112,7 @@ def families_of(plan: Plan) -> list[Family]:
 def context_of(
     run: RunFolder, prepared: Prepared, launcher: Launcher, display: Display, stop_asked: Callable[[], bool]
 ) -> RunContext:
-    from trainmark.system import environment
+    from trainmark.machine import environment
 
     # Taken anew when a run is resumed: each trial keeps the environment that it really had.
     captured = environment.capture(folder=Path.cwd(), python=_interpreter(prepared))

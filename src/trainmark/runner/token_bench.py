@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.environments.process import run
 from trainmark.errors import UserError
+from trainmark.machine.child_process import run
 from trainmark.runner.program.code import keep_code
 
 PROGRAM = "trainmark.workloads.tokens.bench"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainmark.events import DeviceSample, stream
+from trainmark.machine.devices import known_peak_flops
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.trace import TraceError, require_span_within, trace_of
@@ -12,7 +13,6 @@ from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
 from trainmark.store.files import StoreError
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord, TrialSpec
-from trainmark.system.available import known_peak_flops
 
 
 def figure_of_folder(

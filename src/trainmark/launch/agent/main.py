@@ -41,8 +41,8 @@ from trainmark.launch.agent.wire import (
     ListeningClock,
     Wire,
 )
-from trainmark.system.network.addresses import ipv4_addresses, ssh_address
-from trainmark.system.sampling.process_tree import descendants
+from trainmark.machine.process_tree import descendants
+from trainmark.machine.reading import ipv4_addresses, ssh_address
 
 # How often the ranks' event files are looked at: soon again after they grew, seldom while nothing happens.
 # Messages, output and exits wake the agent at once.

@@ -14,7 +14,7 @@ from typing import Any
 from trainmark.launch.agent.output import Output
 from trainmark.launch.agent.processes import become_rank, exit_code, kernel_oom_kills, send
 from trainmark.launch.agent.wire import Wire
-from trainmark.system.sampling.process_tree import descendants
+from trainmark.machine.process_tree import descendants
 
 NOT_STARTED = 127  # as a shell says it
 READ_BYTES = 1 << 16

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 from trainmark.events.schema import DeviceSample
 from trainmark.launch.agent.processes import become_rank
-from trainmark.system.sampling.cpu_sample import CpuSampler
-from trainmark.system.sampling.process_tree import ProcessTree
-from trainmark.system.sampling.smi_sample import SmiSampler
+from trainmark.machine.process_tree import ProcessTree
+from trainmark.machine.samples import CpuSampler, SmiSampler
 
 INTERVAL_SECONDS = 0.5
 

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from trainmark.launch.job.job import Job
-from trainmark.system.sampling.process_tree import descendants
+from trainmark.machine.process_tree import descendants
 
 # Each rank whose steps are watched has a stream, and leaves a mark when told to end: hooks/stopping.py.
 STREAMS, TOLD = "observed-*-rank*.jsonl", "told-to-end-rank*"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import re
 import zlib
 from functools import lru_cache
-from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2]
+from trainmark.machine.node_program import PACKAGE, program
+
 AGENT = "launch.agent.main"
-IMPORT = re.compile(r"^from trainmark\.(\S+) import ", re.MULTILINE)
 # Reads byte by byte up to the end of the line, so that what follows is left for the agent. No quote that a
 # shell minds: it stands between single quotes on the far side of ssh.
 BOOT = (
@@ -22,16 +20,6 @@ INVITATION = "TRAINMARK_CONNECT_BACK"
 CONNECT_BACK = """{source}
 connect_back(json.loads({invitation}))
 {boot}
-"""
-LOADER = """
-import sys, types
-if sys.version_info < {oldest!r}:
-    sys.exit("its Python is " + sys.version.split()[0] + "; name one of {wanted} or later in the inventory")
-for name, source in {sources!a}:
-    module = types.ModuleType(name)
-    sys.modules[name] = module
-    exec(compile(source, name, "exec"), module.__dict__)
-module.main()
 """
 
 
@@ -64,24 +52,3 @@ def agent_line() -> bytes:
 def _line(text: bytes) -> bytes:
     """Compress: every byte of the line costs its reader a system call."""
     return base64.b64encode(zlib.compress(text)) + b"\n"
-
-
-def program(entry: str, oldest: tuple[int, int] = (3, 8)) -> str:
-    """Return the text by which any Python from `oldest` on runs `main` of one of our modules."""
-    sources = [(f"trainmark.{name}", source) for name, source in module_sources(entry).items()]
-    return LOADER.format(oldest=oldest, wanted="{}.{}".format(*oldest), sources=sources)
-
-
-def module_sources(entry: str) -> dict[str, str]:
-    """Return the source of a module and of all of ours that it imports, each after those that it needs."""
-    sources: dict[str, str] = {}
-
-    def add(name: str) -> None:
-        if name not in sources:
-            source = (PACKAGE / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8")
-            for imported in IMPORT.findall(source):
-                add(imported)
-            sources[name] = source
-
-    add(entry)
-    return sources

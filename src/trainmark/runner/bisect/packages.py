@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.environments.pip import COMMAND, ONLY_WHEELS, unswayed
-from trainmark.environments.process import Ended, run
 from trainmark.errors import UserError, nearest
+from trainmark.machine.child_process import ProcessExit, run
+from trainmark.machine.frameworks.interpreters import ONLY_WHEELS, PIP_INSTALL, without_pip_variables
 from trainmark.runner.bisect.subject import SkippedError, Subject
 from trainmark.store.files import write_text
 from trainmark.suite.model import Case
@@ -58,7 +58,9 @@ def versions_between(good: Requirement, bad: Requirement, python: str, *, pre: b
         )
     lines: list[str] = []
     words = ["index", "versions", good.package, *(["--pre"] if pre else [])]
-    ended = run([python, "-m", "pip", *words], lines.append, limit=INDEX_SECONDS, environment=unswayed())
+    ended = run(
+        [python, "-m", "pip", *words], lines.append, limit=INDEX_SECONDS, environment=without_pip_variables()
+    )
     listed = next((match[1] for line in lines if (match := AVAILABLE.match(line))), None)
     if ended.code != 0 or listed is None:
         raise UserError(f"the versions of {good.package} cannot be listed: {_error(ended)}.")
@@ -155,7 +157,7 @@ class Packages:
             ([self._python, "-m", "venv", str(place)], VENV_SECONDS),
             (
                 [
-                    *(str(place / "bin" / "python"), *COMMAND, *ONLY_WHEELS),
+                    *(str(place / "bin" / "python"), *PIP_INSTALL, *ONLY_WHEELS),
                     *(self._requirement.at(version), *self._beside),
                 ],
                 INSTALL_SECONDS,
@@ -163,7 +165,9 @@ class Packages:
         ]
         lines: list[str] = []
         for command, limit in commands:
-            ended = run(command, lines.append, limit=limit, environment=unswayed(), together=True)
+            ended = run(
+                command, lines.append, limit=limit, environment=without_pip_variables(), together=True
+            )
             if ended.code != 0:
                 error = _error(ended)
                 missing = NO_WHEEL.search(error)
@@ -171,14 +175,14 @@ class Packages:
         write_text(place / LOG, "\n".join(lines) + "\n")
         pins: list[str] = []
         freeze = [str(place / "bin" / "python"), "-m", "pip", "freeze", "--all"]
-        ended = run(freeze, pins.append, limit=VENV_SECONDS, environment=unswayed())
+        ended = run(freeze, pins.append, limit=VENV_SECONDS, environment=without_pip_variables())
         if ended.code != 0:
             return _error(ended)
         write_text(place / LOCK, "\n".join(pins) + "\n")
         return None
 
 
-def _error(ended: Ended) -> str:
+def _error(ended: ProcessExit) -> str:
     """Return pip's last error: what follows it is often a hint or a notice."""
     matches = [match[1] for line in ended.errors.splitlines() if (match := ERROR.match(line))]
     return (matches[-1] if matches else ended.last_line).rstrip(".")

@@ -24,6 +24,7 @@ from trainmark.explain.what_if.host import host_seconds
 from trainmark.explain.what_if.situation import Settings, Situation, situation_of
 from trainmark.explain.work.family import of_case
 from trainmark.explain.work.model import Work
+from trainmark.machine.devices import known_datasheet
 from trainmark.measure.doubts import Severity
 from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
@@ -34,7 +35,6 @@ from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES
 from trainmark.suite.model import Case, Command
-from trainmark.system.available import known_datasheet
 from trainmark.typed_json import encode
 
 OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from trainmark.explain.explanation import Explanation
 from trainmark.explain.what_if.situation import DevicePeaks, Settings, Situation, situation_of
+from trainmark.machine.devices import Datasheet, datasheets, known_datasheet
 from trainmark.suite.model import Case, Command
-from trainmark.system.available import Datasheet, datasheets, known_datasheet
 
 # What a step is asked to run on instead, where the device at hand is another one.
 COMPARED = ("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200")

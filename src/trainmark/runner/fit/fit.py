@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from trainmark.errors import UserError
+from trainmark.machine.devices import Inventory
+from trainmark.machine.host import read_host
 from trainmark.measure.fit import FitAttempt, largest_fitting, next_batch
 from trainmark.measure.key import Axes
 from trainmark.runner.conform.digest import code_digest
@@ -17,8 +19,6 @@ from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.program.ask import Question, ask
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.fastest import preferred_layouts
-from trainmark.system.available import Inventory
-from trainmark.system.host.host import read_host
 from trainmark.workloads.registry import Family
 
 

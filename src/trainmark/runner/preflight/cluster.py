@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.doctor.diagnosis import ESSENTIAL, Diagnosis, examine
-from trainmark.doctor.facts import Facts, Installed
-from trainmark.doctor.wanted import Interpreter, Wanted
 from trainmark.errors import UserError
 from trainmark.launch.asking import AskHere, AskNodes
 from trainmark.launch.cluster import ClusterLauncher
@@ -18,6 +15,8 @@ from trainmark.launch.launchers import launcher_of
 from trainmark.launch.local import LocalLauncher
 from trainmark.launch.options import LaunchOptions
 from trainmark.launch.transport.parcel import archive_of_environment
+from trainmark.machine.diagnosis import ESSENTIAL, Diagnosis, examine
+from trainmark.machine.examination import Interpreter, NodeFacts, NodeInstallation, Wanted
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.suite.plan import Machine
 
@@ -104,14 +103,14 @@ def refuse(diagnosis: Diagnosis) -> None:
     )
 
 
-def _refuse_unknown_interfaces(wanted: Mapping[str, str], facts: Mapping[str, Facts]) -> None:
+def _refuse_unknown_interfaces(wanted: Mapping[str, str], facts: Mapping[str, NodeFacts]) -> None:
     for node, interface in wanted.items():
         if facts[node].interface is None:
             raise UserError(f"{node} has no interface {interface}; `ip link` there lists what it has.")
 
 
 def _bring_environments(
-    launcher: ClusterLauncher, pythons: Sequence[str], facts: Mapping[str, Facts]
+    launcher: ClusterLauncher, pythons: Sequence[str], facts: Mapping[str, NodeFacts]
 ) -> None:
     """An interpreter that a node lacks, or has otherwise than we do, is sent there by its content."""
     if not pythons:
@@ -141,7 +140,7 @@ def _bring_environments(
         launcher.bring(archive_of_environment(folder, ours.hash, there))
 
 
-def _refuse_different(path: str, theirs: Mapping[str, Installed | None]) -> None:
+def _refuse_different(path: str, theirs: Mapping[str, NodeInstallation | None]) -> None:
     """An interpreter that only the nodes have, such as one of a shared file system."""
     if missing := sorted(name for name, installed in theirs.items() if installed is None):
         raise UserError(f"{path} is not on {', '.join(missing)}; install it there.")
@@ -149,7 +148,7 @@ def _refuse_different(path: str, theirs: Mapping[str, Installed | None]) -> None
         raise UserError(f"{path} has not the same packages on all nodes; `trainmark doctor` shows where.")
 
 
-def _common(launcher: ClusterLauncher, facts: Mapping[str, Facts]) -> tuple[Machine, str]:
+def _common(launcher: ClusterLauncher, facts: Mapping[str, NodeFacts]) -> tuple[Machine, str]:
     """The least that every node has; the kind of device must be the same on all."""
     slots = {node.name: node.slots for node in launcher.nodes}
     gpus = {name: len(each.gpus) for name, each in facts.items()}

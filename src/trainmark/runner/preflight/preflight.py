@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainmark.environments import install_hint, python_of
+from trainmark.machine.frameworks import install_hint, python_of
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.command import arguments, interpreter
 from trainmark.runner.program.interpreter import Interpreter

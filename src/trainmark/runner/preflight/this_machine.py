@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmark.machine.devices import local_devices
+from trainmark.machine.host import read_host
 from trainmark.suite.plan import Machine
-from trainmark.system.available import local_devices
-from trainmark.system.host.host import read_host
 
 
 @dataclass(frozen=True)

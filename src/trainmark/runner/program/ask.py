@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.environments.process import run
+from trainmark.machine.child_process import run
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.workloads.registry import Family

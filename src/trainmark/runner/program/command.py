@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmark.environments import python_of
 from trainmark.errors import nearest
 from trainmark.hooks.stopping import STOP, WARMUP
 from trainmark.launch.job.job import Job
+from trainmark.machine.frameworks import python_of
 from trainmark.runner.program import ways_in
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.errors import SuiteError

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from trainmark import environments
-from trainmark.environments import State
-from trainmark.environments.importing import imported_version
-from trainmark.environments.locks import lock_of
-from trainmark.environments.pythons import version_of
+from trainmark.machine import frameworks
+from trainmark.machine.frameworks import State
+from trainmark.machine.frameworks.interpreters import imported_version, version_of
+from trainmark.machine.frameworks.locks import lock_of
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.interpreter import Interpreter
 from trainmark.suite.fields import PRECISIONS
@@ -41,7 +40,7 @@ class Standing:
 
 def names() -> list[str]:
     programs = (family.frameworks for family in registry.families().values())
-    return sorted({*environments.names()}.union(*programs))
+    return sorted({*frameworks.names()}.union(*programs))
 
 
 def standings(python: str | None, began: Callable[[str], None]) -> list[Standing]:
@@ -56,10 +55,10 @@ def standings(python: str | None, began: Callable[[str], None]) -> list[Standing
 def standing(name: str, python: str | None = None) -> Standing:
     if python is not None:
         return _asked(name, python, OWN, None)
-    environment = environments.find(name)
+    environment = frameworks.find(name)
     if environment is None and _in_our_own(name):
         return _asked(name, sys.executable, OWN, None)
-    state, reason = environments.standing(name)
+    state, reason = frameworks.standing(name)
     if environment is None or state is State.BROKEN:
         return _not_there(name, state, reason)
     return _asked(name, str(environment.python), state.value, reason)
@@ -80,12 +79,12 @@ def _asked(name: str, python: str, state: str, reason: str | None) -> Standing:
             device=device,
             precisions=precisions,
             reason=reason,
-            fix=environments.fix_of(name, State(state), reason) if state != OWN else None,
+            fix=frameworks.fix_of(name, State(state), reason) if state != OWN else None,
         )
     if state == OWN and "ModuleNotFoundError" in answers.silent:
         return _not_there(name, State.ABSENT, f"{python} has no {name}")
     if state == OWN:
-        fix = environments.fix_of(name, State.ABSENT, None)
+        fix = frameworks.fix_of(name, State.ABSENT, None)
         return Standing(name, State.BROKEN.value, False, interpreter=python, reason=answers.silent, fix=fix)
     return _not_there(name, State.BROKEN, answers.silent)
 
@@ -127,13 +126,13 @@ def _offered(
 
 
 def _not_there(name: str, state: State, reason: str | None) -> Standing:
-    fix = environments.fix_of(name, state, reason)
+    fix = frameworks.fix_of(name, state, reason)
     return Standing(name, state.value, False, reason=reason, fix=fix)
 
 
 def interpreter_of(name: str) -> str | None:
     """The one that a run would use; None where no interpreter has the framework."""
-    return environments.python_of(name) or (sys.executable if _in_our_own(name) else None)
+    return frameworks.python_of(name) or (sys.executable if _in_our_own(name) else None)
 
 
 def _in_our_own(name: str) -> bool:

@@ -14,11 +14,11 @@ from typing import Any
 from trainmark.events import DeviceSample, stream
 from trainmark.launch.asking import AskNodes
 from trainmark.launch.cluster import ClusterLauncher
+from trainmark.machine import load_on_node
+from trainmark.machine.sampler import Sampler
 from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.figure_doubts import HOST_BUSY_SHARE, sample_doubts
-from trainmark.system.sampling import others
-from trainmark.system.sampling.sampler import Sampler
 
 LOOK_SECONDS = 3.0
 ANSWER_SECONDS = 60.0
@@ -63,7 +63,7 @@ def told_after(figure: TrialFigure, is_here: bool) -> str:
     doubts = [doubt.message for doubt in figure.doubts if doubt.code in DISTURBED]
     if not doubts:
         return ""
-    who = _named(others.busy_with(1.0)) if is_here else ""
+    who = _named(load_on_node.busy_with(1.0)) if is_here else ""
     return (
         f"{' '.join(doubts)}{f' Busy now: {who}.' if who else ''} The run goes on; Ctrl-C stops it, and "
         "--wait-quiet 30m waits for a quiet machine before each trial."
@@ -74,7 +74,7 @@ def _here(gpus: Sequence[int]) -> Iterator[str]:
     with ExitStack() as stack:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "samples.jsonl"
         with Sampler(path, device_indices=gpus):
-            known = others.busy_with(LOOK_SECONDS)
+            known = load_on_node.busy_with(LOOK_SECONDS)
         rows = [row for row in stream.read(path) if isinstance(row, DeviceSample)] if path.exists() else []
     codes = {doubt.code for doubt in sample_doubts(rows)}
     if DoubtCode.HOST_BUSY in codes:
@@ -87,7 +87,7 @@ def _here(gpus: Sequence[int]) -> Iterator[str]:
 def _on_nodes(launcher: ClusterLauncher) -> Iterator[str]:
     """Their processors; a node that does not answer is the launcher's matter."""
     ask = AskNodes(launcher)
-    program = inspect.getsource(others)
+    program = inspect.getsource(load_on_node)
     for reply in ask(program, [{"seconds": LOOK_SECONDS}] * len(ask.nodes), ANSWER_SECONDS):
         if reply.answer is not None and float(reply.answer.get("share", 0.0)) > HOST_BUSY_SHARE:
             yield _busy(reply.node, reply.answer)

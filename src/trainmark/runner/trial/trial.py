@@ -19,6 +19,7 @@ from trainmark.launch.job.log_tail import tail
 from trainmark.launch.job.outcome import Cause, Ending, Judgement, Outcome, judge
 from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import NodeError
+from trainmark.machine.sampler import Sampler
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
@@ -39,7 +40,6 @@ from trainmark.store.scrub import scrub_events
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord, TrialSpec
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Trial
-from trainmark.system.sampling.sampler import Sampler
 
 # Reading what the ranks left may take what is left of the trial's limit, and this long in any case.
 READING_SECONDS = 60.0

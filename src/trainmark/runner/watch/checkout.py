@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from trainmark.errors import UserError
-from trainmark.system.reading import command_output
+from trainmark.machine.reading import command_output
 
 
 def extract_commit(folder: Path, commit: str, place: Path, run: str) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 
 from trainmark import __version__
 from trainmark.errors import UserError
+from trainmark.machine.software import performance_variables
 from trainmark.runner.preflight.prepare import Prepared, prepare_again
 from trainmark.runner.program.command import interpreter
 from trainmark.runner.watch.checkout import extract_commit
@@ -23,7 +24,6 @@ from trainmark.store.trial import ENVIRONMENT
 from trainmark.suite.load import Override
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan
-from trainmark.system.software.software import performance_variables
 
 # Which devices are used is this machine's matter today.
 NOT_PUT_BACK = ("CUDA_VISIBLE_DEVICES",)

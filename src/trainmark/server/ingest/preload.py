@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from trainmark.machine.devices import known_peak_flops
 from trainmark.server.ingest import check
-from trainmark.system.available import known_peak_flops
 from trainmark.workloads import registry
 
 CHECK = check.check

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trainmark.machine.devices import known_peak_flops
 from trainmark.published.audit.report.report import Report
-from trainmark.system.available import known_peak_flops
 
 DEVICES = Path(__file__).with_name("devices.yaml")
 # Any accelerator by its usual names; one that the list does not know leaves the limits open.

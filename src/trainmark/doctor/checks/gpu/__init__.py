@@ -1,1 +1,0 @@
-"""GPUs and their driver."""

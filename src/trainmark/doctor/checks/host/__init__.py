@@ -1,1 +1,0 @@
-"""Processors, memory, disks and limits."""

@@ -1,1 +1,0 @@
-"""Reachability, interfaces, ports and clocks."""

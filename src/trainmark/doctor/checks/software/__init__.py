@@ -1,1 +1,0 @@
-"""Interpreters, packages and the dataset."""

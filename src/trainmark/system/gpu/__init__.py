@@ -1,1 +1,0 @@
-"""The GPUs of this machine, by NVML and nvidia-smi."""

@@ -1,1 +1,0 @@
-"""The host: processors, memory, control groups, container."""

@@ -1,1 +1,0 @@
-"""What joins this machine to others."""

@@ -1,1 +1,0 @@
-"""Samples of processors and GPUs during a trial."""

@@ -1,1 +1,0 @@
-"""Python, packages, libraries and commits."""
