@@ -10,7 +10,7 @@ from trainmark.forecast.forecast import forecast
 from trainmark.forecast.model import ForecastCase
 from trainmark.forecast.step import expected_largest, fill_buckets, layers_of, slowest_rank
 from trainmark.forecast.validation import fit_published, validate
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 
 MOST_SECONDS = 5.0
 

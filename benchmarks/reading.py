@@ -16,10 +16,10 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.read import ParsedLog, read_logs
+from trainmark.logs.streams import CHUNK
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.input.streams import CHUNK
-from trainmark.published.readers.read import Log, read_logs
 
 REPEATS = 5
 LITERAL = "total_ips"
@@ -81,7 +81,7 @@ def _speeds(path: Path, lines: int) -> list[Row]:
 
 def _read(path: Path) -> int:
     (log,) = read_logs([str(path)])
-    if not isinstance(log, Log):
+    if not isinstance(log, ParsedLog):
         raise AssertionError(log.sentence)
     (run,) = log.runs
     return logged_figure(run.columns(), LogFacts(**run.facts())).steps

@@ -19,8 +19,8 @@ from pathlib import Path
 from harness import Case, fuzz
 
 from trainmark.cli.read import Figures, Given, ReadLog, lines, mark_copies, shown
-from trainmark.published.readers.input.refusal import Refusal
-from trainmark.published.readers.read import each_log
+from trainmark.logs.read import each_log
+from trainmark.logs.streams import SourceRefusal
 
 LINE = "train: epoch 0, iter {n}, loss: 6.5, top_1: 0.0, top_k: 0.1, samples/s: 288.088 {t:.3f}\n"
 GOOD = "".join(LINE.format(n=20 * n, t=1.6e9 + 4 * n) for n in range(1, 40)).encode()
@@ -57,12 +57,14 @@ def check(data: bytes, good: set[str]) -> str | None:
         logs = [answer for answer in answers if isinstance(answer, ReadLog)]
         list(lines(logs, mark_copies(logs)))
     for answer in answers:
-        if isinstance(answer, Refusal) and (not answer.sentence.endswith(".") or "\n" in answer.sentence):
+        if isinstance(answer, SourceRefusal) and (
+            not answer.sentence.endswith(".") or "\n" in answer.sentence
+        ):
             return f"not one sentence: {answer.sentence!r}"
     read = {log.name for log in logs}
     wanted = {str(paths[0]), str(paths[2]), *(f"{paths[1]}!{name}" for name in good)}
     missing = sorted(wanted - read)
-    sentences = [answer.sentence for answer in answers if isinstance(answer, Refusal)]
+    sentences = [answer.sentence for answer in answers if isinstance(answer, SourceRefusal)]
     return f"lost {missing[:3]}; said {sentences[:3]}" if missing else None
 
 

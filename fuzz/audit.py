@@ -5,8 +5,8 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["trainmark"]):
-    from trainmark.published.audit.audit import audit_report
-    from trainmark.published.audit.report.report import UnreadableReportError, parse_report
+    from trainmark.audit.audit import audit_report
+    from trainmark.audit.report import UnreadableReportError, parse_report
 
 ENDINGS = ("md", "html", "csv", "txt")
 

@@ -5,10 +5,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["trainmark"]):
+    from trainmark.logs.lines import Cleaning, clean_blocks
+    from trainmark.logs.read import read_runs
+    from trainmark.logs.recognition import UnrecognizedError, formats, recognize
     from trainmark.measure.log_figure import LogFacts, logged_figure
-    from trainmark.published.readers.engine import read_runs
-    from trainmark.published.readers.input.lines import Cleaning, clean_blocks
-    from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise
 
 FORMATS = list(formats().values())
 
@@ -16,9 +16,9 @@ FORMATS = list(formats().values())
 def read(data: bytes) -> None:
     blocks = list(clean_blocks([data[1:]], Cleaning()))
     try:
-        chosen, _ = recognise(blocks, "fuzz")
+        chosen, _ = recognize(blocks, "fuzz")
         format = chosen.format
-    except UnrecognisedError:
+    except UnrecognizedError:
         format = FORMATS[data[0] % len(FORMATS)] if data else FORMATS[0]
     for run in read_runs(format, iter(blocks), "fuzz"):
         logged_figure(run.columns(), LogFacts(**run.facts()))

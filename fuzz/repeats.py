@@ -7,11 +7,11 @@ from contextlib import suppress
 
 from harness import Case, fuzz
 
+from trainmark.logs.lines import Cleaning, clean_blocks
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import UnrecognizedError, recognize
+from trainmark.logs.registry import formats
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import Cleaning, clean_blocks
-from trainmark.published.readers.recognise import UnrecognisedError, recognise
-from trainmark.published.readers.registry import formats
 
 FORMATS = list(formats().values())
 MARKS = [bytes([byte]) for byte in b"\n \t\r\0\xff01xe-=*|[]{}(),.:/%\"'"]
@@ -33,8 +33,8 @@ def make(rng: random.Random, number: int) -> Case:
 def check(name: str, head: bytes, unit: bytes) -> None:
     text = head + unit * (BYTES // len(unit))
     blocks = list(clean_blocks([text], Cleaning()))
-    with suppress(UnrecognisedError):
-        recognise(blocks, "repeats")
+    with suppress(UnrecognizedError):
+        recognize(blocks, "repeats")
     for run in read_runs(formats()[name], iter(blocks), "repeats"):
         logged_figure(run.columns(), LogFacts(**run.facts()))
 

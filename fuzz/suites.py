@@ -11,11 +11,11 @@ from harness import Case, fuzz
 
 from trainmark.errors import UserError
 from trainmark.launch.nodes.hosts import from_hostfile, from_inventory, from_list
-from trainmark.published.ledger.load import DATA
-from trainmark.published.ledger.load import load as load_ledger
-from trainmark.published.ledger.record import record
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.own_format import own_format
+from trainmark.logs.custom_format import custom_format
+from trainmark.logs.ledger.entry import as_record
+from trainmark.logs.ledger.load import DATA
+from trainmark.logs.ledger.load import load as load_ledger
+from trainmark.logs.read import read_runs
 from trainmark.report.ledger.text import lines as ledger_lines
 from trainmark.suite.load import BUILT_IN, parse
 from trainmark.suite.plan import Machine, plan
@@ -158,12 +158,12 @@ def planned(text: str, overrides: list[str], machine: Machine) -> None:
 
 
 def shown(entry: object) -> object:
-    record(entry)  # type: ignore[arg-type]
+    as_record(entry)  # type: ignore[arg-type]
     return entry
 
 
 def formatted(path: Path) -> None:
-    for run in read_runs(own_format(path), [LOG], "x.log"):
+    for run in read_runs(custom_format(path), [LOG], "x.log"):
         run.facts()
         run.columns()
 

@@ -7,10 +7,10 @@ import pytest
 from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.job.outcome import Outcome
+from trainmark.logs import registry
 from trainmark.measure.doubts import SEVERITY, DoubtCode
 from trainmark.measure.figure import WindowVerdict
 from trainmark.measure.statistics import median_interval, ratio_interval
-from trainmark.published.readers import registry
 from trainmark.suite.fields import SUITE_FIELDS, case_fields
 from trainmark.suite.load import parse
 from trainmark.workloads import registry as families
@@ -20,7 +20,7 @@ CASE_FIELDS = case_fields([families.find("resnet50").workload])
 
 SOURCE = ROOT / "src" / "trainmark"
 FIELDS = {code(row["field"])[0]: row for row in table(section(page("docs/suites.md"), "Fields"))}
-# Names that other rooms may use without knowing a room; the last is only a folder of four.
+# Names that other rooms may use without knowing a room.
 COMMON = {
     "__init__",
     "__main__",
@@ -37,7 +37,6 @@ COMMON = {
     "typed_json",
     "visible",
     "yaml_source",
-    "published",
 }
 
 
@@ -160,9 +159,7 @@ def imports_by_room():
 
 
 def room_of(words):
-    """`published` is four rooms, and `report.export` is one of its own."""
-    if words[0] == "published":
-        return ".".join(words[:2]).removesuffix(".__init__")
+    """`report.export` is a room of its own."""
     return "report.export" if tuple(words[:2]) == ("report", "export") else words[0]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.published.readers.nccl_tests import NcclTest, read
+from trainmark.logs.nccl_tests import NcclTest, read
 
 NEW = """\
 # nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 8(factor) warmup iters: 5 iters: 20 validation: 1

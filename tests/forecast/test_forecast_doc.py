@@ -11,7 +11,7 @@ from trainmark.forecast.validation import (
     validate_unseen,
     without_outliers,
 )
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forecast.md").read_text(encoding="utf-8")
 

@@ -22,7 +22,7 @@ from trainmark.forecast.validation import (
     validate,
     validate_unseen,
 )
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 
 CASE = ForecastCase(
     steps={Size(1, 1): 0.2, Size(1, 8): 0.22},

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainmark.events import Step
-from trainmark.published.readers.trials.observed.batches import (
-    Load,
+from trainmark.logs.trials.observed import evaluating_share, pause_marks
+from trainmark.logs.trials.observed_steps import (
+    LoaderRead,
     ObservedPause,
     ObservedStep,
     first_fed,
     samples_of,
     training_feeds,
 )
-from trainmark.published.readers.trials.observed.pauses import evaluating_share, pause_marks
 
 
 def observed(*loads_by_step: list[tuple[int, int, int | None]]) -> list[ObservedStep]:
@@ -22,7 +22,9 @@ def observed(*loads_by_step: list[tuple[int, int, int | None]]) -> list[Observed
         ObservedStep(
             Step(0, number, number + 1.0, number + 101.0, None),
             tuple(
-                Load(loader, batches, samples, 0.01, number + 0.5 + loader / 10, number + 0.55 + loader / 10)
+                LoaderRead(
+                    loader, batches, samples, 0.01, number + 0.5 + loader / 10, number + 0.55 + loader / 10
+                )
                 for loader, batches, samples in loads
             ),
         )
@@ -79,7 +81,7 @@ def test_a_pause_ends_when_the_training_asks_for_its_own_batch_again():
 
 def fed(*rows: tuple, pauses=()) -> ObservedStep:
     """A step; of each row the loader, its pass, the batches of 8 samples and what became of them."""
-    loads = [Load(loader, n, 8 * n, 0.01, 0, 0, each, use) for loader, each, n, use in rows]
+    loads = [LoaderRead(loader, n, 8 * n, 0.01, 0, 0, each, use) for loader, each, n, use in rows]
     return ObservedStep(Step(0, 0, 0.0, 0.0, None), tuple(loads), pauses=pauses)
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmark.events import Step
-from trainmark.published.readers.trials.observed.batches import ObservedStep
-from trainmark.published.readers.trials.observed.turns import rounds
+from trainmark.logs.trials.observed_steps import ObservedStep, join_rounds
 
 
 def turns(text: str) -> list[ObservedStep]:
@@ -18,7 +17,7 @@ def turns(text: str) -> list[ObservedStep]:
 
 
 def made_of(text: str) -> list[str]:
-    return ["".join(chr(65 + number) for number in step.turn) for step in rounds(turns(text))[0]]
+    return ["".join(chr(65 + number) for number in step.turn) for step in join_rounds(turns(text))[0]]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +32,7 @@ def made_of(text: str) -> list[str]:
 )
 def test_one_round_of_the_optimizers_is_one_step(text, steps):
     assert made_of(text) == steps
-    assert rounds(turns(text))[1] is None
+    assert join_rounds(turns(text))[1] is None
 
 
 def test_the_optimizer_of_the_next_fold_is_no_joint_step():
@@ -43,16 +42,16 @@ def test_the_optimizer_of_the_next_fold_is_no_joint_step():
 
 def test_an_optimizer_that_comes_every_tenth_turn_makes_no_round_and_leaves_a_question():
     text = " ".join(["A"] * 9 + ["AB"]) + " " + " ".join((["A"] * 9 + ["AB"]) * 4)
-    steps, unequal = rounds(turns(text))
+    steps, unequal = join_rounds(turns(text))
     assert len(steps) == 50
     assert unequal == "50 : 5"
 
 
 def test_turns_without_a_pattern_leave_a_question():
     lengths = [1, 6, 2, 7, 3, 5, 1, 4, 6, 2]
-    assert rounds(turns(" ".join("A " * length + "AB" for length in lengths)))[1] is not None
+    assert join_rounds(turns(" ".join("A " * length + "AB" for length in lengths)))[1] is not None
 
 
 def test_the_numbers_and_times_of_steps_are_those_of_their_last_turns():
-    steps, _ = rounds(turns("A A AB A A AB"))
+    steps, _ = join_rounds(turns("A A AB A A AB"))
     assert [(step.event.step, step.event.mono) for step in steps] == [(0, 2.0), (1, 5.0)]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.published.readers.trials import auto
-from trainmark.published.readers.trials.output import Output, ReaderError
+from trainmark.logs.trials import auto
+from trainmark.logs.trials.output import Output, ReaderError
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.ways_in import FOLDER
 

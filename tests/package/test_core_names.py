@@ -15,7 +15,8 @@ NAMES = re.compile(r"resnet|\bimages\b|image_size|\btop-?[15]\b|top[15]", re.IGN
 ELSEWHERE = (
     "workloads/",
     "datasets/",
-    "published/",
+    "logs/",
+    "audit/",
     "cli/data",
     "cli/audit.py",
     "cli/ledger.py",

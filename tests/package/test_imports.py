@@ -51,7 +51,7 @@ OF_COMMON = ("trainmark.probe", "trainmark.profiler", "trainmark.workloads.commo
 # Run by another Python, which has what it imports.
 ELSEWHERE = "trainmark.launch.carriers.ray_bridge"
 LATE = ("crc32c", "duckdb", "pandas", "PIL", "torch")
-CORE = ("cli", "suite", "store", "measure", "runner", "launch", "published", "machine", "events")
+CORE = ("cli", "suite", "store", "measure", "runner", "launch", "logs", "audit", "machine", "events")
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "events",
@@ -64,7 +64,8 @@ ROOMS = (
     "machine",
     "suite",
     "launch",
-    "published",
+    "logs",
+    "audit",
     "store",
     "pack",
     "explain",
@@ -75,7 +76,7 @@ ROOMS = (
     "cli",
 )
 # Rooms whose own inner rooms are looked at too.
-INNER = ("published/audit", "published/readers", "workloads/common", "workloads/resnet50/fused")
+INNER = ("workloads/common", "workloads/resnet50/fused")
 
 
 @cache

@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.audit.protocols.protocol import lines_of
+from trainmark.audit.report import read_report
 from trainmark.datasets.imagenet.labels import read_labels
 from trainmark.launch.nodes.hosts import from_hostfile, from_inventory
-from trainmark.published.audit.report.report import read_report
-from trainmark.published.ledger import load as load_ledger
-from trainmark.published.protocols.layout import lines_of
-from trainmark.published.readers.input.refusal import Refusal
-from trainmark.published.readers.input.sources import sources
-from trainmark.published.readers.own_format import own_format
+from trainmark.logs.custom_format import custom_format
+from trainmark.logs.ledger import load
+from trainmark.logs.sources import sources
+from trainmark.logs.streams import SourceRefusal
 from trainmark.suite.load import load as load_suite
 from trainmark.workloads.resnet50.shared import recipe
 
 
 def first_source(path: Path) -> None:
     (answer,) = sources([str(path)])
-    assert isinstance(answer, Refusal)
+    assert isinstance(answer, SourceRefusal)
     raise ValueError(answer.sentence)
 
 
@@ -33,8 +33,8 @@ READERS = {
     "suite": lambda path: load_suite(str(path)),
     "hostfile": from_hostfile,
     "inventory": from_inventory,
-    "ledger": load_ledger,
-    "format": own_format,
+    "ledger": load,
+    "format": custom_format,
     "labels": read_labels,
     "report": read_report,
     "protocol": lines_of,

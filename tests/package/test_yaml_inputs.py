@@ -7,8 +7,8 @@ import pytest
 from trainmark import yaml_source
 from trainmark.errors import UserError
 from trainmark.launch.nodes.hosts import from_inventory
-from trainmark.published.ledger import load as load_ledger
-from trainmark.published.readers.own_format import own_format
+from trainmark.logs.custom_format import custom_format
+from trainmark.logs.ledger import load
 from trainmark.suite.load import load as load_suite
 from trainmark.suite.load import parse
 
@@ -16,8 +16,8 @@ READERS = {
     "suite": lambda path: load_suite(str(path)),
     "override": lambda path: parse("name: x", "x.yaml", [f"about={path.read_text()}"]),
     "inventory": from_inventory,
-    "ledger": load_ledger,
-    "format": own_format,
+    "ledger": load,
+    "format": custom_format,
 }
 TRAPS = {
     "bool": "!!bool maybe",

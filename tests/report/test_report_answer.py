@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from sample_documents import BUSY, DATA_BOUND, FEW, GPU, cpu, empty, h200, result, six
 
+from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.doubts import DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import Interval, Pauses
 from trainmark.measure.reliability import result_verdict, run_verdict
-from trainmark.published.ledger.device import short_name
 from trainmark.report.answer.answer import answer
 from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sample_documents import GPU, HOSTILE, h200, result, six
 
-from trainmark.published.ledger import load, standing
+from trainmark.logs.ledger import load, standing
 from trainmark.report.assemble import document_of
 from trainmark.report.chart.model import Bars, Line
 from trainmark.report.conformance import NOT_CHECKED, Conformance, conformance_in

@@ -4,8 +4,7 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cpu, empty, h200, hostile, result, single
 
-from trainmark.published.audit.audit import audit_report
-from trainmark.published.audit.report.sources import reports_at
+from trainmark.audit.audit import audit_report, reports_at
 from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.render import markdown
 

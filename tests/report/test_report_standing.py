@@ -2,8 +2,8 @@
 
 from sample_documents import result
 
+from trainmark.logs.ledger import load_for
 from trainmark.measure.key import Key
-from trainmark.published.ledger import load_for
 from trainmark.report.assemble import standing_of
 
 GPT2 = Key(

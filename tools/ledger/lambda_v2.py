@@ -1,6 +1,6 @@
 """Lambda's PyTorch throughput tables v2 as a source of the ledger.
 
-    python tools/ledger/lambda_v2.py SNAPSHOT > src/trainmark/published/ledger/data/lambda.json
+    python tools/ledger/lambda_v2.py SNAPSHOT > src/trainmark/logs/ledger/data/lambda.json
 
 One row for hosts that are alike: `runs` has all of them, the throughput is their median.
 """

@@ -1,6 +1,6 @@
 """The training tables of llm-foundry as a source of the ledger.
 
-python tools/ledger/llm_foundry.py SNAPSHOT > src/trainmark/published/ledger/data/llm-foundry.json
+python tools/ledger/llm_foundry.py SNAPSHOT > src/trainmark/logs/ledger/data/llm-foundry.json
 """
 
 from __future__ import annotations

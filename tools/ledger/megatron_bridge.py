@@ -1,6 +1,6 @@
 """The performance pages of Megatron-Bridge (NeMo) as a source of the ledger.
 
-    python tools/ledger/megatron_bridge.py SNAPSHOT > src/trainmark/published/ledger/data/megatron-bridge.json
+    python tools/ledger/megatron_bridge.py SNAPSHOT > src/trainmark/logs/ledger/data/megatron-bridge.json
 
 A figure in parentheses is a second row: the same run with another recipe of quantisation.
 """

@@ -1,6 +1,6 @@
 """MindCV's benchmark page as a source of the ledger.
 
-python tools/ledger/mindcv.py SNAPSHOT > src/trainmark/published/ledger/data/mindcv.json
+python tools/ledger/mindcv.py SNAPSHOT > src/trainmark/logs/ledger/data/mindcv.json
 """
 
 from __future__ import annotations

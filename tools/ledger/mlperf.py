@@ -25,10 +25,10 @@ from snapshot import Snapshot
 from source_file import significant, table, written
 
 from trainmark.errors import UserError
+from trainmark.logs.formats.mllog import FORMAT
+from trainmark.logs.read import read_log
+from trainmark.logs.sources import LogStream
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.formats.mllog import FORMAT
-from trainmark.published.readers.input.archives import LogStream
-from trainmark.published.readers.read import read_log
 
 RESULT = re.compile(r"([^/]+)/results/([^/]+)/([^/]+)/result_\d+\.txt")
 RECORD = re.compile(

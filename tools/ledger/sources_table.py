@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 
 PAGE = Path(__file__).parents[2] / "docs" / "ledger.md"
 

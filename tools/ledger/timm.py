@@ -1,6 +1,6 @@
 """timm's training benchmarks as a source of the ledger.
 
-python tools/ledger/timm.py SNAPSHOT > src/trainmark/published/ledger/data/timm.json
+python tools/ledger/timm.py SNAPSHOT > src/trainmark/logs/ledger/data/timm.json
 """
 
 from __future__ import annotations

@@ -30,14 +30,12 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
       trainmark audit reports/ --json
       trainmark audit logs/ --iterations 120
     """
+    from trainmark.audit import finding
+    from trainmark.audit.audit import audit_report, reports_at
+    from trainmark.audit.finding import FindingSeverity
+    from trainmark.audit.log_folder import audit_logs, logs_at
     from trainmark.errors import UserError
-    from trainmark.published.audit import show
-    from trainmark.published.audit.audit import audit_report
-    from trainmark.published.audit.finding import Severity
-    from trainmark.published.audit.log_files import logs_at
-    from trainmark.published.audit.logs import audit_logs
-    from trainmark.published.audit.report.sources import reports_at
-    from trainmark.published.readers.input.refusal import naming
+    from trainmark.logs.streams import naming
     from trainmark.visible import visible
 
     logs, reports, findings = {}, [], []
@@ -47,7 +45,7 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
             with naming(str(path)):
                 logs_here = logs_at(path)
                 reports_here = reports_at(path, logs_here)
-                findings += [finding for report in reports_here for finding in audit_report(report)]
+                findings += [each for report in reports_here for each in audit_report(report)]
         except UserError as error:
             refusals.append(visible(str(error)))
             continue
@@ -59,8 +57,8 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
         click.echo(f"trainmark: {refusal}", err=True)
     findings += audit_logs(list(logs.values()), iterations)
     if as_json:
-        print_json({"findings": [finding.as_dict() for finding in findings]})
+        print_json({"findings": [each.as_dict() for each in findings]})
     else:
-        click.echo(show.as_text(findings, [*(report.path for report in reports), *map(str, logs)]))
-    is_contradicted = any(finding.severity is Severity.ERROR for finding in findings)
+        click.echo(finding.as_text(findings, [*(report.path for report in reports), *map(str, logs)]))
+    is_contradicted = any(each.severity is FindingSeverity.ERROR for each in findings)
     return CONTRADICTED if is_contradicted else SOME_NOT_READ if refusals else SOUND

@@ -181,9 +181,9 @@ def _row(
     pair: ResultComparison, case: str, differences: tuple[FactChange, ...], limit: Limit, price: Price | None
 ) -> ComparisonRow:
     """Bounds of less than the usual confidence, all that a few trials carry, are left out."""
+    from trainmark.logs.ledger import best_published, load_for
     from trainmark.measure.cost import cost_of
     from trainmark.measure.statistics import CONFIDENCE
-    from trainmark.published.ledger import best_published, load_for
     from trainmark.report.answer.verdict import doubts_verdict as verdict
     from trainmark.report.comparison.model import ComparisonRow, peak_shares
     from trainmark.report.format.label import rate_unit

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trainmark.cli.terminal import terminal_width
+from trainmark.logs.ledger import load_of
+from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
 from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
-from trainmark.published.ledger import load_of
-from trainmark.published.ledger.names import SIZE, axis_of, published_names
 from trainmark.report.format.table import Table
 from trainmark.runner.fit.attempt import BATCH
 from trainmark.runner.fit.fit import Answer
@@ -42,13 +42,13 @@ def published(
     """Of the same framework, and whoever else says what is the most, or how much memory it took."""
     defaults = workload.defaults
     best: dict[tuple[str, str], Published] = {}
-    for entry in load_of(published_names(workload.name, dict(axes).get(SIZE))):
+    for entry in load_of(published_names(workload.name, dict(axes).get(SIZE_AXIS))):
         row = entry.row
         card = CARD.search(row.device or "")
         if row.precision != precision:
             continue
         # A table that does not say an axis has it at its default; accumulation does not change what fits.
-        compared = ((name, value) for name, value in axes if name not in (SIZE, "accumulate"))
+        compared = ((name, value) for name, value in axes if name not in (SIZE_AXIS, "accumulate"))
         if any((axis_of(row, name) or defaults[name]) != value for name, value in compared):
             continue
         if not card or int(card[1]) != gigabytes or row.batch_per_device is None:

@@ -110,7 +110,7 @@ def forecast_command(
     from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import forecast
     from trainmark.forecast.validation import fit_published
-    from trainmark.published.ledger import load
+    from trainmark.logs.ledger import load
 
     numbers = {"--step": step, "--batch": batch, **{f"--{name}": value for name, value in asked.items()}}
     if wrong := [name for name, value in numbers.items() if value != value]:
@@ -196,7 +196,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         validate_unseen,
         without_outliers,
     )
-    from trainmark.published.ledger import load
+    from trainmark.logs.ledger import load
     from trainmark.report.format.table import Table
 
     checks = validate(load())

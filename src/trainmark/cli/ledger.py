@@ -12,7 +12,7 @@ from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
-    from trainmark.published.ledger import Entry
+    from trainmark.logs.ledger import LedgerEntry
 
 
 @click.command("ledger", short_help="List published results and where each one stands.")
@@ -50,15 +50,15 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
       trainmark ledger --source dlperf-mindspore --json
       trainmark ledger --workload resnet50 --plot published.html
     """
-    from trainmark.published.ledger import find, load
-    from trainmark.published.ledger.record import record
+    from trainmark.logs.ledger import find, load
+    from trainmark.logs.ledger.entry import as_record
     from trainmark.report.ledger.text import lines
 
     entries = find(load(*also), **wanted)
     if plot:
         _write(plot, entries)
     if as_json:
-        print_json([record(entry) for entry in entries])
+        print_json([as_record(entry) for entry in entries])
     elif plot:
         click.echo(str(plot))
     elif entries:
@@ -68,7 +68,7 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
     return 0
 
 
-def _write(path: Path, entries: Sequence[Entry]) -> None:
+def _write(path: Path, entries: Sequence[LedgerEntry]) -> None:
     from trainmark.errors import UserError
     from trainmark.report.ledger import page as ledger_page
     from trainmark.report.ledger import plot as ledger_plot

@@ -16,13 +16,13 @@ from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import terminal_width
 from trainmark.errors import UserError
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import OpenLog
+from trainmark.logs.recognition import Recognition
 from trainmark.measure.doubts import Doubt, DoubtCode
 from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 from trainmark.measure.statistics import Floats
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.read import OpenLog
-from trainmark.published.readers.recognise import Recognition
 from trainmark.report.format import number
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.table import Table
@@ -82,16 +82,16 @@ def read_command(
     if protocol is not None:
         return _by_protocol(paths, protocol, warmup, train, as_json)
     from trainmark.errors import UserError
-    from trainmark.published.readers.input.refusal import Refusal
-    from trainmark.published.readers.named import named_format
-    from trainmark.published.readers.read import each_log
+    from trainmark.logs.read import each_log
+    from trainmark.logs.recognition import named_format
+    from trainmark.logs.streams import SourceRefusal
 
     format = named_format(format_name) if format_name else None
     given = Given(batch, devices, samples_per_step)
     logs: list[ReadLog] = []
-    refusals: list[Refusal] = []
+    refusals: list[SourceRefusal] = []
     for answer in each_log(paths, partial(shown, given=given, figures=Figures()), format):
-        if isinstance(answer, Refusal):
+        if isinstance(answer, SourceRefusal):
             refusals.append(answer)
         else:
             logs.append(answer)
@@ -113,7 +113,7 @@ def read_command(
 
 
 def _list_formats(as_json: bool) -> int:
-    from trainmark.published.readers.recognise import formats
+    from trainmark.logs.recognition import formats
 
     titles = {name: format.title for name, format in sorted(formats().items())}
     width = max(map(len, titles))
@@ -135,8 +135,8 @@ def _by_protocol(
     paths: tuple[str, ...], protocol: str, warmup: int | None, train: int | None, as_json: bool
 ) -> int:
     """Their result on standard output, to the digit; what is wrong with it, and ours, beside it."""
+    from trainmark.audit import protocols
     from trainmark.errors import UserError
-    from trainmark.published import protocols
 
     if len(paths) != 1:
         raise UserError("a protocol is applied to one folder of logs.")

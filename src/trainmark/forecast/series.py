@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from trainmark.forecast.fabric import EDR, ONE_DEVICE, FabricModel, Size
 from trainmark.forecast.model import ForecastCase
 from trainmark.forecast.step import fill_buckets, layers_of, models
-from trainmark.published.ledger.entry import Entry, Row
+from trainmark.logs.ledger.entry import LedgerEntry, LedgerRow
 from trainmark.workloads import registry
 
 FITTED_DEVICES = 8
@@ -30,7 +30,7 @@ class PublishedSeries:
     """`row` has what the rows share, `case` those of one node alone, `targets` the throughputs of several."""
 
     source: str
-    row: Row
+    row: LedgerRow
     case: ForecastCase
     targets: dict[Size, float]
     also_in: tuple[str, ...] = ()
@@ -61,13 +61,13 @@ class PublishedSeries:
         return not LEAST_EFFICIENCY <= one / widest <= 1
 
 
-def published_series(entries: Iterable[Entry], unseen: bool = False) -> tuple[PublishedSeries, ...]:
+def published_series(entries: Iterable[LedgerEntry], unseen: bool = False) -> tuple[PublishedSeries, ...]:
     """Every series with one device, more on the same node, and several nodes; copies of one are one.
 
     Those of the sources that the model has not seen come only where they are asked for, and then alone.
     """
     known = models()
-    grouped: dict[tuple[str, Row], dict[Size, float]] = {}
+    grouped: dict[tuple[str, LedgerRow], dict[Size, float]] = {}
     for entry in entries:
         row = entry.row
         if (entry.source in UNSEEN_SOURCES) is not unseen:
@@ -88,7 +88,7 @@ def published_series(entries: Iterable[Entry], unseen: bool = False) -> tuple[Pu
     return tuple(distinct)
 
 
-def _series(source: str, row: Row, rates: dict[Size, float]) -> PublishedSeries | None:
+def _series(source: str, row: LedgerRow, rates: dict[Size, float]) -> PublishedSeries | None:
     batch = row.batch_per_device or USUAL_BATCH.get(row.precision or "", USUAL_BATCH_16_BIT)
     steps = {
         size: batch * size.devices / rate
@@ -113,7 +113,7 @@ def _has_datasets(workload: str) -> bool:
     return family is not None and bool(family.workload.datasets)
 
 
-def _settings(row: Row) -> Row:
+def _settings(row: LedgerRow) -> LedgerRow:
     """The row without what may change with the size: figures, and what the printed runs were."""
     return replace(
         row,

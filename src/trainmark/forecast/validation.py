@@ -17,8 +17,8 @@ import numpy as np
 from trainmark.forecast.fabric import ONE_DEVICE, Size
 from trainmark.forecast.model import AddedTime, Coefficients, StepEstimate, added_time
 from trainmark.forecast.series import PublishedSeries, published_series
+from trainmark.logs.ledger.entry import LedgerEntry
 from trainmark.measure.figure import Interval
-from trainmark.published.ledger.entry import Entry
 
 CONFIDENCE = 0.8
 # The error where leaving the node costs nothing, against one where it costs the whole step.
@@ -233,12 +233,14 @@ class ErrorSummary:
     coverage: float
 
 
-def fit_published(entries: Iterable[Entry]) -> FittedModel:
+def fit_published(entries: Iterable[LedgerEntry]) -> FittedModel:
     """For sizes and machines of one's own."""
     return fit_model(observations(published_series(entries)))
 
 
-def validate(entries: Iterable[Entry], scheme: HoldoutScheme = UNSEEN_FRAMEWORK) -> tuple[ForecastCheck, ...]:
+def validate(
+    entries: Iterable[LedgerEntry], scheme: HoldoutScheme = UNSEEN_FRAMEWORK
+) -> tuple[ForecastCheck, ...]:
     """Coefficients and intervals of a row come from other groups; its own rows of one node are its base."""
     seen = observations(published_series(entries))
     checks: dict[int, ForecastCheck] = {}
@@ -251,7 +253,7 @@ def validate(entries: Iterable[Entry], scheme: HoldoutScheme = UNSEEN_FRAMEWORK)
 
 
 def validate_unseen(
-    entries: Sequence[Entry], scheme: HoldoutScheme = UNSEEN_FRAMEWORK
+    entries: Sequence[LedgerEntry], scheme: HoldoutScheme = UNSEEN_FRAMEWORK
 ) -> tuple[ForecastCheck, ...]:
     """Forecast the series that were no part of choosing the model, by the others of other groups."""
     seen = observations(published_series(entries))

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import DeviceSample, stream
+from trainmark.logs.ledger import LedgerEntry, Standing, load_for, standing
 from trainmark.measure.ab import contrasts
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.trace import TraceError, trace_of
-from trainmark.published.ledger import Entry, Standing, load_for, standing
 from trainmark.report.chart.thin import extremes
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
@@ -88,12 +88,12 @@ def frameworks_between(*runs: RunFolder) -> tuple[FrameworkTable, ...]:
     )
 
 
-def standing_of(result: Result, entries: Iterable[Entry]) -> Standing | None:
+def standing_of(result: Result, entries: Iterable[LedgerEntry]) -> Standing | None:
     """Place a result among the published rows in its own unit."""
     return standing(result.key, result.throughput, entries, rate_unit(result.unit))
 
 
-def _standings(results: Iterable[Result], entries: Sequence[Entry]) -> dict[Key, Standing]:
+def _standings(results: Iterable[Result], entries: Sequence[LedgerEntry]) -> dict[Key, Standing]:
     """Each result among the published ones of its own framework."""
     standings = {}
     for result in results:

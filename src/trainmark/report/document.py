@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainmark.logs.ledger import Standing
 from trainmark.measure.ab import BaselineContrast
 from trainmark.measure.cost import Price
 from trainmark.measure.fabric import FabricMeasurement
@@ -13,7 +14,6 @@ from trainmark.measure.figure import Evaluation, Result
 from trainmark.measure.key import Key
 from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.metric import Metric
-from trainmark.published.ledger import Standing
 from trainmark.report.conformance import Conformance
 from trainmark.store.files import Damage
 

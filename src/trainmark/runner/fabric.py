@@ -16,8 +16,8 @@ from trainmark.launch.job.job import Job, Launcher
 from trainmark.launch.job.outcome import Outcome
 from trainmark.launch.job.watch import Limits
 from trainmark.launch.nodes.node import NodeError
+from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
-from trainmark.published.readers import nccl_tests
 from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
 from trainmark.suite.topology import Topology

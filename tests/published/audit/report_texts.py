@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from trainmark.published.audit.audit import audit_report
-from trainmark.published.audit.report.report import parse_report
+from trainmark.audit.audit import audit_report
+from trainmark.audit.report import parse_report
 
 ENGLISH = """\
 # ResNet-50 v1.5 on four servers

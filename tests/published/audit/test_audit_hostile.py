@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from report_texts import CONSISTENT, LOGGED, findings
 
-from trainmark.published.audit.report.report import UnreadableReportError, decoded
+from trainmark.audit.report import UnreadableReportError, decoded
 
 MARKUP = [
     "|",

@@ -4,8 +4,8 @@ import json
 
 from click.testing import CliRunner
 
+from trainmark.audit.log_folder import logs_at
 from trainmark.cli.main import trainmark
-from trainmark.published.audit.log_files import logs_at
 
 
 def log(world_size: int, batch: int, minute: int, steps: int = 40) -> str:

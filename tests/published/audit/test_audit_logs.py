@@ -2,13 +2,13 @@
 
 import pytest
 
-from trainmark.published.audit.logs import LogFacts, audit_logs, stamps_digest
+from trainmark.audit.log_folder import AuditedLog, audit_logs, stamps_digest
 
 STAMPED = [f"DLL 2021-01-01 10:00:0{second}.000000 - Iteration: {second}" for second in range(5)]
 
 
 def log(path, digest, **facts):
-    return LogFacts(path=path, digest=digest, **facts)
+    return AuditedLog(path=path, digest=digest, **facts)
 
 
 def codes(*logs, **options):

@@ -3,8 +3,8 @@
 import pytest
 from report_texts import SEEDS
 
-from trainmark.published.audit.audit import audit_report
-from trainmark.published.audit.report.report import read_report
+from trainmark.audit.audit import audit_report
+from trainmark.audit.report import read_report
 
 EXPECTED = {
     "000": [

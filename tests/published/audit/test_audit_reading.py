@@ -3,12 +3,10 @@
 import pytest
 from report_texts import codes
 
-from trainmark.published.audit.claims.columns import role_of
-from trainmark.published.audit.claims.series import series_of
-from trainmark.published.audit.claims.topology import devices_in
-from trainmark.published.audit.report.duration import parse_duration
-from trainmark.published.audit.report.number import parse_number, uses_decimal_comma
-from trainmark.published.audit.report.report import parse_report
+from trainmark.audit.grid import series_of
+from trainmark.audit.number import parse_duration, parse_number, uses_decimal_comma
+from trainmark.audit.report import parse_report
+from trainmark.audit.terms import devices_in, role_of
 
 
 @pytest.mark.parametrize(

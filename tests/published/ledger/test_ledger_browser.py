@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 from trainmark.report.ledger import page as ledger_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
 from trainmark.errors import UserError
-from trainmark.published.ledger import load
-from trainmark.published.ledger.device import family
-from trainmark.published.ledger.load import parse
+from trainmark.logs.ledger import load
+from trainmark.logs.ledger.entry import device_family
+from trainmark.logs.ledger.load import parse
 from trainmark.report.format import page
 from trainmark.report.ledger import page as ledger_page
 from trainmark.report.ledger import plot as ledger_plot
@@ -56,7 +56,7 @@ def test_the_table_has_a_line_for_each_row_and_then_the_errata_it_points_to():
 
 def test_a_model_a_device_and_a_span_of_years_are_taken_together():
     rows = json.loads(called("--model", "LLaMA3", "--device", "h100", "--year", "2024-2025", "--json"))
-    assert rows and all(family(row["device"]) == "h100" for row in rows)
+    assert rows and all(device_family(row["device"]) == "h100" for row in rows)
     assert {row["workload"] for row in rows} >= {"llama3-8b", "llama3.1-8b", "llama3.1-405b"}
     assert {row["date"][:4] for row in rows} == {"2024", "2025"}
 

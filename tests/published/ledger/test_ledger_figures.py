@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 import pytest
 
-from trainmark.published.ledger import load
+from trainmark.logs.ledger import load
 
 # What sets two rows of one table apart without making them different cases.
 TOPOLOGY_AND_RESULT = {

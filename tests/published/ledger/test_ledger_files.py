@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from trainmark.errors import UserError
-from trainmark.published.ledger import find, load
-from trainmark.published.ledger.load import DATA, parse
+from trainmark.logs.ledger import find, load
+from trainmark.logs.ledger.load import DATA, parse
 
 FILE = """\
 source: {title: A report, page: https://example.org/report, confidence: published, date: 2021-03-04}

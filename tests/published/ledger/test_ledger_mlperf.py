@@ -9,8 +9,8 @@ from statistics import median
 
 import pytest
 
-from trainmark.published.ledger import load
-from trainmark.published.ledger.load import parse
+from trainmark.logs.ledger import load
+from trainmark.logs.ledger.load import parse
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = ROOT.parent / "shared" / "corpus" / "logs"

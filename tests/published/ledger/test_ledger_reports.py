@@ -5,7 +5,7 @@ import re
 import pytest
 from seed_tables import REPORTS, SEEDS, reports, results
 
-from trainmark.published.ledger import find, load
+from trainmark.logs.ledger import find, load
 
 pytestmark = pytest.mark.skipif(
     not SEEDS.is_dir(), reason="the published reports are not beside the checkout"

@@ -2,11 +2,11 @@
 
 import pytest
 
+from trainmark.logs.ledger import best_published, load, load_of, standing
+from trainmark.logs.ledger.entry import device_family
+from trainmark.logs.ledger.load import parse
+from trainmark.logs.ledger.standing import StandingDifference
 from trainmark.measure.key import Key
-from trainmark.published.ledger import best_published, load, load_of, standing
-from trainmark.published.ledger.device import family
-from trainmark.published.ledger.load import parse
-from trainmark.published.ledger.standing import Difference
 
 ENTRIES = parse(
     """\
@@ -55,14 +55,14 @@ def test_what_gets_more_out_of_each_device_with_another_number_of_them_is_told_t
 def test_another_number_of_devices_is_compared_by_one_device():
     comparison = standing(changed(devices_per_node=4), 6000, ENTRIES)
     assert (comparison.best.row.throughput, comparison.ratio, comparison.per_device) == (24000, 0.5, True)
-    assert Difference("topology", "1n4g", "1n8g") in comparison.differences
+    assert StandingDifference("topology", "1n4g", "1n8g") in comparison.differences
 
 
 def test_the_differences_are_those_that_both_sides_state():
     assert standing(OURS, 2250, ENTRIES).differences == (
-        Difference("framework", "pytorch", "mxnet"),
-        Difference("data", "synthetic", "DALI"),
-        Difference("batch_per_device", "256", "512"),
+        StandingDifference("framework", "pytorch", "mxnet"),
+        StandingDifference("data", "synthetic", "DALI"),
+        StandingDifference("batch_per_device", "256", "512"),
     )
 
 
@@ -76,7 +76,7 @@ def test_versions_are_compared_only_within_a_framework():
 
 def test_bf16_is_compared_with_other_16_bit_and_the_difference_told():
     comparison = standing(changed(precision="bf16", loss_scale=None), 2250, ENTRIES)
-    assert Difference("precision", "bf16", "amp") in comparison.differences
+    assert StandingDifference("precision", "bf16", "amp") in comparison.differences
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_line_gives_figure_source_share_and_differences():
     ],
 )
 def test_a_family_leaves_out_the_maker_and_the_memory_and_keeps_what_changes_the_speed(device, name):
-    assert family(device) == name
+    assert device_family(device) == name
 
 
 @pytest.mark.parametrize("workloads", [{"resnet50"}, {"bert-base", "resnet50"}, {"program"}, set()])

@@ -3,11 +3,11 @@
 import pytest
 
 from trainmark.errors import UserError
+from trainmark.logs.ledger import best_published, find, load, load_for, load_of, standing
+from trainmark.logs.ledger.entry import names_of, published_names
+from trainmark.logs.ledger.load import DATA, parse
+from trainmark.logs.ledger.standing import StandingDifference, comparable
 from trainmark.measure.key import Key
-from trainmark.published.ledger import best_published, find, load, load_for, load_of, standing
-from trainmark.published.ledger.load import DATA, parse
-from trainmark.published.ledger.names import names_of, published_names
-from trainmark.published.ledger.standing import Difference, comparable
 from trainmark.report.ledger.plot import panels
 
 AXES = {"size": "124m", "length": 1024, "accumulate": 1, "sharding": "none", "recompute": "none"}
@@ -49,9 +49,9 @@ def test_gpt2_on_eight_h100_stands_beside_the_speedruns_first_record():
     assert (placed.best.source, placed.best.row.throughput) == ("modded-nanogpt", 3744914)
     assert placed.ratio == pytest.approx(4_000_000 / 3744914)
     assert placed.differences == (
-        Difference("framework", "pytorch", "llm.c"),
-        Difference("data", "synthetic", "real"),
-        Difference("sharding", "none", "zero-1"),
+        StandingDifference("framework", "pytorch", "llm.c"),
+        StandingDifference("data", "synthetic", "real"),
+        StandingDifference("sharding", "none", "zero-1"),
     )
     assert placed.unstated == ("compiler",)
 

@@ -22,7 +22,7 @@ from protocol_logs import (
     time_history,
 )
 
-from trainmark.published import protocols
+from trainmark.audit import protocols
 
 
 def codes(reading):

@@ -19,8 +19,8 @@ from protocol_logs import (
     time_history,
 )
 
+from trainmark.audit import protocols
 from trainmark.errors import UserError
-from trainmark.published import protocols
 
 
 def speed_of(name, folder, text, *window, case="1n1g", log="rn50_b128_fp32_1.log"):

@@ -5,8 +5,8 @@ import json
 import pytest
 from protocol_logs import oneflow, place, pytorch
 
+from trainmark.audit import protocols
 from trainmark.errors import UserError
-from trainmark.published import protocols
 
 
 def codes(reading):

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protocol_logs import examples, mindspore, moments, mxnet, oneflow, paddle, place, pytorch, tensorflow
 
+from trainmark.audit import protocols
 from trainmark.errors import UserError
-from trainmark.published import protocols
 
 SCRAPS = [
     "Iteration: ",

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from protocol_logs import matrix, place, pytorch
 
+from trainmark.audit import protocols
 from trainmark.errors import UserError
-from trainmark.published import protocols
 
 NAMED = [
     "dlperf-pytorch-rn50",

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from trainmark.published import protocols
+from trainmark.audit import protocols
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "protocols.md").read_text(encoding="utf-8")

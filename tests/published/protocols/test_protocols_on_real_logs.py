@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.published import protocols
+from trainmark.audit import protocols
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
 LOGS = SHARED / "logs"

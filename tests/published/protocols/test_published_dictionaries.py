@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from protocol_logs import Maker, matrix, mindspore, place, pytorch
 
-from trainmark.published import protocols
+from trainmark.audit import protocols
 
 SEEDS = Path(__file__).resolve().parents[3].parent / "shared" / "seeds"
 PRINTED_RUN = re.compile(r"^\S+/(\d+)n(\d+)g/(\S+_b(\d+)_\S+_(\d+)\.log) \{(.*)\}$", re.M)

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from trainmark.logs.trials.output import Output, ReaderError
+from trainmark.logs.trials.pattern import events
 from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.trace import trace_of
 from trainmark.measure.trial import WindowRules, measure_trial
-from trainmark.published.readers.trials.output import Output, ReaderError
-from trainmark.published.readers.trials.pattern import events
 
 STEP = 0.004
 

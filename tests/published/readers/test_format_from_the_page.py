@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from trainmark.logs.custom_format import custom_format
+from trainmark.logs.format import Format
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Format
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.own_format import own_format
-from trainmark.published.readers.recognise import formats
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "reading.md").read_text()
 
@@ -33,7 +33,7 @@ LOG = "".join(
 def from_yaml(folder: Path) -> Format:
     path = folder / "open-clip.yaml"
     path.write_text(block("yaml", "OpenCLIP"))
-    return own_format(path)
+    return custom_format(path)
 
 
 def from_python(folder: Path) -> Format:

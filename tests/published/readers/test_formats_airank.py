@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from trainmark.events import Scope
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Kind
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import formats, recognise
+from trainmark.logs.format import Kind
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats, recognize
 
 LINES = Path(__file__).with_name("lines")
 NAMES = ("airank", "mmsegmentation", "detectron2", "gluoncv", "tsm")
@@ -38,7 +38,7 @@ def column(run: LoggedRun, name: str) -> list[float]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_log_submitted_to_airank_is_recognised_as_its_own_trainers(name):
-    recognition, _ = recognise(clean_blocks([text_of(name)]), "log")
+    recognition, _ = recognize(clean_blocks([text_of(name)]), "log")
     assert recognition.format.name == name
 
 
@@ -49,7 +49,7 @@ def test_a_log_submitted_to_airank_bears_no_other_formats_sign(name):
 
 def test_a_trainer_that_also_prints_airanks_lines_is_read_as_the_trainer():
     text = text_of("airank") + 20 * text_of("tsm")
-    assert recognise(clean_blocks([text]), "log")[0].format.name == "tsm"
+    assert recognize(clean_blocks([text]), "log")[0].format.name == "tsm"
     assert [facts["top1"] for facts in read("tsm", text).evaluations] == [0.25, 75.5]
 
 
@@ -133,7 +133,7 @@ def test_tsm_tells_the_last_batch_and_not_the_running_mean():
     ],
 )
 def test_a_submitted_log_is_read_as_a_person_reads_it(file, name, steps, batch, world_size, precision):
-    recognition, blocks = recognise(clean_blocks([(LOGS / file).read_bytes()]), file)
+    recognition, blocks = recognize(clean_blocks([(LOGS / file).read_bytes()]), file)
     (run,) = read_runs(recognition.format, blocks, file)
     settings = run.settings
     assert (recognition.format.name, len(run.steps)) == (name, steps)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import Scope
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Kind
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import formats, recognise
+from trainmark.logs.format import Kind
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats, recognize
 
 LINES = Path(__file__).with_name("lines")
 EXAMPLES = {
@@ -63,7 +63,7 @@ def moment(text: str) -> float:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_each_format_is_recognised_and_bears_no_other_formats_sign(name):
     blocks = list(clean_blocks([EXAMPLES[name].encode()]))
-    assert recognise(blocks, "log")[0].format.name == name
+    assert recognize(blocks, "log")[0].format.name == name
     signs = {other for other, format in formats().items() if format.sign.search(b"".join(blocks))}
     assert signs == {name}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import recognise
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the collected logs are not beside this checkout")
@@ -56,7 +56,7 @@ REAL = [
 
 
 def real(name: str) -> list[LoggedRun]:
-    recognition, blocks = recognise(clean_blocks([(LOGS / name).read_bytes()]), name)
+    recognition, blocks = recognize(clean_blocks([(LOGS / name).read_bytes()]), name)
     return list(read_runs(recognition.format, blocks, name))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from trainmark.events import Scope
+from trainmark.logs.format import Kind
+from trainmark.logs.formats.mllog import FORMAT
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Kind
-from trainmark.published.readers.formats.mllog import FORMAT
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import recognise
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs" / "mllog"
 real_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the collected logs are not beside this checkout")
@@ -315,7 +315,7 @@ REAL = {
 
 def real(name: str) -> LoggedRun:
     text = (LOGS / f"v0.7_{name}_resnet_result_0.txt").read_bytes()
-    recognition, blocks = recognise(clean_blocks([text]), name)
+    recognition, blocks = recognize(clean_blocks([text]), name)
     assert recognition.format is FORMAT
     (run,) = read_runs(FORMAT, blocks, name)
     return run

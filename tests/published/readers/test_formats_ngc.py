@@ -9,32 +9,25 @@ import numpy as np
 import pytest
 
 from trainmark.events import Scope
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Format, Kind
-from trainmark.published.readers.formats.nvidia import (
-    dllogger,
-    dllogger_json,
-    dllogger_mxnet,
-    dllogger_tensorflow,
-    ngc_bert_pytorch,
-    ngc_bert_tensorflow,
-    ngc_mxnet,
-)
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import formats, recognise
+from trainmark.logs.format import Format, Kind
+from trainmark.logs.formats import dllogger, ngc
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats, recognize
 
 LINES = Path(__file__).with_name("lines")
 FIXTURES = {
     format.name: (LINES / f"{format.name}.txt").read_bytes()
     for format in (
-        *dllogger.FORMATS,
-        dllogger_tensorflow.FORMAT,
-        dllogger_mxnet.FORMAT,
-        dllogger_json.FORMAT,
-        ngc_mxnet.FORMAT,
-        ngc_bert_pytorch.FORMAT,
-        ngc_bert_tensorflow.FORMAT,
+        dllogger.PYTORCH,
+        dllogger.PLAIN,
+        dllogger.TENSORFLOW,
+        dllogger.MXNET,
+        dllogger.JSON,
+        ngc.MXNET,
+        ngc.BERT_PYTORCH,
+        ngc.BERT_TENSORFLOW,
     )
 }
 PYTORCH = FIXTURES["dllogger-pytorch"]
@@ -62,7 +55,7 @@ def column(run: LoggedRun, name: str) -> list[float]:
 
 @pytest.mark.parametrize("name", FIXTURES)
 def test_a_log_is_recognised_as_its_own_format_and_no_other(name):
-    recognition, _ = recognise(clean_blocks([FIXTURES[name]]), "log")
+    recognition, _ = recognize(clean_blocks([FIXTURES[name]]), "log")
     signed = {other.name for other in formats().values() if other.sign.search(FIXTURES[name])}
     assert (recognition.format.name, signed) == (name, {name})
 
@@ -138,7 +131,7 @@ def test_plain_dllogger_text_gives_its_losses_and_no_rate():
 
 
 def test_both_modes_of_the_tensorflow_flavour_are_read():
-    run = only(dllogger_tensorflow.FORMAT, TENSORFLOW)
+    run = only(dllogger.TENSORFLOW, TENSORFLOW)
     assert column(run, "step") == [200, 201, 202]
     assert column(run, "epoch") == [0, 0, 1]
     assert column(run, "rate") == [64.25, 63.75, 64.0]
@@ -147,7 +140,7 @@ def test_both_modes_of_the_tensorflow_flavour_are_read():
 
 
 def test_mixed_precision_wins_over_the_precision_parameter_of_the_tensorflow_flavour():
-    run = only(dllogger_tensorflow.FORMAT, TENSORFLOW)
+    run = only(dllogger.TENSORFLOW, TENSORFLOW)
     assert run.settings == {
         "batch_per_device": 16,
         "world_size": 2,
@@ -158,22 +151,22 @@ def test_mixed_precision_wins_over_the_precision_parameter_of_the_tensorflow_fla
         "loss_scale": 128.0,
     }
     off = TENSORFLOW.replace(b"use_tf_amp : True", b"use_tf_amp : False")
-    assert only(dllogger_tensorflow.FORMAT, off).settings["precision"] == "fp32"
+    assert only(dllogger.TENSORFLOW, off).settings["precision"] == "fp32"
 
 
 def test_a_loss_scale_that_is_not_used_is_not_told():
     off = TENSORFLOW.replace(b"use_static_loss_scaling : True", b"use_static_loss_scaling : False")
-    assert "loss_scale" not in only(dllogger_tensorflow.FORMAT, off).settings
+    assert "loss_scale" not in only(dllogger.TENSORFLOW, off).settings
 
 
 def test_the_mean_of_rates_of_the_tensorflow_flavour_is_its_own_conclusion():
-    run = only(dllogger_tensorflow.FORMAT, TENSORFLOW)
+    run = only(dllogger.TENSORFLOW, TENSORFLOW)
     assert run.summary == {"rate": 64.0}
     assert run.evaluations == [{"top1": 0.25, "top5": 0.5}]
 
 
 def test_the_later_mxnet_flavour_counts_its_batch_over_all_devices():
-    run = only(dllogger_mxnet.FORMAT, FIXTURES["dllogger-mxnet"])
+    run = only(dllogger.MXNET, FIXTURES["dllogger-mxnet"])
     assert column(run, "step") == [19, 39]
     assert column(run, "rate") == [640.5, 641.5]
     assert column(run, "loss") == [6.9, 6.8]
@@ -190,7 +183,7 @@ def test_the_later_mxnet_flavour_counts_its_batch_over_all_devices():
 
 
 def test_json_lines_are_read_with_and_without_their_prefix_in_any_order_of_keys():
-    run = only(dllogger_json.FORMAT, FIXTURES["dllogger-json"])
+    run = only(dllogger.JSON, FIXTURES["dllogger-json"])
     assert column(run, "step") == [5, 10]
     assert column(run, "wall") == [1900000002.0, 1900000007.0]
     assert column(run, "rate") == [64.5, 63.5]
@@ -210,7 +203,7 @@ def test_json_lines_are_read_with_and_without_their_prefix_in_any_order_of_keys(
 
 
 def test_the_runs_of_one_mxnet_file_are_parted_and_every_rank_is_told():
-    one, two = read(ngc_mxnet.FORMAT, MXNET)
+    one, two = read(ngc.MXNET, MXNET)
     assert (one.settings["world_size"], one.settings["global_batch"]) == (1, 64)
     assert (two.settings["world_size"], two.settings["global_batch"]) == (2, 128)
     assert (column(one, "step"), column(one, "last_step")) == ([0, 20], [19, 39])
@@ -219,7 +212,7 @@ def test_the_runs_of_one_mxnet_file_are_parted_and_every_rank_is_told():
 
 
 def test_a_decimal_comma_and_a_tag_within_a_time_stamp_are_understood():
-    _, two = read(ngc_mxnet.FORMAT, MXNET)
+    _, two = read(ngc.MXNET, MXNET)
     assert sorted(column(two, "wall")) == [
         seconds("2031-05-01 10:01:10.001"),
         seconds("2031-05-01 10:01:10.002"),
@@ -227,13 +220,13 @@ def test_a_decimal_comma_and_a_tag_within_a_time_stamp_are_understood():
 
 
 def test_the_arguments_of_mxnet_are_settings():
-    one, _ = read(ngc_mxnet.FORMAT, MXNET)
+    one, _ = read(ngc.MXNET, MXNET)
     wanted = {"precision": "fp16", "layout": "NHWC", "learning_rate": 0.128, "momentum": 0.875}
     assert one.settings.items() >= wanted.items()
 
 
 def test_bert_for_pytorch_says_how_many_sequences_an_iteration_has():
-    run = only(ngc_bert_pytorch.FORMAT, FIXTURES["ngc-bert-pytorch"])
+    run = only(ngc.BERT_PYTORCH, FIXTURES["ngc-bert-pytorch"])
     assert run.settings == {
         "batch_per_device": 8,
         "accumulation": 12,
@@ -248,7 +241,7 @@ def test_bert_for_pytorch_says_how_many_sequences_an_iteration_has():
 
 
 def test_bert_for_tensorflow_takes_its_batch_from_training_and_not_from_evaluation():
-    run = only(ngc_bert_tensorflow.FORMAT, FIXTURES["ngc-bert-tensorflow"])
+    run = only(ngc.BERT_TENSORFLOW, FIXTURES["ngc-bert-tensorflow"])
     assert run.settings == {
         "batch_per_device": 64,
         "global_batch": 512,

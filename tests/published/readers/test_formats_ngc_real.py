@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import recognise
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import recognize
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the collected logs are not beside this checkout")
@@ -132,7 +132,7 @@ REAL = [
 
 def real(file: str) -> list[LoggedRun]:
     """The runs of a collected log, in the format that its content tells."""
-    recognition, blocks = recognise(clean_blocks([(LOGS / file).read_bytes()]), file)
+    recognition, blocks = recognize(clean_blocks([(LOGS / file).read_bytes()]), file)
     return list(read_runs(recognition.format, blocks, file))
 
 

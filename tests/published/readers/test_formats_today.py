@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from trainer_logs import LOGS, deepspeed, megatron
 
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats, recognize
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.recognise import formats, recognise
 
 SECONDS = 0.5
 
 
 def figure_of(text: str) -> tuple[str, LoggedFigure]:
-    recognition, blocks = recognise(clean_blocks([text.encode()]), "log")
+    recognition, blocks = recognize(clean_blocks([text.encode()]), "log")
     (run,) = read_runs(recognition.format, filter(None, blocks), "log")
     return recognition.format.name, logged_figure(run.columns(), LogFacts(**run.facts()))
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import Scope
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Kind
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import formats, recognise
+from trainmark.logs.format import Kind
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import formats, recognize
 
 LINES = Path(__file__).with_name("lines")
 NAMES = ("tf-cnn-benchmarks", "torch-examples", "timm", "hf-trainer", "lightning", "keras", "horovod")
@@ -39,7 +39,7 @@ def column(run: LoggedRun, name: str) -> list[float | None]:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_tool_is_recognised_and_bears_no_other_formats_sign(name):
     blocks = list(clean_blocks([example(name).encode()]))
-    assert recognise(blocks, "log")[0].format.name == name
+    assert recognize(blocks, "log")[0].format.name == name
     assert {other for other, format in formats().items() if format.sign.search(b"".join(blocks))} == {name}
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.recognise import recognise
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs"
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the collected logs are not beside this checkout")
@@ -27,7 +27,7 @@ TF_CNN = {
 
 
 def real(path: Path) -> LoggedRun:
-    recognition, blocks = recognise(clean_blocks([path.read_bytes()]), path.name)
+    recognition, blocks = recognize(clean_blocks([path.read_bytes()]), path.name)
     (run,) = read_runs(recognition.format, blocks, path.name)
     return run
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from trainmark.logs.lines import clean_blocks
+from trainmark.logs.read import read_runs
+from trainmark.logs.recognition import UnrecognizedError, formats, recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.input.lines import clean_blocks
-from trainmark.published.readers.recognise import UnrecognisedError, formats, recognise
 
 FORMATS = list(formats().values())
 FIXTURES = Path(__file__).parent
@@ -75,8 +75,8 @@ def test_no_bytes_crash_a_format(format, data):
 @given(data=any_bytes)
 def test_recognition_answers_or_refuses(data):
     try:
-        recognition, blocks = recognise(clean_blocks([data]), "x.log")
-    except UnrecognisedError:
+        recognition, blocks = recognize(clean_blocks([data]), "x.log")
+    except UnrecognizedError:
         return
     assert recognition.matches > 0
     list(blocks)
@@ -111,7 +111,7 @@ def test_a_long_line_of_a_formats_own_words_does_not_hang_it(format):
 def test_recognition_does_not_hang_on_one_byte_over_and_over():
     """In a process that can be ended: a pattern of quadratic time would take minutes."""
     program = (
-        "from trainmark.published.readers.recognise import formats\n"
+        "from trainmark.logs.recognition import formats\n"
         "for byte in (b'1', b' ', b'-', b'[', b'\\n'):\n"
         "    for format in formats().values():\n"
         "        format.sign.search(byte * 300_000)\n"

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.published.readers import read
-from trainmark.published.readers.input import budget, streams
-from trainmark.published.readers.input.archives import unpacked
-from trainmark.published.readers.input.refusal import Refusal, SourceError
-from trainmark.published.readers.input.sources import sources
-from trainmark.published.readers.logged import LoggedRun
-from trainmark.published.readers.read import Log
-from trainmark.published.readers.recognise import Recognition, formats
+from trainmark.logs import read, streams
+from trainmark.logs import streams as budget
+from trainmark.logs.logged_run import LoggedRun
+from trainmark.logs.read import ParsedLog
+from trainmark.logs.recognition import Recognition, formats
+from trainmark.logs.sources import sources, unpacked
+from trainmark.logs.streams import SourceError, SourceRefusal
 
 TEXT = b"iter 1\niter 2\n"
 TERABYTE = 1 << 40
@@ -29,7 +28,7 @@ def contents(*paths) -> dict[str, bytes | str]:
     """Each source's content, or the sentence by which it or its content was refused."""
     result: dict[str, bytes | str] = {}
     for source in sources([str(path) for path in paths]):
-        if isinstance(source, Refusal):
+        if isinstance(source, SourceRefusal):
             result[source.name] = source.sentence
             continue
         try:
@@ -285,6 +284,6 @@ def test_an_input_that_breaks_a_reader_does_not_cost_the_others(tmp_path, monkey
     for name in names:
         Path(name).write_bytes(TEXT)
     first, second, third = read.read_logs(names)
-    assert isinstance(first, Log)
-    assert isinstance(third, Log)
-    assert second == Refusal(names[1], f"{names[1]}: could not be read: list index out of range.")
+    assert isinstance(first, ParsedLog)
+    assert isinstance(third, ParsedLog)
+    assert second == SourceRefusal(names[1], f"{names[1]}: could not be read: list index out of range.")

@@ -8,10 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from trainmark.published.readers import engine, steps
-from trainmark.published.readers.engine import read_runs
-from trainmark.published.readers.format import Clock, Format
-from trainmark.published.readers.shapes import SMALLEST_BLOCK, dense, digit_blind
+from trainmark.logs import logged_run
+from trainmark.logs import read as engine
+from trainmark.logs.format import Format, TimeFormat
+from trainmark.logs.read import read_runs
+from trainmark.logs.shapes import SMALLEST_BLOCK, dense, digit_blind
 
 FORMAT = Format(
     name="made-up",
@@ -99,19 +100,19 @@ def test_a_pattern_that_means_a_certain_digit_is_not_blind_to_digits(pattern, bl
     assert digit_blind(re.compile(pattern)) is blind
 
 
-@pytest.mark.parametrize("clock", [Clock.UNIX, Clock.UNIX_MS])
+@pytest.mark.parametrize("clock", [TimeFormat.UNIX, TimeFormat.UNIX_MS])
 def test_times_in_seconds_and_milliseconds_are_told_apart(clock, monkeypatch):
     pattern = re.compile(rb"(?P<wall>[\d.]+) it (?P<step>\d+)")
     stamped = Format(**{**vars(FORMAT), "step": pattern, "clock": clock})
     block = b"".join(b"%d.5 it %d %s\n" % (1_600_000_000 + n, 10_000 + n, b"." * 60) for n in range(15_000))
     (run,) = read_runs(stamped, [block], "x.log")
-    assert run.steps["wall"][0] == 1_600_000_000.5 / (1000 if clock is Clock.UNIX_MS else 1)
+    assert run.steps["wall"][0] == 1_600_000_000.5 / (1000 if clock is TimeFormat.UNIX_MS else 1)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeypatch, ranks):
-    monkeypatch.setattr(steps, "MOST_LINES", 1000)
-    log_steps = steps.Steps()
+    monkeypatch.setattr(logged_run, "MOST_LINES", 1000)
+    log_steps = logged_run.StepColumns()
     seconds = np.random.default_rng(1).uniform(0.1, 0.3, 9_000)
     for part in np.arange(9_000.0).reshape(90, -1):
         index = part.astype(int)
@@ -133,7 +134,7 @@ def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeyp
 @pytest.mark.parametrize("tags", [("",), ("[rank0]:", "[rank1]:")])
 def test_midnight_between_two_blocks_is_passed_like_any_other(tags):
     pattern = re.compile(rb"(?P<wall>\d\d:\d\d:\d\d,\d+) it (?P<step>\d+)")
-    timed = Format(**{**vars(FORMAT), "step": pattern, "clock": Clock.TIME_OF_DAY})
+    timed = Format(**{**vars(FORMAT), "step": pattern, "clock": TimeFormat.TIME_OF_DAY})
     clock = ["23:59:58,500", "23:59:59,500", "00:00:00,500", "00:00:01,500"]
     lines = [f"{tag}{time} it {n}\n".encode() for n, time in enumerate(clock) for tag in tags]
     half = len(lines) // 2

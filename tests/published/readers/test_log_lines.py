@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.published.readers.input.lines import LONGEST_LINE, Cleaning, by_rank, clean_blocks
+from trainmark.logs.lines import LONGEST_LINE, Cleaning, by_rank, clean_blocks
 
 
 def clean(*chunks: bytes) -> bytes:

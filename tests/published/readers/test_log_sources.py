@@ -13,10 +13,9 @@ import zipfile
 
 import pytest
 
-from trainmark.published.readers.input import budget
-from trainmark.published.readers.input.archives import LogStream
-from trainmark.published.readers.input.refusal import Refusal, SourceError
-from trainmark.published.readers.input.sources import sources
+from trainmark.logs import streams
+from trainmark.logs.sources import LogStream, sources
+from trainmark.logs.streams import SourceError, SourceRefusal
 
 TEXT = b"iter 1\niter 2\n"
 
@@ -24,7 +23,7 @@ TEXT = b"iter 1\niter 2\n"
 def contents(*paths) -> dict[str, bytes | str]:
     """Each source's content, or the sentence by which it was refused."""
     return {
-        source.name: source.sentence if isinstance(source, Refusal) else b"".join(source.chunks)
+        source.name: source.sentence if isinstance(source, SourceRefusal) else b"".join(source.chunks)
         for source in sources([str(path) for path in paths])
     }
 
@@ -121,13 +120,13 @@ def test_a_link_in_a_zip_is_refused(tmp_path):
 
 
 def test_a_zip_bomb_is_refused_by_what_it_declares(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 1 << 20)
+    monkeypatch.setattr(streams, "RATIO_COUNTS_FROM", 1 << 20)
     path = zip_of(tmp_path / "x.zip", {"bomb": b"\0" * (8 << 20)})
     assert "unpacks to more than" in str(contents(path)[f"{path}!bomb"])
 
 
 def test_a_gzip_bomb_is_refused_while_it_unpacks(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 1 << 20)
+    monkeypatch.setattr(streams, "RATIO_COUNTS_FROM", 1 << 20)
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"\0" * (32 << 20)))
     every = sources([str(path)])
@@ -138,7 +137,7 @@ def test_a_gzip_bomb_is_refused_while_it_unpacks(tmp_path, monkeypatch):
 
 
 def test_an_archive_of_too_many_members_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(streams, "MOST_MEMBERS", 2)
     path = zip_of(tmp_path / "x.zip", {f"{i}.log": TEXT for i in range(3)})
     assert "more than 2 members" in str(contents(path)[str(path)])
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from trainer_logs import LOGS, Written
 
 from trainmark.errors import UserError
+from trainmark.logs.read import read_log
+from trainmark.logs.sources import LogStream
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
-from trainmark.published.readers.input.archives import LogStream
-from trainmark.published.readers.read import read_log
 
 CORPUS = Path(__file__).resolve().parents[3].parent / "shared" / "corpus" / "logs"
 # A figure this far from what was written is another one.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainmark.errors import UserError
-from trainmark.published.readers.format import Clock, Kind, Scope
-from trainmark.published.readers.named import named_format
-from trainmark.published.readers.own_format import own_format
-from trainmark.published.readers.read import read_logs
+from trainmark.logs.custom_format import custom_format
+from trainmark.logs.format import Kind, Scope, TimeFormat
+from trainmark.logs.read import read_logs
+from trainmark.logs.recognition import named_format
 
 YAML = r"""
 name: my-trainer
@@ -43,8 +43,8 @@ def test_a_log_is_read_by_the_patterns_of_the_file(written, tmp_path):
 
 
 def test_what_is_left_out_has_the_plain_meaning(written):
-    format = own_format(written(r"step: 'loss (?P<loss>\S+)'"))
-    assert (format.name, format.clock, format.sign) == ("my", Clock.ISO, format.step)
+    format = custom_format(written(r"step: 'loss (?P<loss>\S+)'"))
+    assert (format.name, format.clock, format.sign) == ("my", TimeFormat.ISO, format.step)
     assert (format.rate.scope, format.rate.kind) == (Scope.GLOBAL, Kind.INSTANT)
 
 
@@ -73,10 +73,10 @@ def test_what_is_left_out_has_the_plain_meaning(written):
 )
 def test_a_file_that_cannot_be_used_is_refused_with_a_sentence(written, text, sentence):
     with pytest.raises(UserError) as refused:
-        own_format(written(text))
+        custom_format(written(text))
     assert sentence in str(refused.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(UserError, match="cannot be read"):
-        own_format(tmp_path / "none.yaml")
+        custom_format(tmp_path / "none.yaml")

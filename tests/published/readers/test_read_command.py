@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from trainmark.cli import read
 from trainmark.cli.read import read_command
 from trainmark.errors import UserError
-from trainmark.published.readers.recognise import formats
+from trainmark.logs.recognition import formats
 
 HEADER = b"num_nodes = 1\ngpu_num_per_node = 8\nbatch_size_per_device = 128\nuse_fp16 = True\n"
 LINE = b"train: epoch 0, iter %d, loss: %.4f, top_1: 0.1, top_k: 0.2, samples/s: %.3f %.6f\n"

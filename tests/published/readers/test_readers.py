@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import RunEnd, RunStart, Scope, Step, stream
+from trainmark.logs.registry import names, reader
+from trainmark.logs.trials import pattern, probe
+from trainmark.logs.trials.output import Output, ReaderError
 from trainmark.measure.trace import trace_of
-from trainmark.published.readers.registry import names, reader
-from trainmark.published.readers.trials import pattern, probe
-from trainmark.published.readers.trials.output import Output, ReaderError
 
 Chunks = list[tuple[float, bytes]]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.logs.read import ParsedLog, read_logs
+from trainmark.logs.streams import SourceRefusal
 from trainmark.measure.log_figure import LogFacts, logged_figure
-from trainmark.published.readers.input.refusal import Refusal
-from trainmark.published.readers.read import Log, read_logs
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs"
 FILES = sorted(path for path in LOGS.rglob("*") if path.is_file() and path.suffix != ".tsv")
@@ -43,9 +43,9 @@ NOT_LOGS = {"base_bs32_fp32_gpu32.log"}
 def test_a_real_log_is_read_and_recognised(path):
     (log,) = read_logs([str(path)])
     if path.name in NOT_LOGS:
-        assert isinstance(log, Refusal)
+        assert isinstance(log, SourceRefusal)
         return
-    assert isinstance(log, Log), log
+    assert isinstance(log, ParsedLog), log
     assert log.format.name.startswith(EXPECTED[path.parent.name])
     for run in log.runs:
         figure = logged_figure(run.columns(), LogFacts(**run.facts()))
@@ -64,6 +64,6 @@ def test_a_real_log_is_read_and_recognised(path):
 )
 def test_the_figure_of_a_real_log_is_its_wall_clock(name, rates):
     (log,) = read_logs([str(LOGS / name)])
-    assert isinstance(log, Log)
+    assert isinstance(log, ParsedLog)
     figures = [logged_figure(run.columns(), LogFacts(**run.facts())) for run in log.runs]
     assert [figure.throughput for figure in figures] == [pytest.approx(rate, rel=0.002) for rate in rates]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from trainmark.logs.ledger import Standing
+from trainmark.logs.ledger.standing import ENGLISH, StandingWords, standing_line
 from trainmark.measure.key import Key
-from trainmark.published.ledger import Standing
-from trainmark.published.ledger.words import ENGLISH, StandingWords, standing_line
 from trainmark.report.format.fact_words import NAMES_ZH
 from trainmark.report.format.words import Lang
 

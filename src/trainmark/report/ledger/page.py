@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from trainmark.published.ledger.entry import Entry
+from trainmark.logs.ledger.entry import LedgerEntry
 from trainmark.report.format import templating
 from trainmark.report.format.page import embedded, frame
 from trainmark.report.ledger.plot import FEWEST_DRAWN, plot
@@ -14,7 +14,7 @@ from trainmark.report.ledger.rows import COLUMNS, NUMERIC, payload
 from trainmark.visible import one_line
 
 
-def render(entries: Sequence[Entry]) -> str:
+def render(entries: Sequence[LedgerEntry]) -> str:
     drawn = plot(entries)
     env = templating.environment("en", html=True)
     env.filters.update(one_line=one_line)

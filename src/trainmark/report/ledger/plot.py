@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from trainmark.published.ledger.device import family
-from trainmark.published.ledger.entry import Entry, Row
+from trainmark.logs.ledger.entry import LedgerEntry, LedgerRow, device_family
 from trainmark.report.chart import standalone
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Plot, shape, tone
@@ -27,10 +26,10 @@ class Panel:
 
     workload: str
     unit: str
-    rows: list[tuple[str, list[Entry]]]
+    rows: list[tuple[str, list[LedgerEntry]]]
 
 
-def panels(entries: Sequence[Entry]) -> list[Panel]:
+def panels(entries: Sequence[LedgerEntry]) -> list[Panel]:
     drawn = sorted((entry for entry in entries if entry.row.per_device and entry.row.device), key=_order)
     all_panels = [
         Panel(workload, unit, [(label, list(row)) for label, row in groupby(group, key=_label)])
@@ -40,7 +39,7 @@ def panels(entries: Sequence[Entry]) -> list[Panel]:
     return sorted(many or all_panels, key=lambda panel: -len(panel.rows))
 
 
-def frameworks(entries: Sequence[Entry]) -> list[str]:
+def frameworks(entries: Sequence[LedgerEntry]) -> list[str]:
     """Every framework, in the order of its colour."""
     return sorted({entry.row.framework for entry in entries})
 
@@ -50,7 +49,7 @@ def lane(framework: int, of: int) -> float:
     return 0.6 * (framework + 0.5) / of - 0.3
 
 
-def plot(entries: Sequence[Entry]) -> Plot | None:
+def plot(entries: Sequence[LedgerEntry]) -> Plot | None:
     """A figure for each workload; a dot refers to its row of the page's table."""
     shown, known = panels(entries), frameworks(entries)
     place = {id(entry): index for index, entry in enumerate(entries)}
@@ -58,14 +57,14 @@ def plot(entries: Sequence[Entry]) -> Plot | None:
     return Plot("ledger", figures, known) if shown else None
 
 
-def svg(entries: Sequence[Entry]) -> str:
+def svg(entries: Sequence[LedgerEntry]) -> str:
     """All workloads below each other as one file, each dot with its text."""
     known = frameworks(entries)
     charts = [(panel.workload, _chart(panel, known)) for panel in panels(entries)]
     return standalone.render(charts, [(tone(i), name) for i, name in enumerate(known)], words("en"))
 
 
-def tooltip(entry: Entry) -> str:
+def tooltip(entry: LedgerEntry) -> str:
     """`oneflow 0.2.0, 1n8g, batch 256: 1,329 images/s a device (dlperf-v1)`."""
     row = entry.row
     parts = (
@@ -107,16 +106,24 @@ def _chart(panel: Panel, known: Sequence[str], place: dict[int, int] | None = No
     return Chart(across, [ChartPanel(rows([label for label, _ in panel.rows]), marks, height)])
 
 
-def _label(entry: Entry) -> str:
-    return " · ".join(filter(None, (family(entry.row.device or ""), entry.row.precision, _length(entry.row))))
+def _label(entry: LedgerEntry) -> str:
+    return " · ".join(
+        filter(None, (device_family(entry.row.device or ""), entry.row.precision, _length(entry.row)))
+    )
 
 
-def _length(row: Row) -> str | None:
+def _length(row: LedgerRow) -> str | None:
     """Rows of one model at several lengths are not the same work."""
     return f"length {row.sequence_length}" if row.sequence_length else None
 
 
-def _order(entry: Entry) -> tuple[str, str, str, str, int, float]:
+def _order(entry: LedgerEntry) -> tuple[str, str, str, str, int, float]:
     row = entry.row
-    work = row.workload, row.unit, family(row.device or ""), row.precision or "", row.sequence_length or 0
+    work = (
+        row.workload,
+        row.unit,
+        device_family(row.device or ""),
+        row.precision or "",
+        row.sequence_length or 0,
+    )
     return (*work, row.per_device or 0.0)

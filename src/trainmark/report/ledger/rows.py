@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmark.published.ledger.entry import Entry, Row
+from trainmark.logs.ledger.entry import LedgerEntry, LedgerRow
 from trainmark.report.format import number
 from trainmark.visible import one_line
 
@@ -27,7 +27,7 @@ COLUMNS = (
 NUMERIC = (6, 8, 9)
 
 
-def payload(entries: Sequence[Entry]) -> dict[str, Any]:
+def payload(entries: Sequence[LedgerEntry]) -> dict[str, Any]:
     """Every distinct cell of a column once; a row is their numbers, and those of its errata as a list.
 
     That is a third of the size that the cells have when each row holds its own.
@@ -47,7 +47,7 @@ def payload(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _cells(entry: Entry) -> list[Cell]:
+def _cells(entry: LedgerEntry) -> list[Cell]:
     """A cell is a text, or a text with a smaller one behind it."""
     row = entry.row
     throughput = number.throughput(row.throughput) if row.throughput else ""
@@ -66,7 +66,7 @@ def _cells(entry: Entry) -> list[Cell]:
     ]
 
 
-def _remarks(row: Row) -> str:
+def _remarks(row: LedgerRow) -> str:
     """What has no column of its own."""
     parts = (
         row.submitter,

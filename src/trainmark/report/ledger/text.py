@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.published.ledger.entry import Entry
-from trainmark.published.ledger.words import SHORT_UNITS
+from trainmark.logs.ledger.entry import LedgerEntry
+from trainmark.logs.ledger.standing import SHORT_UNITS
 from trainmark.report.format.table import Table
 from trainmark.visible import one_line
 
@@ -31,7 +31,7 @@ HEADER = (
 RIGHT = frozenset({7, 9, 11, 12, 13, 14})
 
 
-def lines(entries: Sequence[Entry], width: int | None = None) -> list[str]:
+def lines(entries: Sequence[LedgerEntry], width: int | None = None) -> list[str]:
     """The table, then each erratum that it refers to."""
     errata = list(dict.fromkeys((entry.source, text) for entry in entries for text in entry.errata))
     rows = [_cells(entry, errata) for entry in entries]
@@ -40,7 +40,7 @@ def lines(entries: Sequence[Entry], width: int | None = None) -> list[str]:
     return [*table, "", *notes] if notes else table
 
 
-def _cells(entry: Entry, errata: list[tuple[str, str]]) -> list[object]:
+def _cells(entry: LedgerEntry, errata: list[tuple[str, str]]) -> list[object]:
     row = entry.row
     compiler = None if row.compiler == "none" else row.compiler
     length = f"length {row.sequence_length}" if row.sequence_length else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.published.ledger.words import in_words
+from trainmark.logs.ledger.standing import in_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang, words

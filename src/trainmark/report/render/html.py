@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from markupsafe import Markup
 
+from trainmark.logs.ledger.standing import in_words
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.scaling import ScalingKind, ScalingPoint
-from trainmark.published.ledger.words import in_words
 from trainmark.report.answer.answer import answer
 from trainmark.report.answer.doubts import marks
 from trainmark.report.chart.model import AT_FIRST

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from trainmark.logs.ledger import Standing
 from trainmark.measure.cost import cost_of
 from trainmark.measure.doubts import Doubt
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
@@ -14,7 +15,6 @@ from trainmark.measure.key import Key
 from trainmark.measure.reference_rate import share as light_share
 from trainmark.measure.reliability import ReliabilityVerdict, result_verdict, run_verdict
 from trainmark.measure.scaling import ScalingSeries, scaling
-from trainmark.published.ledger import Standing
 from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document

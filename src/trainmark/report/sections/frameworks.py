@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmark.logs.ledger import Standing
 from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.figure import Ratio, Result
 from trainmark.measure.key import Key
-from trainmark.published.ledger import Standing
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
 from trainmark.report.format import label

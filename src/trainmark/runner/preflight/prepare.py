@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmark.errors import UserError, nearest
 from trainmark.launch.options import LaunchOptions
-from trainmark.published.readers import registry
+from trainmark.logs import registry
 from trainmark.runner.preflight.preflight import preflight
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.program.command import interpreter, line_of

@@ -19,12 +19,12 @@ from trainmark.launch.job.log_tail import tail
 from trainmark.launch.job.outcome import Cause, Ending, Judgement, Outcome, judge
 from trainmark.launch.job.watch import Limits, watch
 from trainmark.launch.nodes.node import NodeError
+from trainmark.logs.registry import reader
+from trainmark.logs.trials.output import Output
 from trainmark.machine.sampler import Sampler
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
-from trainmark.published.readers.registry import reader
-from trainmark.published.readers.trials.output import Output
 from trainmark.runner.interrupts import StoppedError, time_limit
 from trainmark.runner.program.command import checkpoints_of, job_of, profiled
 from trainmark.runner.trial.case_key import key_of

@@ -10,12 +10,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from trainmark.logs.ledger.entry import LedgerEntry, published_names
+from trainmark.logs.ledger.load import load
+from trainmark.logs.ledger.standing import Standing, in_words, standing
 from trainmark.measure.key import Key
-from trainmark.published.ledger.entry import Entry
-from trainmark.published.ledger.load import load
-from trainmark.published.ledger.names import published_names
-from trainmark.published.ledger.standing import Standing, standing
-from trainmark.published.ledger.words import in_words
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang
@@ -73,12 +71,12 @@ def published(request: Request) -> Response:
 
 
 @cache
-def entries_by_workload() -> dict[str, tuple[tuple[Entry, str], ...]]:
+def entries_by_workload() -> dict[str, tuple[tuple[LedgerEntry, str], ...]]:
     """Return the ledger by published name: rows with a rate of one device, the fastest first, with a text.
 
     The name with the most rows is first.
     """
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[LedgerEntry]] = {}
     for entry in load():
         if entry.row.per_device:
             groups.setdefault(entry.row.workload, []).append(entry)
@@ -89,11 +87,11 @@ def entries_by_workload() -> dict[str, tuple[tuple[Entry, str], ...]]:
     }
 
 
-def _fastest(entry: Entry) -> tuple[str, float]:
+def _fastest(entry: LedgerEntry) -> tuple[str, float]:
     return entry.row.unit, -(entry.row.per_device or 0.0)
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: LedgerEntry) -> str:
     """What the words that a reader gives are looked for in."""
     row = entry.row
     parts = (
@@ -109,7 +107,9 @@ def _text(entry: Entry) -> str:
     return " ".join(str(part) for part in parts if part).lower()
 
 
-def our_rows(cases: Sequence[CaseRow], workload: str, entries: Sequence[Entry], lang: Lang) -> list[OurRow]:
+def our_rows(
+    cases: Sequence[CaseRow], workload: str, entries: Sequence[LedgerEntry], lang: Lang
+) -> list[OurRow]:
     """Return the fastest of our cases of a published model, each where it stands among the rows."""
     of_model = [case for case in cases if workload in published_names(case.workload, case.key.get("size"))]
     rows = []

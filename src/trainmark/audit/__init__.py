@@ -1,0 +1,1 @@
+"""Published reports and logs checked against themselves, and the measuring rules of others."""

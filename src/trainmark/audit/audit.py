@@ -1,0 +1,67 @@
+"""Every check over every report at a path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+from trainmark.audit import checks as all_checks
+from trainmark.audit.finding import AuditFinding
+from trainmark.audit.report import Report, UnreadableReportError, read_report
+
+REPORT_ENDINGS = {".md", ".markdown", ".html", ".htm", ".csv", ".tsv", ".txt", ".rst"}
+
+
+def reports_at(path: Path, logs: Collection[Path] = ()) -> list[Report]:
+    """Every report at a path but the logs; one that cannot be read is refused, unless a folder brought it."""
+    if not path.exists():
+        raise UnreadableReportError(f"{path}: no such file or folder.")
+    if not path.is_dir():
+        return [] if path in logs else [read_report(path)]
+    reports = []
+    for file in sorted(path.rglob("*")):
+        if file.suffix.lower() in REPORT_ENDINGS and file.is_file() and file not in logs:
+            try:
+                reports.append(read_report(file))
+            except UnreadableReportError:
+                continue
+    if not reports and not logs:
+        raise UnreadableReportError(f"{path}: holds no report and no log to audit.")
+    return reports
+
+
+Check = Callable[[Report], Iterator[AuditFinding]]
+# A function `check_…` of a file in checks/ is a check: a new one is known by standing there.
+CHECKS: tuple[Check, ...] = tuple(
+    function
+    for module in iter_modules(all_checks.__path__, f"{all_checks.__name__}.")
+    for name, function in vars(import_module(module.name)).items()
+    if name.startswith("check_")
+)
+
+
+# A product that does not multiply spoils what is computed from its factors.
+CAUSES = {
+    "flops-mismatch": ("product-mismatch", "mfu-mismatch", "sparse-peak"),
+    "mfu-mismatch": ("product-mismatch",),
+    "superlinear-scaling": ("product-mismatch",),
+}
+
+
+def audit_report(report: Report, checks: Iterable[Check] = CHECKS) -> list[AuditFinding]:
+    """All findings in a report, in the order of its lines, each cause once."""
+    findings = dict.fromkeys(finding for check in checks for finding in check(report))
+    places = {(finding.where, finding.code) for finding in findings}
+    causes = [finding for finding in findings if not _follows(finding, places)]
+    return sorted(causes, key=lambda finding: (_line(finding), finding.code))
+
+
+def _follows(finding: AuditFinding, places: set[tuple[str, str]]) -> bool:
+    """Whether another finding on the same line is the cause of this one."""
+    return any((finding.where, code) in places for code in CAUSES.get(finding.code, ()))
+
+
+def _line(finding: AuditFinding) -> int:
+    return int(finding.where.rpartition(":")[2])

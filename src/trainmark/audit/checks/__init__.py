@@ -1,0 +1,1 @@
+"""Checks of a report against itself, by subject; every function `check_…` is one."""

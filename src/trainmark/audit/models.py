@@ -1,0 +1,262 @@
+"""What is known of the models that reports train: operations and sizes of a language model, and ResNet-50.
+
+Forward and backward pass over N parameters are 6 N operations a token (Kaplan et al. 2020, §2.1). Attention
+adds 12 L C T for L layers of width C at length T, half of it where only the causal half is counted.
+Counting the forward pass that activation checkpointing repeats makes 8 of every 6 (Korthikanti et al. 2022,
+appendix A).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainmark.audit.grid import GridColumn, GridRow, TableFigure, TableGrid
+from trainmark.audit.number import Number
+from trainmark.audit.terms import is_per_device, seconds_per_unit, simplify_head
+
+TOKENS = re.compile(r"tokens?\b|\btoks?\b|\bt/s|\btps\b")
+SEQUENCES = re.compile(r"samples?\b|seq(?:uence)?s?\b|sentences?\b|\bs/s")
+SUFFIXES = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+PREFIXES = (("giga", 1e9), ("peta", 1e15), ("tera", 1e12), ("gflop", 1e9), ("pflop", 1e15), ("tflop", 1e12))
+SIZE_IN_NAME = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,3})?) ?([bm])(?![a-z0-9])", re.I)
+SIZE_IN_WORDS = re.compile(r"(?<![\w.x×-])(\d{1,4}(?:\.\d{1,3})?) ?(b|m|billion|million)(?![a-z0-9])", re.I)
+# Of these only some parameters take part in a token: their number says little about the operations.
+SPARSE_MODEL = re.compile(
+    r"\bmoe\b|mixtral|deepseek|\d+x\d+(?:\.\d+)?b|[-_ ]a\d+b|maverick|scout|llama-?4|experts?"
+    r"|gpt[-_ ]?oss|dbrx|grok|kimi|olmoe|lora|adapter|peft",
+    re.I,
+)
+# Families without experts: all parameters take part in every token.
+DENSE_MODEL = re.compile(
+    r"llama|gpt-?[23]|\bmpt\b|\bopt\b|bloom|falcon|pythia|mistral|gemma|\bphi\b|dense", re.I
+)
+QUANTITY_WORDS = re.compile(
+    r"[\W_]|mfu|hfu|flops?|tera|giga|peta|tflops?|achieved|model|sec|per|gpu|chip|device|utili[sz]ation"
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A figure in plain units, and the cell it comes from."""
+
+    number: Number
+    figure: TableFigure
+
+
+def tokens_per_second(row: GridRow, per_device: bool) -> Quantity | None:
+    return _rate(row, TOKENS, per_device)
+
+
+def sequences_per_second(row: GridRow, per_device: bool = False) -> Quantity | None:
+    return _rate(row, SEQUENCES, per_device)
+
+
+def _rate(row: GridRow, unit: re.Pattern[str], per_device: bool) -> Quantity | None:
+    """The one rate of a row in some unit, of all devices or of each."""
+    figures = [
+        figure
+        for figure in row.of("throughput")
+        if unit.search(simplify_head(figure.head)) and is_per_device(figure.head) is per_device
+    ]
+    if len(figures) != 1:
+        return None
+    number = in_plain_units(figures[0].number).scaled(1 / (seconds_per_unit(figures[0].head) or 1.0))
+    return Quantity(number, figures[0])
+
+
+def in_plain_units(number: Number) -> Number:
+    """A number with its suffix worked in: `1.2M` is 1,200,000."""
+    factor = SUFFIXES.get(number.rest.lower())
+    return number.scaled(factor) if factor else number
+
+
+def count_in(row: GridRow, role: str) -> Quantity | None:
+    figures = row.of(role)
+    if len(figures) != 1 or figures[0].number.value <= 0:
+        return None
+    return Quantity(in_plain_units(figures[0].number), figures[0])
+
+
+def sequence_length(row: GridRow) -> Quantity | None:
+    """The length of a sequence; `8k` is 8192."""
+    figures = row.of("sequence_length")
+    if len(figures) != 1 or figures[0].number.value <= 0:
+        return None
+    number = figures[0].number
+    return Quantity(number.scaled(1024) if number.rest.lower() == "k" else number, figures[0])
+
+
+def operations(row: GridRow, column: GridColumn) -> Quantity | None:
+    """Operations a second, by the prefix in the head; those of one device or of all, as the head says."""
+    figure = row.in_column(column.index)
+    head = simplify_head(column.head)
+    factor = next((size for word, size in PREFIXES if word in head.replace(" ", "")), None)
+    if figure is None or factor is None or figure.number.value <= 0:
+        return None
+    return Quantity(figure.number.scaled(factor), figure)
+
+
+def share_in(row: GridRow, column: GridColumn) -> Quantity | None:
+    """A utilisation as a fraction of one."""
+    figure = row.in_column(column.index)
+    if figure is None or figure.number.value <= 0:
+        return None
+    in_percent = "%" in figure.number.rest or "%" in column.head or figure.number.value > 1.5
+    return Quantity(figure.number.scaled(0.01) if in_percent else figure.number, figure)
+
+
+def parameters(grid: TableGrid, row: GridRow) -> Number | None:
+    """The parameters of a dense model: from its column, its name in the row, or the words above."""
+    names = " ".join(cell.text for cell in row.cells)
+    if SPARSE_MODEL.search(f"{names} {grid.words}"):
+        return None
+    if stated := count_in(row, "parameters"):
+        number = stated.number
+        head = simplify_head(stated.figure.head)
+        in_billions = number.value < 2000 and (
+            re.search(r"billion|\(b\)", head) or not stated.figure.number.rest
+        )
+        return number.scaled(1e9) if in_billions else number
+    for texts in (
+        [cell.text for cell in row.cells],
+        [grid.table.caption],
+        list(reversed(grid.table.headings)),
+    ):
+        sizes = {match.group(0): match for text in texts for match in SIZE_IN_WORDS.finditer(text[:300])}
+        if len(sizes) == 1:
+            return _size(next(iter(sizes.values())))
+        if sizes:
+            return None
+    return None
+
+
+def is_known_dense(grid: TableGrid, row: GridRow) -> bool:
+    """Whether the model is of a family that has no experts."""
+    return bool(DENSE_MODEL.search(f"{' '.join(cell.text for cell in row.cells)} {grid.words}"))
+
+
+def _size(match: re.Match[str]) -> Number:
+    decimals = len(match[1].partition(".")[2])
+    return Number(float(match[1]), decimals).scaled(SUFFIXES[match[2][0].lower()])
+
+
+def paired_column(grid: TableGrid, column: GridColumn, role: str) -> GridColumn | None:
+    """The column of another quantity that stands for the same thing: by its head, else the only one."""
+    others = grid.with_role(role)
+    if len(others) == 1 and len(grid.with_role(column.role or "")) == 1:
+        return others[0]
+    rest = QUANTITY_WORDS.sub("", column.head.lower())
+    same = [other for other in others if QUANTITY_WORDS.sub("", other.head.lower()) == rest]
+    return same[0] if len(same) == 1 else None
+
+
+def data_parallel(row: GridRow) -> float | None:
+    """Copies of the model: devices over what each copy is spread over; None where the row does not say."""
+    if stated := count_in(row, "data_parallel"):
+        return stated.number.value
+    spread = [count_in(row, role) for role in ("tensor_parallel", "pipeline_parallel")]
+    if not row.devices or not all(spread):
+        return None
+    context = count_in(row, "context_parallel")
+    each = context.number.value if context else 1.0
+    for one in spread:
+        each *= one.number.value if one else 1.0
+    return row.devices / each
+
+
+def language_rows(grid: TableGrid) -> Iterator[GridRow]:
+    """The rows of a table that speaks of tokens, operations or global batches."""
+    roles = {column.role for column in grid.columns}
+    if roles & {"mfu", "tflops", "global_batch", "global_batch_tokens", "sequence_length"} or TOKENS.search(
+        " ".join(simplify_head(column.head) for column in grid.columns)
+    ):
+        yield from grid.rows
+
+
+RECOMPUTED = 4 / 3
+# A name rounds: `7B` stands for 6.7 to 8.5 thousand million, `1B` for up to half as many again.
+ROUNDED_NAME = {1: (0.85, 1.25), 2: (0.85, 1.15), 3: (0.95, 1.05)}
+SMALLEST_ROUNDED = (2e9, (0.8, 1.6))
+# Without token embeddings, which some leave out: a third of a small model, little of a large one.
+WITHOUT_EMBEDDINGS = ((1e9, 0.65), (5e9, 0.8), (float("inf"), 0.9))
+# Width and depth follow from the size only roughly: models are 60 to 180 times as wide as deep.
+WIDTH_OVER_DEPTH = 128
+SHAPE = (0.55, 1.8)
+# Where the length is not told, attention may add this much.
+UNTOLD_ATTENTION = 0.5
+
+
+@dataclass(frozen=True)
+class Convention:
+    """A way to count, the least and most operations a token that it allows, and a likely number between."""
+
+    name: str
+    low: float
+    high: float
+    likely: float
+
+    def allows(self, operations: float) -> bool:
+        return self.low <= operations <= self.high
+
+
+def conventions(
+    parameters: Number, is_exact: bool, length: float | None, layers: float | None, width: float | None
+) -> list[Convention]:
+    """All ways to count, the usual ones first."""
+    least, most = _sizes(parameters, is_exact)
+    attention_low, attention_high = _attention(parameters.value, length, layers, width)
+    embedded = next(share for size, share in WITHOUT_EMBEDDINGS if parameters.value < size)
+    usual_low, usual_high = 6 * least * 0.98, 6 * most * (1 + attention_high) * 1.02
+    likely = 6 * parameters.value * (1 + (attention_low + attention_high) / 3)
+    recomputed = RECOMPUTED * usual_low * (1 + attention_low), RECOMPUTED * usual_high, RECOMPUTED * likely
+    return [
+        Convention("6 N, with or without attention", usual_low, usual_high, likely),
+        Convention("6 N without embeddings", 6 * least * embedded, usual_low, likely),
+        Convention("8 N, with recomputation", *recomputed),
+    ]
+
+
+def _sizes(parameters: Number, is_exact: bool) -> tuple[float, float]:
+    if is_exact:
+        return parameters.low, parameters.high
+    digits = len(f"{parameters.value:.3g}".replace(".", "").partition("e")[0].rstrip("0")) or 1
+    low, high = ROUNDED_NAME[min(3, digits)]
+    if digits == 1 and parameters.value < SMALLEST_ROUNDED[0]:
+        low, high = SMALLEST_ROUNDED[1]
+    return parameters.value * low, parameters.value * high
+
+
+def _attention(
+    size: float, length: float | None, layers: float | None, width: float | None
+) -> tuple[float, float]:
+    """What attention adds to 6 N, as a share of it: from causal to full."""
+    if length is None:
+        return 0.0, UNTOLD_ATTENTION
+    if layers and width:
+        full = 2 * layers * width * length / size
+        return full / 2, full
+    rough = length / (6 * (size * WIDTH_OVER_DEPTH / 12) ** (1 / 3))
+    return 0.5 * SHAPE[0] * rough, SHAPE[1] * rough
+
+
+RESNET50 = re.compile(r"resnet[-_ ]?v?(?:1\.5)?[-_ ]?50|\brn50\b", re.I)
+ANOTHER_MODEL = re.compile(
+    r"bert|gpt|vgg|inception|mobilenet|alexnet|resnet[-_ ]?(?:18|34|101|152)|resnext|efficientnet|densenet"
+    r"|\bssd\b|rcnn|retinanet|yolo|face|transformer|\bvit\b|swin|unet|segment|detect|\btsm\b|\by1\b|video",
+    re.I,
+)
+IMAGENET_IMAGES = 1_281_167
+# Forward and backward pass of ResNet-50 v1.5 over one image of 224 × 224: 3 × 2 × 4.09 G multiply-adds.
+FLOP_AN_IMAGE = 24.5e9
+
+
+def is_of_resnet50(grid: TableGrid) -> bool:
+    """Whether the headings, the sentences above or the heads name ResNet-50 and no other model."""
+    words = " ".join((grid.words, *(column.head for column in grid.columns)))
+    return bool(RESNET50.search(words)) and not ANOTHER_MODEL.search(words)
+
+
+def names_another_model(row: GridRow) -> bool:
+    return bool(ANOTHER_MODEL.search(" ".join(cell.text for cell in row.cells)))

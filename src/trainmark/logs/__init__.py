@@ -1,0 +1,1 @@
+"""Other programs' logs, read as events; and the ledger of published results."""

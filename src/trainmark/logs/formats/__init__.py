@@ -1,0 +1,1 @@
+"""Log formats, one file a trainer."""

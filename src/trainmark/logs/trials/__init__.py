@@ -1,0 +1,1 @@
+"""Readers of what a trial left behind, one file each."""

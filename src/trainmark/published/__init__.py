@@ -1,1 +1,0 @@
-"""Other people's results: readers of their logs, their protocols, a ledger, and an audit."""

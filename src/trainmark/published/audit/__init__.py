@@ -1,1 +1,0 @@
-"""Published reports and folders of logs, checked against themselves."""

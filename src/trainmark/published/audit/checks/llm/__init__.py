@@ -1,1 +1,0 @@
-"""Claims about language models: tokens, operations and utilisation against each other."""

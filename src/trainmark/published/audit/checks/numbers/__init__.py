@@ -1,1 +1,0 @@
-"""Numbers of a report against each other and against what a device can do."""

@@ -1,1 +1,0 @@
-"""Logs and code that a report shows."""

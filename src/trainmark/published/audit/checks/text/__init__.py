@@ -1,1 +1,0 @@
-"""Sentences of a report, what it follows, and what it leaves out."""

@@ -1,1 +1,0 @@
-"""What a report claims: columns, devices, series, rules, shown logs, statements."""

@@ -1,1 +1,0 @@
-"""What reports say of the models that they train."""

@@ -1,1 +1,0 @@
-"""A published report in parts: files, pages, tables, numbers."""

@@ -1,1 +1,0 @@
-"""One file a format, each with a FORMAT (or a tuple FORMATS); nothing else needs to know of it."""

@@ -1,1 +1,0 @@
-"""Logs of trainers in PyTorch."""

@@ -1,1 +1,0 @@
-"""Logs of programs that train detectors, classifiers and segmenters."""

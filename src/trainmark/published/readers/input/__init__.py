@@ -1,1 +1,0 @@
-"""Where logs come from: files, folders, archives, streams; bounded and cleaned."""

@@ -1,1 +1,0 @@
-"""Readers of what a trial of ours left behind."""

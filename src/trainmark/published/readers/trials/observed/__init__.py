@@ -1,1 +1,0 @@
-"""What hooks saw of a program that knows nothing of us, as steps with samples and pauses."""
