@@ -36,11 +36,11 @@ def measure(sizes: Sequence[int] = (100, 400, 1000), seconds: float = 10.0) -> l
 
 def _trial(nodes: int, seconds: float) -> None:
     from trainmark.launch.carriers.ssh import Ssh
-    from trainmark.launch.cluster import ClusterLauncher
-    from trainmark.launch.job.job import Job
-    from trainmark.launch.job.outcome import Cause
-    from trainmark.launch.job.watch import Limits, watch
-    from trainmark.launch.nodes.node import Node
+    from trainmark.launch.job import Job
+    from trainmark.launch.launcher import ClusterLauncher
+    from trainmark.launch.nodes import Node
+    from trainmark.launch.outcome import EndCause
+    from trainmark.launch.watch import TrialLimits, watch
 
     with LocalSsh() as ssh, tempfile.TemporaryDirectory() as folder:
         os.environ["PATH"] = f"{ssh.path}:{os.environ['PATH']}"
@@ -57,9 +57,9 @@ def _trial(nodes: int, seconds: float) -> None:
             if events == nodes:
                 marks.append((time.monotonic(), time.process_time()))
 
-        ending = watch(session, job, Limits(), lambda: False, tick)
+        ending = watch(session, job, TrialLimits(), lambda: False, tick)
         over = (time.monotonic(), time.process_time())
-        if ending.cause is not Cause.FINISHED or len(marks) != 2:
+        if ending.cause is not EndCause.FINISHED or len(marks) != 2:
             sys.exit(f"{nodes} agents: {ending.cause}, {ending.loss}")
         (began, used_before), (running, used_at_start) = marks
         done = watched + ending.seconds

@@ -51,12 +51,12 @@ def hooked() -> Iterator[None]:
     from torch.optim import optimizer
     from torch.utils.data import dataloader
 
-    from trainmark.hooks import pytorch, pytorch_loader
+    from trainmark.inside.hooks import pytorch
 
     iterators = dataloader._BaseDataLoaderIter
     methods = {name: getattr(iterators, name) for name in ("__next__", "_next_index", "_reset")}
     handle = optimizer.register_optimizer_step_post_hook(pytorch._after_step)
-    pytorch_loader.watch_loaders(dataloader)
+    pytorch.watch_loaders(dataloader)
     try:
         yield
     finally:
@@ -70,7 +70,7 @@ def measure(pairs: int = 40, steps: int = 10, calls: int = 4000) -> list[Row]:
         loop = Loop()
         overheads = [_overhead(loop, steps) for _ in range(pairs)]
         in_a_row = [_microseconds(loop, calls) for _ in range(10)]
-        sys.modules["trainmark.hooks.pytorch"].RECORDER.close()
+        sys.modules["trainmark.inside.hooks.pytorch"].RECORDER.close()
     return [
         from_repeats("hooks: added to a 50 ms step of PyTorch", overheads, "%", MOST_PER_CENT),
         from_repeats("hooks: one step and its batch, of many in a row", in_a_row, "µs"),

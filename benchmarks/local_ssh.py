@@ -86,7 +86,7 @@ class LocalSsh:
 def serve(folder: Path) -> None:
     """Fork an agent for each connection; ends when it is killed."""
     from trainmark.launch.agent import main as agent
-    from trainmark.launch.transport.bundle import agent_line
+    from trainmark.launch.bundle import agent_line
 
     boot = len(agent_line())
     listener = socket.socket(socket.AF_UNIX)

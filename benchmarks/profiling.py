@@ -14,15 +14,15 @@ from unittest.mock import patch
 
 from benchmarks.hooks import Loop, hooked
 from benchmarks.row import Row, from_repeats
-from trainmark.profiler import pytorch
-from trainmark.profiler.capture import PROFILE, Capture
+from trainmark.inside.profiler import pytorch
+from trainmark.inside.profiler.capture import PROFILE, Capture
 
 MOST_PER_CENT = 0.5
 WIDTH, LAYERS, BATCH = 256, 4, 128
 
 
 def measure(pairs: int = 40, steps: int = 10, captures: int = 9) -> list[Row]:
-    from trainmark.hooks.pytorch import RECORDER
+    from trainmark.inside.hooks.pytorch import RECORDER
 
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, {"TRAINMARK_EVENTS": folder}):
         loop = Loop()

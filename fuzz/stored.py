@@ -18,15 +18,14 @@ from click.testing import CliRunner, Result
 from harness import Case, fuzz
 
 from trainmark import __version__
+from trainmark.base.errors import UserError
 from trainmark.cli.main import trainmark
-from trainmark.errors import UserError
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
 from trainmark.measure.fabric import FabricMeasurement, Link, MessageTime
 from trainmark.measure.key import Key
 from trainmark.measure.reference_rate import ReferenceRate
-from trainmark.store.fabric import FABRIC, to_json
 from trainmark.store.files import write_json
-from trainmark.store.light import keep_light
+from trainmark.store.measurements import FABRIC, encode_fabric, write_reference_rates
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
@@ -90,8 +89,10 @@ def whole_runs() -> Path:
         fabric = FabricMeasurement(
             "now", "cpu", "gloo", True, ("a", "a"), (Link((0, 1), ("a", "a"), points),), ()
         )
-        write_json(run.path / FABRIC, to_json(fabric))
-        keep_light(run.path, [ReferenceRate("cpu", "fuzzed", AXES, "fp32", 100.0, 8, __version__, "now")])
+        write_json(run.path / FABRIC, encode_fabric(fabric))
+        write_reference_rates(
+            run.path, [ReferenceRate("cpu", "fuzzed", AXES, "fp32", 100.0, 8, __version__, "now")]
+        )
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(runs, copy := Path(folder) / "runs")
         for command in COMMANDS:  # what they import, they import once and not in every process

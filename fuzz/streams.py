@@ -23,7 +23,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from trainmark import typed_json
+from trainmark.base import typed_json
 from trainmark.events.ranges import FACTS, FIELDS
 from trainmark.events.stream import StreamError
 from trainmark.measure.figure import TrialFigure

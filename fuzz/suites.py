@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness import Case, fuzz
 
-from trainmark.errors import UserError
-from trainmark.launch.nodes.hosts import from_hostfile, from_inventory, from_list
+from trainmark.base.errors import UserError
+from trainmark.launch.hosts import from_hostfile, from_inventory, from_list
 from trainmark.logs.custom_format import custom_format
 from trainmark.logs.ledger.entry import as_record
 from trainmark.logs.ledger.load import DATA
@@ -18,8 +18,8 @@ from trainmark.logs.ledger.load import load as load_ledger
 from trainmark.logs.read import read_runs
 from trainmark.report.ledger.text import lines as ledger_lines
 from trainmark.suite.load import BUILT_IN, parse
-from trainmark.suite.plan import Machine, plan
-from trainmark.suite.topology import Topology
+from trainmark.suite.model import Topology
+from trainmark.suite.plan import Resources, plan
 
 WRITTEN = r"""
 !!bool maybe
@@ -112,7 +112,7 @@ HOSTFILE = "node1 slots=8\nnode2:4\n# remark\nuser@node3\n"
 SUITES = [path.read_text(encoding="utf-8") for path in sorted(BUILT_IN.glob("*.yaml"))]
 LEDGERS = [path.read_text(encoding="utf-8")[:4000] for path in sorted(DATA.glob("*.yaml"))]
 LOG = b"batch=32\n" + b"".join(b"step %d took 250.0 ms\n" % n for n in range(1, 20))
-MACHINES = (Machine("cpu", 1, cores=4), Machine("cuda", 8), Machine("cuda", 8, nodes=4))
+MACHINES = (Resources("cpu", 1, cores=4), Resources("cuda", 8), Resources("cuda", 8, nodes=4))
 
 
 def make(rng: random.Random, number: int) -> Case:
@@ -148,7 +148,7 @@ def check(read: Callable[[Path], object], text: str) -> str | None:
     return None
 
 
-def planned(text: str, overrides: list[str], machine: Machine) -> None:
+def planned(text: str, overrides: list[str], machine: Resources) -> None:
     suite = parse(text, "mine.yaml", overrides, Topology(1, 8), "/tmp")
     made = plan(suite, machine)
     for trial in made.certain()[:50]:

@@ -12,7 +12,7 @@ from typing import Any
 from trainmark import __version__
 from trainmark.events import RunEnd, RunStart, Step, stream
 from trainmark.measure.key import Key
-from trainmark.pack.archive import pack
+from trainmark.store.archive import pack
 from trainmark.store.identity import SCHEMA, trial_uuid
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder, RunInfo

@@ -10,7 +10,7 @@ __all__ = ["load"]
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
     if name == "load":
-        from trainmark.pack.frame import load
+        from trainmark.store.frame import load
 
         return load
     raise AttributeError("module 'trainmark' has no attribute {!r}".format(name))

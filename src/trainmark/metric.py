@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Literal
 
-from trainmark.typed_json import DecodeError, decode
-from trainmark.visible import one_line
+from trainmark.base.text import one_line
+from trainmark.base.typed_json import DecodeError, decode
 
 MOST_METRICS = 16
 LONGEST_TITLE = 40

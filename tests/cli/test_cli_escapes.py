@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.base.text import HIDDEN
 from trainmark.cli import terminal
 from trainmark.cli.terminal import Screen
-from trainmark.visible import HIDDEN
 
 # A colour, a window title, a colour in C1, a reordering, a byte that is not UTF-8, DEL, a carriage return.
 EVIL = "\x1b[31m\x1b]0;pwn\x07\x9b31m\u202e\udcff\x7f\r"

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from trainmark.measure.reference_rate import ReferenceRate
-from trainmark.store.light import keep_light
+from trainmark.store.measurements import write_reference_rates
 
 TAKEN = "2025-11-13T08:00:00+00:00"
 PROGRAM = """
@@ -165,7 +165,7 @@ def test_a_run_on_a_device_with_a_reference_shows_its_share_of_light(trainmark, 
     (plain,) = json.loads(trainmark("run", asked, "--name", "a", "--json").out)["results"]
     assert plain["light_share"] is None
     rate = 2 * plain["throughput"]["median"]
-    keep_light(
+    write_reference_rates(
         tmp_path / "home",
         [ReferenceRate(plain["device"], "mine", (("image_size", 64),), "fp32", rate, 32, "0.1.0", TAKEN)],
     )

@@ -161,14 +161,14 @@ def test_again_takes_a_new_trial_in_place_of_the_stored_one(trainmark, runs, sto
 
 
 def test_code_that_cannot_profile_itself_is_profiled_by_this_version(trainmark, runs, stored):
-    shutil.rmtree(runs / "it" / "code" / "trainmark" / "profiler")
+    shutil.rmtree(runs / "it" / "code" / "trainmark" / "inside" / "profiler")
     shutil.rmtree(runs / "it" / "trials" / CASE / "01" / "profile")
     shutil.rmtree(stored)
     result = trainmark("explain", "it", "--profile-steps", "1")
     assert result.code == 0, result.err
     assert "cannot profile itself" in result.err
     assert (stored / "explanation.json").is_file()
-    assert not (runs / "it" / "code" / "trainmark" / "profiler").exists()
+    assert not (runs / "it" / "code" / "trainmark" / "inside" / "profiler").exists()
 
 
 @pytest.mark.parametrize(

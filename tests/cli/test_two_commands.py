@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from trainmark.base.errors import UserError
 from trainmark.cli.own_program import variants
-from trainmark.errors import UserError
 
 TRAIN = ["python", "train.py"]
 PROGRAM = """

@@ -15,13 +15,12 @@ from pathlib import Path
 
 import psutil
 
-from trainmark.launch.job.job import Job, Launcher
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Cause, judge
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.outcome import EndCause, outcome_of, tail
+from trainmark.launch.watch import TrialLimits, watch
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-LIMITS = Limits(trial=280, silence=240)
+LIMITS = TrialLimits(trial=280, silence=240)
 MARK = "TRAINMARK_TEST_RANKS"
 COMPILED = "JAX_COMPILATION_CACHE_DIR"  # on two hosts JAX finds what it has compiled on this machine
 EVERYWHERE = {"0.0.0.0", "::"}
@@ -43,7 +42,7 @@ class Door:
 class Trained:
     """`reached` has each address that was tried at a door, and whether somebody was there."""
 
-    ended: Cause
+    ended: EndCause
     detail: str
     losses: list[list[float]]
     doors: list[Door]
@@ -95,7 +94,7 @@ def carry_out(
 
     ending = watch(launcher.start(job), job, LIMITS, lambda: False, look)
     ranks = range(job.world_size)
-    detail = judge(ending, {rank: tail(job.log(rank)) for rank in ranks}).detail
+    detail = outcome_of(ending, {rank: tail(job.log(rank)) for rank in ranks}).detail
     return Trained(ending.cause, detail, [losses_of(job, rank) for rank in ranks], open_doors, reached)
 
 

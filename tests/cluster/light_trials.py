@@ -16,14 +16,14 @@ import psutil
 from hosts import Hosts
 from one_host import GONE, namespace, wait_until
 
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Judgement, judge
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.outcome import JobOutcome, outcome_of
+from trainmark.launch.watch import TrialLimits, watch
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 HANG_GUARD_SECONDS = 60.0
-LIMITS = Limits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS)
+LIMITS = TrialLimits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS)
 # A node that was cut off finds out by itself that nobody listens any more.
 LEFT_SECONDS = 20.0
 # The slow cable, and what holds an allocation for as long as its salloc lives.
@@ -97,7 +97,7 @@ dist.destroy_process_group()
 class Ended:
     """`seconds` from the fault to the moment at which the trial was over."""
 
-    judgement: Judgement
+    judgement: JobOutcome
     seconds: float
     leaks: dict[str, list[str]]
 
@@ -140,7 +140,7 @@ def carry_out(
         began = harmed.result()
     tails = {rank: tail(given, rank) for rank in range(given.world_size)}
     wait_until(lambda: not leaks(hosts, before), LEFT_SECONDS)
-    return Ended(judge(ending, tails), over - began, leaks(hosts, before))
+    return Ended(outcome_of(ending, tails), over - began, leaks(hosts, before))
 
 
 def _harmed(given: Job, harm: Callable[[], None]) -> float:

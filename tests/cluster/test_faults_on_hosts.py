@@ -17,14 +17,14 @@ from light_trials import DATA_PARALLEL, RING, carriers, carry_out, job, rank_pid
 from ray_cluster import RayCluster
 from slurm_cluster import SlurmCluster
 
-from trainmark.launch.carriers.carrier import Carrier
+from trainmark.launch.carrier import Carrier
 from trainmark.launch.carriers.mpi import Mpi
 from trainmark.launch.carriers.ray import Ray
 from trainmark.launch.carriers.slurm import Slurm
 from trainmark.launch.carriers.ssh import Ssh
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.nodes.node import Node
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.nodes import Node
+from trainmark.launch.outcome import Outcome
 
 ROUNDS = int(os.environ.get("TRAINMARK_FAULT_ROUNDS", "1"))
 # What the documents promise, from the fault to the end of the trial.

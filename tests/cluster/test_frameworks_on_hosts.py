@@ -12,12 +12,11 @@ import pytest
 from framework_trials import EVERYWHERE, Trained, carry_out, here, job_of, over_two_nodes
 
 import small_resnet
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause
-from trainmark.launch.launchers import launcher_of
-from trainmark.launch.local import LocalLauncher
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.options import LaunchOptions
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.nodes import Node
+from trainmark.launch.options import LaunchOptions, launcher_of
+from trainmark.launch.outcome import EndCause
 from trainmark.machine.frameworks import standing
 from trainmark.runner.program import frameworks
 
@@ -79,8 +78,8 @@ def made(job: Job) -> Job:
 
 
 def test_it_trains_on_two_hosts_as_on_this_machine(at_home, on_hosts):
-    assert at_home.ended is Cause.FINISHED, at_home.detail
-    assert on_hosts.ended is Cause.FINISHED, on_hosts.detail
+    assert at_home.ended is EndCause.FINISHED, at_home.detail
+    assert on_hosts.ended is EndCause.FINISHED, on_hosts.detail
     assert on_hosts.losses == at_home.losses
     assert [len(losses) for losses in at_home.losses] == [SMALL_STEPS, SMALL_STEPS]
 

@@ -11,13 +11,13 @@ import psutil
 import pytest
 from light_trials import RING, carry_out, job, rank_pid
 
-from trainmark.launch import cluster
+from trainmark.launch import launcher as cluster
 from trainmark.launch.carriers.mpi import Mpi
 from trainmark.launch.carriers.slurm import Slurm
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.listener import Listener
+from trainmark.launch.connect import Listener
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.nodes import Node
+from trainmark.launch.outcome import Outcome
 
 ENDLESS, SHORT = 600.0, 2.0
 COMMANDS = {"slurm": "srun", "mpi": "mpirun"}
@@ -86,9 +86,9 @@ def test_a_fault_on_one_node_is_laid_at_its_door(hosts, launcher, tmp_path, harm
 def test_where_agents_cannot_connect_back_each_node_has_a_command_of_its_own(
     kind, hosts, launcher, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("trainmark.launch.transport.one_command.CONNECT_SECONDS", 5.0)
+    monkeypatch.setattr("trainmark.launch.connect.CONNECT_SECONDS", 5.0)
     # An address of this machine that the hosts have no way to.
-    monkeypatch.setattr("trainmark.launch.transport.one_command.address_towards", lambda host: "127.1.2.3")
+    monkeypatch.setattr("trainmark.launch.connect.address_towards", lambda host: "127.1.2.3")
     seen = []
     ended = carry_out(
         hosts, launcher, job(tmp_path / "job", RING, SHORT, 4), lambda: seen.append(started(kind))
@@ -99,7 +99,7 @@ def test_where_agents_cannot_connect_back_each_node_has_a_command_of_its_own(
 
 def test_the_token_is_on_no_command_line_and_no_rank_is_given_it(hosts, launcher, tmp_path, monkeypatch):
     drawn = SimpleNamespace(token_hex=lambda size: "the-token-of-this-run")
-    monkeypatch.setattr("trainmark.launch.transport.listener.secrets", drawn)
+    monkeypatch.setattr("trainmark.launch.connect.secrets", drawn)
     shown = []
 
     def look() -> None:

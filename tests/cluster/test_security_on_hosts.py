@@ -14,9 +14,9 @@ from light_trials import carriers, carry_out, job
 from one_host import wait_until
 
 from trainmark.launch.carriers.ssh import Ssh
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.nodes.node import Node, NodeError
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.nodes import Node, NodeError
+from trainmark.launch.outcome import Outcome
 
 SECRET = "hunter2-Zürich-$(touch injected)"
 NASTY = {

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
 from trainmark.runner.program.interpreter import Interpreter
-from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import parse
-from trainmark.suite.model import Container
+from trainmark.suite.model import ContainerImage, SuiteError
 
 STAND_IN = Path(__file__).with_name("stand_in_runtime.py")
 CODE, TRIAL = Path("/runs/a/code"), Path("/runs/a/trials/b/.01.part")
@@ -50,7 +49,7 @@ def suite(folder: Path, image: str = "torch:2.13", runtime: str = "docker") -> s
 
 
 def command(runtime: str, gpus: bool = False) -> str:
-    container = Container("torch:2.13", runtime, options=("--read-only",))
+    container = ContainerImage("torch:2.13", runtime, options=("--read-only",))
     words = Interpreter("python3", container, gpus).command(("-m", "x"), CODE, TRIAL, ["NCCL_DEBUG"])
     return " ".join(words)
 

@@ -11,13 +11,13 @@ import pytest
 from pictures_by_hand import animated, deep_png, encoded
 from sets_by_hand import folder_set, jpeg
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import formats
 from trainmark.datasets.convert.convert import convert
 from trainmark.datasets.convert.request import Request
 from trainmark.datasets.index import read_dataset, read_index
 from trainmark.datasets.records.format import Sharded
 from trainmark.datasets.verify.verify import verify
-from trainmark.errors import UserError
 
 ALL = formats.names()
 MAGIC = struct.pack("<I", 0xCED7230A)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.index import (
     RECORD,
@@ -13,7 +14,6 @@ from trainmark.datasets.index import (
     write_dataset,
     write_index,
 )
-from trainmark.errors import UserError
 
 
 def an_index(count=3):

@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 
 def double(number):

@@ -3,12 +3,12 @@ import json
 import pytest
 from sets_by_hand import folder_set
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.convert.convert import convert
 from trainmark.datasets.convert.request import Request
 from trainmark.datasets.index import read_dataset, read_index
 from trainmark.datasets.indexing.indexing import index_set
 from trainmark.datasets.verify.verify import verify
-from trainmark.errors import UserError
 
 OURS = ("dataset.json", "checksums.txt", "*/index.npy", "*/names.txt", "*/shards.txt")
 

@@ -5,12 +5,11 @@ from dataclasses import fields
 import pytest
 from doc_pages import ROOT, blocks, code, page, section, table
 
-from trainmark.launch import launchers
-from trainmark.launch.nodes import hosts
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.patience import PATIENCE_SECONDS
+from trainmark.base.secrets import is_secret
+from trainmark.launch import hosts, options
+from trainmark.launch.connection import PATIENCE_SECONDS
+from trainmark.launch.nodes import Node
 from trainmark.runner import start
-from trainmark.secret import is_secret
 
 PAGE = page("docs/cluster.md")
 INVENTORY = ROOT / "examples" / "cluster" / "inventory.yaml"
@@ -29,7 +28,7 @@ def tables(title):
 
 def test_every_launcher_is_in_the_table_and_no_other():
     named = [code(row["launcher"])[0] for row in tables("The launchers")[0]]
-    assert sorted(named) == sorted(launchers.names())
+    assert sorted(named) == sorted(options.names())
 
 
 def test_every_key_of_an_inventory_is_in_the_table_and_no_other():

@@ -8,7 +8,7 @@ import pytest
 from doc_pages import ROOT, code, page, table
 from json_schemas import FOLDER, schemas
 
-from trainmark.launch.job.outcome import Outcome
+from trainmark.launch.outcome import Outcome
 from trainmark.report.explain import json_explanation
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))

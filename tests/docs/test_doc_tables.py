@@ -6,7 +6,7 @@ import re
 import pytest
 from doc_pages import ROOT, code, page, section, table
 
-from trainmark.launch.job.outcome import Outcome
+from trainmark.launch.outcome import Outcome
 from trainmark.logs import registry
 from trainmark.measure.doubts import SEVERITY, DoubtCode
 from trainmark.measure.figure import WindowVerdict
@@ -25,18 +25,8 @@ COMMON = {
     "__init__",
     "__main__",
     "__version__",
-    "errors",
-    "home",
+    "base",
     "metric",
-    "natural",
-    "regular_file",
-    "secret",
-    "secret_names",
-    "secret_shapes",
-    "secret_text",
-    "typed_json",
-    "visible",
-    "yaml_source",
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from trainmark.launch.asking import Reply, understood
+from trainmark.launch.asking import Reply, parse_answer
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def asked(node: LocalNode, question: dict[str, Any], program: str, limit: float)
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         return Reply(node.name, None, str(error), sent, time.time())
-    answer, trouble = understood(done.stdout, done.stderr)
+    answer, trouble = parse_answer(done.stdout, done.stderr)
     return Reply(node.name, answer, trouble, sent, time.time())
 
 

@@ -18,8 +18,8 @@ from hosts import Hosts
 from trainmark.cli.main import main
 from trainmark.launch.asking import AskNodes
 from trainmark.launch.carriers.ssh import Ssh
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.nodes.node import Node
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.nodes import Node
 from trainmark.machine.diagnosis import Diagnosis, examine
 from trainmark.machine.examination import Wanted
 from trainmark.machine.findings import FindingMark

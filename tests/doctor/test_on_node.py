@@ -13,7 +13,7 @@ from local_nodes import LocalNode, LocalNodes, oldest_python
 from smi import BROKEN, path_with_smi
 
 from trainmark.launch.asking import Reply
-from trainmark.launch.transport.bundle import AGENT
+from trainmark.launch.bundle import AGENT
 from trainmark.machine import data_on_node, facts_on_node, network, reach
 from trainmark.machine.diagnosis import DATA_PROGRAM, FACTS
 from trainmark.machine.examination import facts_of, node_of, offset_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import trainmark
-from trainmark.launch.agent.processes import marked
+from trainmark.launch.agent.ranks import processes_with_mark
 from trainmark.machine.child_process import run
 
 CHILD = "sleep 300 & sh -c 'sleep 300; true' & echo started; wait"
@@ -31,7 +31,7 @@ GRANDCHILDREN = 3
 def survivors(mark: str) -> list[int]:
     """Return the marked processes that are left after at most five seconds."""
     deadline = time.monotonic() + 5
-    while (pids := marked(mark)) and time.monotonic() < deadline:
+    while (pids := processes_with_mark(mark)) and time.monotonic() < deadline:
         time.sleep(0.02)
     return pids
 
@@ -49,7 +49,7 @@ def test_a_killed_parent_leaves_no_child_and_no_grandchild(number):
     )
     with parent:
         assert parent.stdout.readline() == "started\n"
-        family = marked(mark)
+        family = processes_with_mark(mark)
         parent.send_signal(number)
         parent.wait(timeout=30)
     assert len(family) > GRANDCHILDREN

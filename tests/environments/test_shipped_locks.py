@@ -5,7 +5,7 @@ import re
 import pytest
 from packaging.requirements import Requirement
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.frameworks.locks import FOLDER, LINK, read
 
 LOCKS = sorted(FOLDER.glob("*.txt"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.difference import difference
 from trainmark.explain.explanation import (
     Agreement,

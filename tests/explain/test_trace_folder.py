@@ -7,7 +7,7 @@ import json
 import pytest
 from builders_trace import annotation, kernel, operator, write_trace
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.profile import folder
 
 

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 from builders_trace import annotation, call, kernel, operator, write_trace
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.classes.names import class_of_name
 from trainmark.explain.profile import chrome, json_stream, trace_file
 from trainmark.explain.profile.events import LONGEST_NAME

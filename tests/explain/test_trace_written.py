@@ -14,7 +14,7 @@ from builders_trace import annotation, operator, write_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.profile import chrome, perfetto
 from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Operands, Profile, Source, Step
 

@@ -7,8 +7,8 @@ import json
 import pytest
 from known_fabrics import fabric
 
-from trainmark.store.fabric import FABRIC, from_json, load_fabric, to_json
 from trainmark.store.files import StoreError
+from trainmark.store.measurements import FABRIC, decode_fabric, encode_fabric, load_fabric
 
 PRINTED = {
     "node": "a",
@@ -18,12 +18,12 @@ PRINTED = {
 
 
 def record():
-    return to_json(fabric({"a": 2, "b": 1}))
+    return encode_fabric(fabric({"a": 2, "b": 1}))
 
 
 def test_what_is_kept_is_read_back_whole():
     document = {**record(), "nccl_tests": [PRINTED]}
-    assert to_json(from_json(json.loads(json.dumps(document)))) == document
+    assert encode_fabric(decode_fabric(json.loads(json.dumps(document)))) == document
 
 
 def test_a_link_tells_its_ends_and_its_figures():
@@ -44,7 +44,7 @@ def test_an_all_reduce_is_kept_by_size_and_as_a_line():
 
 
 def test_a_verdict_is_kept_with_its_message():
-    (verdict,) = to_json(fabric(dict.fromkeys("abcd", 1), {(0, 1): (1.0, 0.5)}))["verdicts"]
+    (verdict,) = encode_fabric(fabric(dict.fromkeys("abcd", 1), {(0, 1): (1.0, 0.5)}))["verdicts"]
     assert (verdict["what"], verdict["names"], verdict["figure"]) == ("link", ("a", "b"), "bandwidth")
     assert verdict["message"].startswith("link a – b has ")
 

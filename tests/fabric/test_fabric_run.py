@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.launcher import LocalLauncher
 from trainmark.runner.fabric import FabricError, Wanted, measure_fabric
-from trainmark.store.fabric import FABRIC, load_fabric
-from trainmark.suite.topology import Topology
+from trainmark.store.measurements import FABRIC, load_fabric
+from trainmark.suite.model import Topology
 
 pytest.importorskip("torch", reason="the fabric is measured with PyTorch, which is not here")
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))

@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="the program that runs them is PyTorch's, wh
 
 from trainmark.events import Mark, RunStart
 from trainmark.runner.fabric import Wanted, fabric_of
-from trainmark.suite.topology import Topology
+from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.pytorch import nccl_tests
 
 PRINTS = """\

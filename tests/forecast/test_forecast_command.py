@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from fabricated_runs import fabricate
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.events import RunEnd, RunStart, stream
 
 TYPED = ("--step", "0.0421", "--batch", "256", "--latency", "5e-6", "--bandwidth", "12.5e9")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.forecast.fabric import (
     FabricModel,
     Size,

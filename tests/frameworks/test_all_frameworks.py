@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import small_resnet
+from trainmark.base.files import home
 from trainmark.cli.main import trainmark
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
-from trainmark.home import home
 from trainmark.machine.frameworks import State, standing
 from trainmark.runner.conform import conforming
 from trainmark.runner.program import frameworks

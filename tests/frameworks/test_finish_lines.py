@@ -25,9 +25,8 @@ import small_resnet
 from trainmark.cli.main import trainmark
 from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import read
-from trainmark.launch.agent.network import free_ports
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.placement import LOOPBACK, LOOPBACK_INTERFACE, RankSlot, placement
+from trainmark.launch.agent.ranks import free_ports
+from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, RankSlot, placement
 from trainmark.machine.frameworks import standing
 from trainmark.runner.program import frameworks
 from trainmark.workloads import registry

@@ -31,6 +31,6 @@ PAIR = (SimpleNamespace(shape=(8, 28, 28)), SimpleNamespace(shape=(8,)))
     ],
 )
 def test_samples_are_counted_behind_a_dataset_that_makes_batches(names, batch, samples):
-    from trainmark.hooks.keras_loops import _samples
+    from trainmark.inside.hooks.keras_loops import _samples
 
     assert _samples(chain(*names), batch) == samples

@@ -13,7 +13,7 @@ def python(program: str, folder) -> str:
 
 
 PROGRAM = """
-from trainmark.hooks.importing import when_imported
+from trainmark.inside.hooks.attach import when_imported
 when_imported("package.inner", {call})
 import package
 print("outer")
@@ -39,7 +39,7 @@ def test_a_hook_that_fails_leaves_the_import_alone(tmp_path):
 
 
 def test_the_sitecustomize_behind_ours_runs_too(tmp_path, monkeypatch):
-    from trainmark import hooks
+    from trainmark.inside import hooks
 
     (tmp_path / "sitecustomize.py").write_text('print("site of the user")', encoding="utf-8")
     ours = f"{hooks.__path__[0]}/injected"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.hooks.jax import Results
+from trainmark.inside.hooks.jax import Results
 
 
 class Array:

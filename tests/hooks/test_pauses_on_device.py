@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trainmark import probe
-from trainmark.hooks.recorder import EVENTS_FOLDER, Recorder
+from trainmark.inside.hooks.recorder import EVENTS_FOLDER, Recorder
 
 BEHIND = 5.0
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.hooks import stopping
-from trainmark.hooks.stopping import StopRule, steps_for
+from trainmark.inside.hooks import stop_rule
+from trainmark.inside.hooks.stop_rule import StopRule, steps_for
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ def test_a_figure_needs_a_hundred_steps_and_ten_seconds_within_a_minute(pace, st
 @pytest.fixture
 def rules(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_EVENTS", str(tmp_path))
-    monkeypatch.setenv(stopping.STOP, stopping.AUTO)
-    monkeypatch.setenv(stopping.WARMUP, "3")
+    monkeypatch.setenv(stop_rule.STOP, stop_rule.AUTO)
+    monkeypatch.setenv(stop_rule.WARMUP, "3")
 
     def make(rank):
         rule = StopRule()
@@ -32,7 +32,7 @@ def rules(tmp_path, monkeypatch):
 
 def test_rank_0_decides_for_all_ranks(rules, monkeypatch):
     clock = iter(range(1000))
-    monkeypatch.setattr(stopping, "now", lambda: next(clock) * 0.05)
+    monkeypatch.setattr(stop_rule, "now", lambda: next(clock) * 0.05)
     lead, other = rules(0), rules(1)
     last = {}
     for step in range(1, 220):
@@ -43,7 +43,7 @@ def test_rank_0_decides_for_all_ranks(rules, monkeypatch):
 
 
 def test_without_a_limit_a_program_is_never_ended(monkeypatch, tmp_path):
-    monkeypatch.delenv(stopping.STOP, raising=False)
+    monkeypatch.delenv(stop_rule.STOP, raising=False)
     monkeypatch.setenv("TRAINMARK_EVENTS", str(tmp_path))
     rule = StopRule()
     rule.begin(0)

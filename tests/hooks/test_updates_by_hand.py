@@ -15,7 +15,7 @@ LOOPS = 12
 @pytest.fixture
 def backward(monkeypatch):
     """`torch.autograd.backward` as a watched program has it, with the steps that it noted."""
-    from trainmark.hooks import pytorch_by_hand
+    from trainmark.inside.hooks import pytorch_by_hand
 
     monkeypatch.setattr(pytorch_by_hand, "WEIGHT", pytorch_by_hand.Weight())
     steps = []

@@ -1,6 +1,6 @@
 import pytest
 
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.launcher import LocalLauncher
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psutil
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job import Job
+from trainmark.launch.watch import TrialLimits, watch
 
 HANG_GUARD_SECONDS = 60.0
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-PATIENT = Limits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS)
+PATIENT = TrialLimits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS)
 
 
 def python_job(folder: Path, script: str, ranks: int = 1, **environment: str) -> Job:
@@ -35,7 +35,7 @@ def shell_job(folder: Path, line: str) -> Job:
     return Job(("sh", "-c", line), {}, folder, folder, nodes=1, ranks_per_node=1)
 
 
-def carry_out(launcher, job: Job, limits: Limits = PATIENT, stop_asked=lambda: False):
+def carry_out(launcher, job: Job, limits: TrialLimits = PATIENT, stop_asked=lambda: False):
     """The ending of the job, once nothing of it is left."""
     return watch(launcher.start(job), job, limits, stop_asked, tick=lambda: None)
 

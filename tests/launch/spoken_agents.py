@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from trainmark.launch.nodes.node import NodeError
+from trainmark.launch.nodes import NodeError
 
 
 class Pipes:

@@ -6,12 +6,12 @@ import threading
 
 from spoken_agents import Pipes, encoded, unreachable
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Outcome, judge
-from trainmark.launch.job.session import AgentSession, make_folders
-from trainmark.launch.job.watch import Limits, watch
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.agent_connection import AgentConnection
+from trainmark.launch.connection import AgentConnection
+from trainmark.launch.job import Job
+from trainmark.launch.nodes import Node
+from trainmark.launch.outcome import Outcome, outcome_of
+from trainmark.launch.session import AgentSession, make_folders
+from trainmark.launch.watch import TrialLimits, watch
 
 GONE = encoded({"event": "gone"})
 ALIVE = encoded({"event": "alive"})
@@ -60,11 +60,11 @@ def judged(folder, *lives, why_lost=lambda node: None):
     try:
         # The channels stay open until nobody writes into them any more.
         session.stop = stop
-        ending = watch(session, job, Limits(trial=10, silence=10), lambda: False, lambda: None)
+        ending = watch(session, job, TrialLimits(trial=10, silence=10), lambda: False, lambda: None)
     finally:
         over.set()
         speaker.join()
-    return judge(ending, {})
+    return outcome_of(ending, {})
 
 
 def test_a_rank_that_fails_after_another_node_is_done_ends_the_trial(tmp_path):

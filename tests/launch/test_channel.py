@@ -7,8 +7,8 @@ from pathlib import Path
 
 from small_jobs import HANG_GUARD_SECONDS, wait_for
 
-from trainmark.launch.descriptors import PER_NODE
-from trainmark.launch.transport.channel import PipeChannel, close_together
+from trainmark.launch.carrier import PipeChannel, close_together
+from trainmark.launch.launcher import PER_NODE
 
 STUBBORN = ("sh", "-c", "trap '' TERM; while :; do sleep 0.2; done")
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainmark.errors import UserError
-from trainmark.launch import launchers
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.options import LaunchOptions, from_dict, to_dict
+from trainmark.base.errors import UserError
+from trainmark.launch import options
+from trainmark.launch.nodes import Node
+from trainmark.launch.options import LaunchOptions, decode_options, encode_options
 
-CARRIER_OPTIONS = [option.name for option in launchers.carrier_options()]
+CARRIER_OPTIONS = [option.name for option in options.carrier_options()]
 names = some.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 texts = some.none() | some.text(min_size=1)
 nodes = some.builds(
@@ -49,7 +49,7 @@ def test_a_run_that_goes_on_elsewhere_takes_nothing_over_from_where_it_was():
 
 @given(choices)
 def test_a_choice_comes_back_from_a_run_s_folder_as_it_was(choice):
-    assert from_dict(json.loads(json.dumps(to_dict(choice))), CARRIER_OPTIONS) == choice
+    assert decode_options(json.loads(json.dumps(encode_options(choice))), CARRIER_OPTIONS) == choice
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,19 @@ def test_a_choice_comes_back_from_a_run_s_folder_as_it_was(choice):
 )
 def test_what_another_version_wrote_is_refused_with_a_sentence(stored):
     with pytest.raises(UserError, match="not written as this version does"):
-        from_dict(stored, CARRIER_OPTIONS)
+        decode_options(stored, CARRIER_OPTIONS)
 
 
 def test_what_was_kept_by_hand_cannot_name_what_is_no_host():
     with pytest.raises(UserError, match="cannot name a host"):
-        from_dict({"nodes": [{"name": "-oProxyCommand=touch x"}]}, CARRIER_OPTIONS)
+        decode_options({"nodes": [{"name": "-oProxyCommand=touch x"}]}, CARRIER_OPTIONS)
 
 
 def test_what_version_0_1_0_wrote_is_read():
     old = {"launcher": "ssh", "ssh_config": "/etc/ssh/site", "ray_address": None, "ray_python": None}
-    assert from_dict(old, CARRIER_OPTIONS) == LaunchOptions("ssh", own=(("ssh_config", "/etc/ssh/site"),))
+    assert decode_options(old, CARRIER_OPTIONS) == LaunchOptions(
+        "ssh", own=(("ssh_config", "/etc/ssh/site"),)
+    )
 
 
 def test_a_carriers_option_given_anew_leaves_its_others():

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.launch.cluster import ports_of
-from trainmark.launch.nodes.node import Node, NodeError
-from trainmark.launch.transport.connecting import hello_of
+from trainmark.launch.connect import hello_of
+from trainmark.launch.launcher import ports_from_answer
+from trainmark.launch.nodes import Node, NodeError
 
 POST = SimpleNamespace(node=Node("node1"))
 HELLO = {"received": 0.0, "host": "a", "mono": 1.0, "addresses": {"eth0": "10.0.0.1"}, "reached_at": None}
@@ -33,4 +33,4 @@ def test_a_greeting_that_is_none_names_the_node(change):
 @pytest.mark.parametrize("reply", [{}, {"ports": None}, {"ports": ["x"]}, {"ports": 7}])
 def test_ports_that_are_none_name_the_node(reply):
     with pytest.raises(NodeError, match="node1: it names no ports"):
-        ports_of(POST, (reply, b""))
+        ports_from_answer(POST, (reply, b""))

@@ -6,12 +6,12 @@ import os
 import pytest
 from spoken_agents import Pipes, encoded, unreachable
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Outcome, judge
-from trainmark.launch.job.session import AgentSession, make_folders
-from trainmark.launch.job.watch import Limits, watch
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.agent_connection import AgentConnection
+from trainmark.launch.connection import AgentConnection
+from trainmark.launch.job import Job
+from trainmark.launch.nodes import Node
+from trainmark.launch.outcome import Outcome, outcome_of
+from trainmark.launch.session import AgentSession, make_folders
+from trainmark.launch.watch import TrialLimits, watch
 
 EXITED = encoded({"event": "exited", "rank": 0, "code": 0, "oom_kills": 0}) + encoded({"event": "gone"})
 
@@ -32,9 +32,9 @@ def run_trial(home, *words: bytes):
     )
     for word in words:
         os.write(channel.says, word)
-    ending = watch(session, job, Limits(trial=20, silence=20), lambda: False, lambda: None)
+    ending = watch(session, job, TrialLimits(trial=20, silence=20), lambda: False, lambda: None)
     files = {str(path.relative_to(home.parents[1])) for path in home.parents[1].rglob("*") if path.is_file()}
-    return judge(ending, {}), {name.removeprefix("runs/trial/") for name in files}
+    return outcome_of(ending, {}), {name.removeprefix("runs/trial/") for name in files}
 
 
 def test_what_an_honest_node_says_is_kept(home):

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainmark.errors import UserError
-from trainmark.launch.nodes.hosts import from_hostfile, from_inventory, from_list, labelled
-from trainmark.launch.nodes.node import Node
+from trainmark.base.errors import UserError
+from trainmark.launch.hosts import from_hostfile, from_inventory, from_list, labelled
+from trainmark.launch.nodes import Node
 
 INJECTIONS = [
     "-oProxyCommand=touch x",

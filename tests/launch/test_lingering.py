@@ -10,10 +10,9 @@ from dataclasses import replace
 import pytest
 from small_jobs import HANG_GUARD_SECONDS, carry_out, left_running, python_job
 
-from trainmark.launch.job import lingering
-from trainmark.launch.job.lingering import GRACE_SECONDS, SAVING_BYTES, Lingering
-from trainmark.launch.job.outcome import Cause, Outcome, judge
-from trainmark.launch.job.watch import Limits
+from trainmark.launch import watch
+from trainmark.launch.outcome import EndCause, Outcome, outcome_of
+from trainmark.launch.watch import GRACE_SECONDS, SAVING_BYTES, Lingering, TrialLimits
 
 # What the hooks leave of a rank that was told to end, and a thread that does not let it.
 HELD = """
@@ -33,11 +32,11 @@ def job(tmp_path):
 
 
 def test_a_thread_that_never_ends_is_ended_and_the_trial_is_sound(job, launcher, monkeypatch):
-    monkeypatch.setattr(lingering, "GRACE_SECONDS", 1.0)
-    ending = carry_out(launcher, job, Limits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS))
-    assert ending.cause is Cause.LINGERED
+    monkeypatch.setattr(watch, "GRACE_SECONDS", 1.0)
+    ending = carry_out(launcher, job, TrialLimits(trial=HANG_GUARD_SECONDS, silence=HANG_GUARD_SECONDS))
+    assert ending.cause is EndCause.LINGERED
     assert left_running(job) == []
-    judgement = judge(ending, {0: ""})
+    judgement = outcome_of(ending, {0: ""})
     assert judgement.outcome is Outcome.OK and "a thread or an exit handler" in judgement.detail
 
 
@@ -61,7 +60,7 @@ def test_the_grace_begins_once_every_rank_was_told(job):
 
 
 def test_who_saves_a_checkpoint_is_not_cut_short(job, tmp_path, monkeypatch):
-    monkeypatch.setattr(lingering, "descendants", lambda pid: [os.getpid()])
+    monkeypatch.setattr(watch, "descendants", lambda pid: [os.getpid()])
     told(job, 0)
     watched = Lingering(job, 1)
     for look in range(3):

@@ -12,11 +12,10 @@ from spoken_agents import Pipes, encoded, unreachable
 
 from trainmark.launch.agent.main import Agent
 from trainmark.launch.agent.wire import ClosedError, Wire
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.session import AgentSession, make_folders
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.agent_connection import AgentConnection
-from trainmark.launch.transport.gather import gather
+from trainmark.launch.connection import AgentConnection, gather
+from trainmark.launch.job import Job
+from trainmark.launch.nodes import Node
+from trainmark.launch.session import AgentSession, make_folders
 
 PATIENCE = 8.0
 STARVED = 60.0

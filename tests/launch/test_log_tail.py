@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.launch.job.log_tail import TAIL_BYTES, tail
+from trainmark.launch.outcome import TAIL_BYTES, tail
 
 
 def test_of_a_long_log_only_the_end_is_read(tmp_path):

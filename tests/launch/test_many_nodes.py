@@ -24,18 +24,17 @@ from benchmarks.local_ssh import LocalSsh
 
 from trainmark.launch.asking import AskNodes
 from trainmark.launch.carriers.ssh import Ssh
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.descriptors import needed
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause
-from trainmark.launch.job.watch import Limits, watch
-from trainmark.launch.nodes.node import Node, NodeError
-from trainmark.launch.transport.agent_connection import AgentConnection
-from trainmark.launch.transport.connecting import AT_ONCE, Connected, connect
+from trainmark.launch.connect import AT_ONCE, Connected, connect
+from trainmark.launch.connection import AgentConnection
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import ClusterLauncher, descriptors_needed
+from trainmark.launch.nodes import Node, NodeError
+from trainmark.launch.outcome import EndCause
+from trainmark.launch.watch import TrialLimits, watch
 
 FEW_OPEN_FILES = 256
 RANK = 'echo "{}" > "$TRAINMARK_EVENTS/rank$RANK.jsonl"; echo here; exec sleep %g'
-LIMITS = Limits(trial=2 * HANG_GUARD_SECONDS, silence=2 * HANG_GUARD_SECONDS)
+LIMITS = TrialLimits(trial=2 * HANG_GUARD_SECONDS, silence=2 * HANG_GUARD_SECONDS)
 HELLO = {"event": "hello", "host": "a", "mono": 1.0, "addresses": {}, "reached_at": None}
 
 
@@ -85,7 +84,7 @@ def test_400_hosts_start_run_and_end_where_few_files_may_be_open(ssh, few_open_f
     job = job_on(tmp_path, 400, seconds=2)
     session = ClusterLauncher(Ssh(nodes_named(*hosts(400)))).start(job)
     ending = watch(session, job, LIMITS, lambda: False, lambda: None)
-    assert (ending.cause, set(ending.exits.values())) == (Cause.FINISHED, {0})
+    assert (ending.cause, set(ending.exits.values())) == (EndCause.FINISHED, {0})
     assert all(job.log(rank).read_bytes() == b"here\n" for rank in range(400))
     assert len(list((tmp_path / "events").iterdir())) == 400
     assert carriers() == [] and left_running(job) == []
@@ -102,7 +101,7 @@ def test_an_agent_runs_and_samples_with_the_oldest_python_that_it_takes(tmp_path
     job = replace(job_on(tmp_path, 1, seconds=2), gpus=True)
     node = Node("n1", interface="lo", python=python_3_9())
     ending = watch(ClusterLauncher(Here([node])).start(job), job, LIMITS, lambda: False, lambda: None)
-    assert (ending.cause, ending.exits) == (Cause.FINISHED, {0: 0})
+    assert (ending.cause, ending.exits) == (EndCause.FINISHED, {0: 0})
     assert '"n1/cpu"' in (tmp_path / "samples.jsonl").read_text()
 
 
@@ -125,7 +124,7 @@ def test_an_agent_that_dies_among_many_is_named_and_nothing_is_left(ssh, tmp_pat
             os.kill(killed[0], signal.SIGKILL)
 
     ending = watch(session, job, LIMITS, lambda: False, kill_one)
-    assert (ending.cause, ending.loss.node) == (Cause.NODE_LOST, "n0077")
+    assert (ending.cause, ending.loss.node) == (EndCause.NODE_LOST, "n0077")
     assert carriers() == [] and left_running(job) == []
 
 
@@ -187,11 +186,11 @@ def test_a_hard_limit_that_is_too_low_is_told_in_one_sentence_before_anything_st
     )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     sentence = re.search(r"400 nodes need (\d+) open files, .* may open 300 .*; raise", done.stderr)
-    assert sentence and needed(400) < int(sentence[1]) < needed(420)
+    assert sentence and descriptors_needed(400) < int(sentence[1]) < descriptors_needed(420)
 
 
 def test_what_is_needed_for_a_thousand_nodes_is_allowed_on_most_machines():
-    assert needed(1000) < 4096  # the usual hard limit where it is not higher
+    assert descriptors_needed(1000) < 4096  # the usual hard limit where it is not higher
 
 
 def test_each_rank_is_told_of_all_its_peers_without_their_being_sent_to_each_rank_anew(ssh, tmp_path):
@@ -199,7 +198,7 @@ def test_each_rank_is_told_of_all_its_peers_without_their_being_sent_to_each_ran
     job = Job(("sh", "-c", line), {}, tmp_path, tmp_path, nodes=3, ranks_per_node=4)
     session = ClusterLauncher(Ssh(nodes_named(*hosts(3)))).start(job)
     ending = watch(session, job, LIMITS, lambda: False, lambda: None)
-    assert ending.cause is Cause.FINISHED
+    assert ending.cause is EndCause.FINISHED
     assert [job.log(rank).read_text() for rank in range(12)] == [f"{rank} 12 12\n" for rank in range(12)]
 
 

@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as some
 
-from trainmark.launch.agent.log import MASK, Log, Mask
-from trainmark.secret import is_secret, secret_values, without_secrets
+from trainmark.base.secrets import is_secret, secret_values, without_secrets
+from trainmark.launch.agent.ranks import MASK, Mask, RankLog
 
 # Few letters, so that secrets overlap themselves, each other and the text around them.
 words = some.text("ab", min_size=6, max_size=9)
@@ -47,7 +47,7 @@ def test_a_short_value_is_left_in_the_figures():
 
 
 def test_a_log_keeps_no_secret_and_its_arrivals_count_what_was_kept(tmp_path):
-    log = Log(tmp_path / "rank0.log", ["hunter22"])
+    log = RankLog(tmp_path / "rank0.log", ["hunter22"])
     for piece in (b"x hun", b"ter", b"22 y\n"):
         log.add(piece, moment=1.0)
     log.close()

@@ -11,8 +11,8 @@ import pytest
 
 from trainmark.events import DeviceSample
 from trainmark.events.stream import decode
-from trainmark.launch.agent import samples
-from trainmark.launch.transport.bundle import AGENT
+from trainmark.launch.agent import main
+from trainmark.launch.bundle import AGENT
 from trainmark.machine.node_program import module_sources
 from trainmark.machine.nvidia_smi import Query
 from trainmark.machine.samples import GPU_FIELDS, gpu_sample, host_clock
@@ -71,7 +71,7 @@ def stranger():
 
 def gpu_rows(count: int, wanted=bool, **variables: str) -> list[DeviceSample]:
     """The GPUs of the first look of which this holds, or of the last one before patience ends."""
-    looking = samples.Samples("node1", count, variables)
+    looking = main.NodeSampler("node1", count, variables)
     rows: list[DeviceSample] = []
     try:
         deadline = time.monotonic() + 30
@@ -106,7 +106,7 @@ def test_a_row_of_a_gpu_becomes_an_event_in_our_units():
 def test_what_a_card_does_not_tell_is_left_out():
     line = "0, GPU-a0, [N/A], 512, [Not Supported], 40, 300, 1980, [N/A], [N/A]"
     (row,) = Query("gpu", GPU_FIELDS).rows(line)
-    event = json.loads(samples.encode(gpu_sample(row, "n/cuda:0")))
+    event = json.loads(main.sample_line(gpu_sample(row, "n/cuda:0")))
     assert {"utilisation", "power_watts"}.isdisjoint(event) and event["throttle"] == []
     assert {"memory_bytes", "temperature_c", "clock_mhz", "clock_max_mhz"} <= set(event)
 
@@ -118,7 +118,7 @@ def test_a_line_that_is_no_row_is_dropped(smi, line):
 
 
 def test_the_processors_are_told_twice_a_second_as_events_that_can_be_read():
-    looking = samples.Samples("node1")
+    looking = main.NodeSampler("node1")
     assert looking.look() == b""
     looking.due = time.monotonic()
     first = decode(looking.look().splitlines()[0])
@@ -127,7 +127,7 @@ def test_the_processors_are_told_twice_a_second_as_events_that_can_be_read():
 
 
 def test_our_own_work_is_not_foreign():
-    looking = samples.Samples("n")
+    looking = main.NodeSampler("n")
     before = host_clock()
     end = time.process_time() + 0.4
     while time.process_time() < end:
@@ -163,7 +163,7 @@ def test_a_strangers_process_on_a_gpu_is_counted_there_and_ours_is_not(smi, stra
 
 
 def test_the_programs_that_watch_the_gpus_are_no_memory_of_the_trial(smi):
-    looking = samples.Samples("node1", 1, {})
+    looking = main.NodeSampler("node1", 1, {})
     try:
         assert len(looking.cpu._tree.watchers) == 2
     finally:
@@ -187,11 +187,11 @@ def test_a_process_that_has_left_the_gpu_is_counted_no_more(smi, stranger, monke
 
 
 def test_a_trial_on_processors_starts_no_nvidia_smi():
-    assert samples.Samples("n", gpus=0).gpus is None
+    assert main.NodeSampler("n", gpus=0).gpus is None
 
 
 def test_every_file_of_the_agent_is_sent():
-    files = {path.stem for path in Path(samples.__file__).parent.glob("*.py")} - {"__init__"}
+    files = {path.stem for path in Path(main.__file__).parent.glob("*.py")} - {"__init__"}
     sent = list(module_sources(AGENT))
     assert sent[-1] == AGENT and {f"launch.agent.{name}" for name in files} <= set(sent)
 

@@ -2,8 +2,8 @@ import signal
 
 import pytest
 
-from trainmark.launch.job.job import Loss
-from trainmark.launch.job.outcome import Cause, Ending, Outcome, judge
+from trainmark.launch.job import NodeLoss
+from trainmark.launch.outcome import EndCause, JobEnd, Outcome, outcome_of
 
 TORCH_OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB."
 LOST_PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:4321"
@@ -11,56 +11,58 @@ LOST_PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by
 
 def failed(culprit, oom_kills=0, **exits):
     codes = {int(rank.removeprefix("rank")): code for rank, code in exits.items()}
-    return Ending(Cause.RANK_FAILED, codes, culprit, 3.0, oom_kills)
+    return JobEnd(EndCause.RANK_FAILED, codes, culprit, 3.0, oom_kills)
 
 
 def test_every_rank_leaving_with_zero_is_ok():
-    judgement = judge(Ending(Cause.FINISHED, {0: 0, 1: 0}, None, 9.0), {0: "done", 1: "done"})
+    judgement = outcome_of(JobEnd(EndCause.FINISHED, {0: 0, 1: 0}, None, 9.0), {0: "done", 1: "done"})
     assert (judgement.outcome, judgement.rank, judgement.transient) == (Outcome.OK, None, False)
 
 
 def test_a_finished_trial_that_printed_the_words_out_of_memory_is_still_ok():
-    ending = Ending(Cause.FINISHED, {0: 0}, None, 9.0)
-    assert judge(ending, {0: "batch 512: out of memory, using 256\ndone"}).outcome is Outcome.OK
+    ending = JobEnd(EndCause.FINISHED, {0: 0}, None, 9.0)
+    assert outcome_of(ending, {0: "batch 512: out of memory, using 256\ndone"}).outcome is Outcome.OK
 
 
 @pytest.mark.parametrize(
     ("cause", "outcome"),
     [
-        (Cause.STOPPED, Outcome.INTERRUPTED),
-        (Cause.TIME_UP, Outcome.TIMEOUT),
-        (Cause.SILENT, Outcome.HUNG),
-        (Cause.AGENT_LOST, Outcome.CRASHED),
+        (EndCause.STOPPED, Outcome.INTERRUPTED),
+        (EndCause.TIME_UP, Outcome.TIMEOUT),
+        (EndCause.SILENT, Outcome.HUNG),
+        (EndCause.AGENT_LOST, Outcome.CRASHED),
     ],
 )
 def test_a_trial_that_was_ended_has_the_outcome_of_its_cause_and_is_not_retried(cause, outcome):
-    judgement = judge(Ending(cause, {0: None, 1: None}, None, 60.0), {0: LOST_PEER, 1: TORCH_OOM})
+    judgement = outcome_of(JobEnd(cause, {0: None, 1: None}, None, 60.0), {0: LOST_PEER, 1: TORCH_OOM})
     assert (judgement.outcome, judgement.transient) == (outcome, False)
 
 
 def test_a_node_that_went_away_is_lost_and_named():
-    ending = Ending(Cause.NODE_LOST, {0: None}, None, 9.0, loss=Loss("node2", "its connection was lost"))
-    judgement = judge(ending, {0: LOST_PEER})
+    ending = JobEnd(
+        EndCause.NODE_LOST, {0: None}, None, 9.0, loss=NodeLoss("node2", "its connection was lost")
+    )
+    judgement = outcome_of(ending, {0: LOST_PEER})
     assert (judgement.outcome, judgement.node) == (Outcome.LOST, "node2")
     assert judgement.detail == "node2: its connection was lost"
 
 
 def test_the_last_line_of_a_log_tells_why_a_rank_left():
-    judgement = judge(failed(0, rank0=1), {0: "Traceback\nValueError: first\nValueError: second\n\n"})
+    judgement = outcome_of(failed(0, rank0=1), {0: "Traceback\nValueError: first\nValueError: second\n\n"})
     assert judgement.detail.endswith(": ValueError: second")
 
 
 def test_a_time_limit_names_the_setting_to_raise():
-    assert "limits.trial" in judge(Ending(Cause.TIME_UP, {0: None}, None, 60.0), {}).detail
+    assert "limits.trial" in outcome_of(JobEnd(EndCause.TIME_UP, {0: None}, None, 60.0), {}).detail
 
 
 def test_a_hang_names_the_rank_that_fell_behind():
-    judgement = judge(Ending(Cause.SILENT, {0: None, 3: None}, 3, 60.0), {})
+    judgement = outcome_of(JobEnd(EndCause.SILENT, {0: None, 3: None}, 3, 60.0), {})
     assert judgement.rank == 3 and "rank 3" in judgement.detail
 
 
 def test_a_hang_without_a_culprit_blames_no_rank():
-    judgement = judge(Ending(Cause.SILENT, {0: None, 1: None}, None, 60.0), {})
+    judgement = outcome_of(JobEnd(EndCause.SILENT, {0: None, 1: None}, None, 60.0), {})
     assert judgement.rank is None and "the ranks" in judgement.detail
 
 
@@ -85,56 +87,58 @@ def test_a_hang_without_a_culprit_blames_no_rank():
     ],
 )
 def test_each_framework_s_word_for_out_of_memory_is_known_and_not_retried(message):
-    judgement = judge(failed(0, rank0=1), {0: f"Traceback:\n{message}\n"})
+    judgement = outcome_of(failed(0, rank0=1), {0: f"Traceback:\n{message}\n"})
     assert (judgement.outcome, judgement.rank, judgement.transient) == (Outcome.OOM, 0, False)
     assert message in judgement.detail
 
 
 def test_out_of_memory_on_one_rank_outranks_the_lost_connections_it_causes():
-    judgement = judge(failed(0, rank0=1, rank1=1), {0: LOST_PEER, 1: TORCH_OOM})
+    judgement = outcome_of(failed(0, rank0=1, rank1=1), {0: LOST_PEER, 1: TORCH_OOM})
     assert (judgement.outcome, judgement.rank) == (Outcome.OOM, 1)
 
 
 def test_a_rank_that_still_ran_is_not_the_one_out_of_memory():
-    judgement = judge(failed(0, rank0=1, rank1=None), {0: "ValueError: no", 1: TORCH_OOM})
+    judgement = outcome_of(failed(0, rank0=1, rank1=None), {0: "ValueError: no", 1: TORCH_OOM})
     assert (judgement.outcome, judgement.rank) == (Outcome.CRASHED, 0)
 
 
 @pytest.mark.parametrize("code", [-signal.SIGKILL, 128 + signal.SIGKILL])
 def test_a_kill_while_the_kernel_ended_processes_for_memory_is_out_of_memory(code):
-    judgement = judge(failed(1, oom_kills=1, rank0=None, rank1=code), {})
+    judgement = outcome_of(failed(1, oom_kills=1, rank0=None, rank1=code), {})
     assert (judgement.outcome, judgement.rank) == (Outcome.OOM, 1)
 
 
 def test_a_kill_by_someone_else_is_a_crash_and_not_retried():
-    judgement = judge(failed(1, rank0=None, rank1=-signal.SIGKILL), {0: "", 1: "step 4\n"})
+    judgement = outcome_of(failed(1, rank0=None, rank1=-signal.SIGKILL), {0: "", 1: "step 4\n"})
     assert (judgement.outcome, judgement.rank, judgement.transient) == (Outcome.CRASHED, 1, False)
     assert judgement.detail == "rank 1 was ended by SIGKILL: step 4"
 
 
 def test_a_killed_rank_is_not_retried_because_its_peers_complain():
-    judgement = judge(failed(1, rank0=1, rank1=-signal.SIGKILL), {0: LOST_PEER, 1: "step 4"})
+    judgement = outcome_of(failed(1, rank0=1, rank1=-signal.SIGKILL), {0: LOST_PEER, 1: "step 4"})
     assert (judgement.rank, judgement.transient) == (1, False)
 
 
 def test_a_rank_that_only_lost_its_peer_is_not_blamed_though_it_was_seen_first():
-    judgement = judge(failed(0, rank0=1, rank1=-signal.SIGSEGV), {0: LOST_PEER, 1: "step 4"})
+    judgement = outcome_of(failed(0, rank0=1, rank1=-signal.SIGSEGV), {0: LOST_PEER, 1: "step 4"})
     assert judgement.rank == 1 and "SIGSEGV" in judgement.detail
 
 
 def test_ranks_that_all_lost_each_other_are_worth_another_try():
-    judgement = judge(failed(1, rank0=1, rank1=1), {0: LOST_PEER, 1: LOST_PEER})
+    judgement = outcome_of(failed(1, rank0=1, rank1=1), {0: LOST_PEER, 1: LOST_PEER})
     assert (judgement.outcome, judgement.rank, judgement.transient) == (Outcome.CRASHED, 1, True)
 
 
 def test_a_port_in_use_is_worth_another_try():
     tail = "DistNetworkError: EADDRINUSE, message: address already in use\nsome last line"
-    judgement = judge(failed(0, rank0=1, rank1=None), {0: tail, 1: ""})
+    judgement = outcome_of(failed(0, rank0=1, rank1=None), {0: tail, 1: ""})
     assert judgement.transient and "address already in use" in judgement.detail
 
 
 def test_a_refusal_of_the_workload_is_a_skip_with_its_reason():
-    judgement = judge(failed(0, rank0=3), {0: "warming up\nrefused: tf32 needs a newer GPU; use fp32.\n"})
+    judgement = outcome_of(
+        failed(0, rank0=3), {0: "warming up\nrefused: tf32 needs a newer GPU; use fp32.\n"}
+    )
     assert (judgement.outcome, judgement.detail) == (Outcome.SKIPPED, "tf32 needs a newer GPU; use fp32.")
 
 
@@ -149,15 +153,15 @@ def test_a_refusal_of_the_workload_is_a_skip_with_its_reason():
     ],
 )
 def test_an_exit_is_told_in_words(code, phrase):
-    assert judge(failed(0, rank0=code), {0: ""}).detail == f"rank 0 {phrase}"
+    assert outcome_of(failed(0, rank0=code), {0: ""}).detail == f"rank 0 {phrase}"
 
 
 def test_a_crash_shows_the_last_line_that_says_something():
-    assert judge(failed(0, rank0=1), {0: "ValueError: bad\n\n  \n"}).detail.endswith(": ValueError: bad")
+    assert outcome_of(failed(0, rank0=1), {0: "ValueError: bad\n\n  \n"}).detail.endswith(": ValueError: bad")
 
 
 def test_an_endless_line_is_cut_short():
-    assert len(judge(failed(0, rank0=1), {0: "x" * 16384}).detail) < 400
+    assert len(outcome_of(failed(0, rank0=1), {0: "x" * 16384}).detail) < 400
 
 
 @pytest.mark.parametrize(
@@ -174,9 +178,9 @@ def test_an_endless_line_is_cut_short():
     ],
 )
 def test_no_text_of_a_log_upsets_the_judgement(tail):
-    judgement = judge(failed(0, rank0=1), {0: tail})
+    judgement = outcome_of(failed(0, rank0=1), {0: tail})
     assert judgement.outcome is Outcome.CRASHED and "\n" not in judgement.detail
 
 
 def test_a_log_that_is_missing_altogether_is_no_obstacle():
-    assert judge(failed(1, rank0=None, rank1=9), {}).rank == 1
+    assert outcome_of(failed(1, rank0=None, rank1=9), {}).rank == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.launch.agent import files
-from trainmark.launch.agent.files import Arrivals
-from trainmark.launch.transport.parcel import archive_of, archive_of_environment, size_of
+from trainmark.launch.agent.files import ArchiveReceiver
+from trainmark.launch.delivery import archive_of, archive_of_environment, folder_bytes
 
 
 def written(folder, **files):
@@ -47,7 +47,7 @@ def test_what_a_program_does_not_need_stays_here(tmp_path):
     with tarfile.open(fileobj=io.BytesIO(packed(archive_of(folder)))) as archive:
         assert "a.py" in archive.getnames()
         assert not any(set(name.split("/")) & {"runs", ".git", ".venv"} for name in archive.getnames())
-    assert size_of(folder) == 1
+    assert folder_bytes(folder) == 1
 
 
 @pytest.mark.parametrize("kind", ["code", "environment"])
@@ -55,7 +55,7 @@ def test_a_node_unpacks_what_was_sent_and_finds_it_again(tmp_path, monkeypatch, 
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     folder = written(tmp_path / "x", a_py="a", b__c_py="c")
     archive = archive_of(folder) if kind == "code" else archive_of_environment(folder, "ab" * 16, frozenset())
-    arrivals, digest = Arrivals(), hashlib.sha256()
+    arrivals, digest = ArchiveReceiver(), hashlib.sha256()
     assert arrivals.have(archive.name) is None
     for piece in archive.pieces():
         digest.update(piece)
@@ -72,7 +72,7 @@ def test_a_node_unpacks_what_was_sent_and_finds_it_again(tmp_path, monkeypatch, 
 
 def test_what_did_not_arrive_whole_is_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
-    arrivals = Arrivals()
+    arrivals = ArchiveReceiver()
     arrivals.piece(b"half")
     with pytest.raises(OSError, match="did not arrive whole"):
         arrivals.unpack("ab" * 16, "0" * 64)
@@ -83,13 +83,13 @@ def test_what_did_not_arrive_whole_is_not_kept(tmp_path, monkeypatch):
 def test_a_name_that_is_no_content_hash_leads_nowhere(tmp_path, monkeypatch, name):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     with pytest.raises(OSError, match="no content hash"):
-        Arrivals().have(name)
+        ArchiveReceiver().have(name)
 
 
 def test_of_two_nodes_that_share_a_home_the_slower_finds_what_the_quicker_has_unpacked(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path / "home"))
     archive = archive_of(written(tmp_path / "x", a_py="a"))
-    slower, quicker = Arrivals(), Arrivals()
+    slower, quicker = ArchiveReceiver(), ArchiveReceiver()
     for node in (slower, quicker):
         node.piece(packed(archive))
     unpacked = []
@@ -105,7 +105,7 @@ def test_of_two_nodes_that_share_a_home_the_slower_finds_what_the_quicker_has_un
 
 
 def test_where_there_is_no_room_is_said():
-    arrivals = Arrivals()
+    arrivals = ArchiveReceiver()
     arrivals._part = Path("/dev/full")
     with pytest.raises(OSError, match=r"No space left on device: '/dev'"):
         arrivals.piece(b"x")

@@ -3,9 +3,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from trainmark.launch.agent.network import free_ports
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.placement import LOOPBACK, PEERS, Placement, RankSlot, placement
+from trainmark.launch.agent.ranks import free_ports
+from trainmark.launch.job import LOOPBACK, PEERS, Job, Placement, RankSlot, placement
 
 
 def test_every_rank_is_told_an_address_of_its_own_for_each_of_them():

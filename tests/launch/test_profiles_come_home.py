@@ -13,16 +13,16 @@ import pytest
 from small_jobs import HANG_GUARD_SECONDS, PATIENT
 from spoken_agents import Pipes, encoded, unreachable
 
+from trainmark.launch import session as home_session
 from trainmark.launch.agent import main as agent_main
 from trainmark.launch.agent.wire import BACKLOG_BYTES, Wire
-from trainmark.launch.job import session as home_session
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.session import GRACE_SECONDS, AgentSession, make_folders
-from trainmark.launch.job.watch import watch
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.transport.agent_connection import AgentConnection
-from trainmark.launch.transport.bundle import boot_command
-from trainmark.launch.transport.channel import PipeChannel
+from trainmark.launch.bundle import boot_command
+from trainmark.launch.carrier import PipeChannel
+from trainmark.launch.connection import AgentConnection
+from trainmark.launch.job import Job
+from trainmark.launch.nodes import Node
+from trainmark.launch.session import GRACE_SECONDS, AgentSession, make_folders
+from trainmark.launch.watch import watch
 
 PIECE = 1 << 20
 PIECES = 3 * BACKLOG_BYTES // PIECE

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.rank_files import OPEN_LOGS, RankFiles
-from trainmark.launch.job.session import make_folders
+from trainmark.launch.job import Job
+from trainmark.launch.session import OPEN_LOGS, RankFiles, make_folders
 
 RANKS = 3 * OPEN_LOGS
 

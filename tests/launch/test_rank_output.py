@@ -2,8 +2,8 @@
 
 from small_jobs import carry_out, printed, python_job, shell_job
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause
+from trainmark.launch.job import Job
+from trainmark.launch.outcome import EndCause
 
 
 def arrivals(job, rank=0):
@@ -82,7 +82,7 @@ def test_a_line_arrives_when_it_was_printed(tmp_path, launcher):
 def test_a_program_that_does_not_exist_fails_at_once_and_says_so_in_its_log(tmp_path, launcher):
     job = Job(("/no/such/program",), {}, tmp_path, tmp_path, nodes=1, ranks_per_node=2)
     ending = carry_out(launcher, job)
-    assert (ending.cause, ending.exits) == (Cause.RANK_FAILED, {0: 127, 1: 127})
+    assert (ending.cause, ending.exits) == (EndCause.RANK_FAILED, {0: 127, 1: 127})
     assert "cannot start" in job.log(0).read_text() and "/no/such/program" in job.log(0).read_text()
 
 

@@ -8,10 +8,10 @@ import sys
 import pytest
 from small_jobs import PATIENT, alive, carry_out, left_running, python_job, wait_for
 
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause
-from trainmark.launch.job.watch import watch
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.outcome import EndCause
+from trainmark.launch.watch import watch
 
 SLEEP = "time.sleep(600)"
 STUBBORN = """
@@ -101,7 +101,7 @@ def test_no_exit_is_lost_when_many_ranks_leave_at_once(tmp_path, launcher):
 def test_one_dead_rank_ends_the_others_and_is_named(tmp_path, launcher):
     job = python_job(tmp_path, "sys.exit(5) if rank == 1 else time.sleep(600)", ranks=3)
     ending = carry_out(launcher, job)
-    assert (ending.cause, ending.culprit, ending.exits[1]) == (Cause.RANK_FAILED, 1, 5)
+    assert (ending.cause, ending.culprit, ending.exits[1]) == (EndCause.RANK_FAILED, 1, 5)
     assert left_running(job) == []
 
 
@@ -184,7 +184,7 @@ def test_the_watch_tells_a_killed_agent_from_a_failed_rank(tmp_path, launcher):
     ready(job)
     os.kill(session.root_pid, signal.SIGKILL)
     ending = watch(session, job, PATIENT, stop_asked=lambda: False, tick=lambda: None)
-    assert ending.cause is Cause.AGENT_LOST
+    assert ending.cause is EndCause.AGENT_LOST
 
 
 def test_the_agent_asked_to_terminate_takes_its_ranks_along(tmp_path, launcher):
@@ -202,8 +202,8 @@ def test_killing_the_harness_leaves_nothing_running(tmp_path):
     job = python_job(tmp_path, DAEMON + STUBBORN.replace("ready{rank}", "ready0"))
     program = f"""
 from pathlib import PosixPath
-from trainmark.launch.job.job import Job
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
 LocalLauncher().start({job!r}).exits(600)
 """
     harness = subprocess.Popen([sys.executable, "-c", program])

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from trainmark.launch.job.outcome import Cause, Ending, judge
+from trainmark.launch.outcome import EndCause, JobEnd, outcome_of
 
 FRAME = '  File "train.py", line 3, in <module>\n    main()\n    ~~~~^^\n'
 TRACEBACK = f"Traceback (most recent call last):\n{FRAME}"
@@ -95,13 +95,14 @@ Extension modules: numpy.core._multiarray_umath, torch._C (total: 2)
     ],
 )
 def test_a_crash_is_told_by_the_exception_that_the_program_left_with(log, reason):
-    detail = judge(Ending(Cause.RANK_FAILED, {0: 1}, 0, 3.0), {0: log}).detail
+    detail = outcome_of(JobEnd(EndCause.RANK_FAILED, {0: 1}, 0, 3.0), {0: log}).detail
     assert detail.removeprefix("rank 0 left with exit code 1: ").startswith(reason)
 
 
 def test_an_abort_is_told_by_what_was_thrown_and_a_kill_by_the_last_line():
     ended = {
-        number: Ending(Cause.RANK_FAILED, {0: -number}, 0, 3.0) for number in (signal.SIGABRT, signal.SIGTERM)
+        number: JobEnd(EndCause.RANK_FAILED, {0: -number}, 0, 3.0)
+        for number in (signal.SIGABRT, signal.SIGTERM)
     }
-    assert "illegal memory access" in judge(ended[signal.SIGABRT], {0: ABORT}).detail
-    assert judge(ended[signal.SIGTERM], {0: "ValueError: handled\nstep 9\n"}).detail.endswith(": step 9")
+    assert "illegal memory access" in outcome_of(ended[signal.SIGABRT], {0: ABORT}).detail
+    assert outcome_of(ended[signal.SIGTERM], {0: "ValueError: handled\nstep 9\n"}).detail.endswith(": step 9")

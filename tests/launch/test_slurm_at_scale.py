@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmark.launch.carriers import slurm
-from trainmark.launch.nodes.node import Node, NodeError
+from trainmark.launch.nodes import Node, NodeError
 
 STATES: dict[str, str] = {}
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 from small_jobs import HANG_GUARD_SECONDS, carry_out, left_running, printed, python_job, shell_job
 
-from trainmark.launch.job import watch as watching
-from trainmark.launch.job.job import Exited, Loss
-from trainmark.launch.job.outcome import Cause
-from trainmark.launch.job.watch import Limits, SignsOfLife, watch
+from trainmark.launch import watch as watching
+from trainmark.launch.job import Exited, NodeLoss
+from trainmark.launch.outcome import EndCause
+from trainmark.launch.watch import SignsOfLife, TrialLimits, watch
 
-SILENT_AFTER_TWO = Limits(trial=HANG_GUARD_SECONDS, silence=2.0)
+SILENT_AFTER_TWO = TrialLimits(trial=HANG_GUARD_SECONDS, silence=2.0)
 STEPPING = """
     from trainmark import probe
     run = probe.start()
@@ -32,7 +32,7 @@ STEPPING = """
 def test_a_silent_rank_ends_the_trial_and_is_blamed_while_the_others_go_on(tmp_path, launcher):
     job = python_job(tmp_path, STEPPING.format(hangs="rank == 1"), ranks=3)
     ending = carry_out(launcher, job, SILENT_AFTER_TWO)
-    assert (ending.cause, ending.culprit) == (Cause.SILENT, 1)
+    assert (ending.cause, ending.culprit) == (EndCause.SILENT, 1)
     assert left_running(job) == []
 
 
@@ -81,25 +81,25 @@ def test_only_a_rank_clearly_behind_all_others_is_blamed(tmp_path, stopped_at, c
 def test_a_rank_that_never_emitted_is_behind_one_that_did(tmp_path, launcher):
     script = "    if rank == 0: time.sleep(600)\n" + STEPPING.format(hangs="True")
     ending = carry_out(launcher, python_job(tmp_path, script, ranks=2), SILENT_AFTER_TWO)
-    assert (ending.cause, ending.culprit) == (Cause.SILENT, 0)
+    assert (ending.cause, ending.culprit) == (EndCause.SILENT, 0)
 
 
 def test_a_program_that_only_prints_is_not_silent(tmp_path, launcher):
     job = shell_job(tmp_path, "for n in 1 2 3 4 5 6 7 8; do echo $n; sleep 0.5; done")
-    assert carry_out(launcher, job, SILENT_AFTER_TWO).cause is Cause.FINISHED
+    assert carry_out(launcher, job, SILENT_AFTER_TWO).cause is EndCause.FINISHED
 
 
 def test_a_trial_past_its_limit_is_ended(tmp_path, launcher):
     job = shell_job(tmp_path, "while true; do echo busy; sleep 0.1; done")
-    ending = carry_out(launcher, job, Limits(trial=2.0, silence=HANG_GUARD_SECONDS))
-    assert ending.cause is Cause.TIME_UP and ending.seconds >= 2.0
+    ending = carry_out(launcher, job, TrialLimits(trial=2.0, silence=HANG_GUARD_SECONDS))
+    assert ending.cause is EndCause.TIME_UP and ending.seconds >= 2.0
     assert left_running(job) == []
 
 
 def test_a_trial_is_stopped_when_asked(tmp_path, launcher):
     job = shell_job(tmp_path, "echo ready; sleep 600")
     ending = carry_out(launcher, job, stop_asked=lambda: printed(job, b"ready\n"))
-    assert ending.cause is Cause.STOPPED
+    assert ending.cause is EndCause.STOPPED
     assert left_running(job) == []
 
 
@@ -133,7 +133,7 @@ class TwoNodes:
 
     def lost(self):
         gone = time.monotonic() - self.began > self.gone_after
-        return Loss("node1", "its connection was lost") if gone else None
+        return NodeLoss("node1", "its connection was lost") if gone else None
 
     def doubtful(self):
         return False
@@ -155,19 +155,19 @@ class FallingOneByOne(TwoNodes):
 
 def test_the_first_rank_to_fall_is_blamed_and_every_kill_for_want_of_memory_counted(tmp_path):
     session = FallingOneByOne(Exited(1, 9, oom_kills=2), Exited(0, 7, oom_kills=1))
-    ending = watch(session, python_job(tmp_path, "", ranks=2), Limits(), lambda: False, lambda: None)
+    ending = watch(session, python_job(tmp_path, "", ranks=2), TrialLimits(), lambda: False, lambda: None)
     assert (ending.culprit, ending.exits, ending.oom_kills) == (1, {0: 7, 1: 9}, 2)
 
 
 @pytest.mark.parametrize(
     ("log_text", "cause"),
-    [("connection closed by peer", Cause.NODE_LOST), ("ValueError: no", Cause.RANK_FAILED)],
+    [("connection closed by peer", EndCause.NODE_LOST), ("ValueError: no", EndCause.RANK_FAILED)],
 )
 def test_a_rank_that_lost_its_peer_is_not_blamed_before_the_peers_node_is_missed(tmp_path, log_text, cause):
     job = python_job(tmp_path, "", ranks=2)
     job.log(0).parent.mkdir(exist_ok=True)
     job.log(0).write_text(log_text)
-    ending = watch(TwoNodes(gone_after=4.0), job, Limits(), lambda: False, lambda: None)
+    ending = watch(TwoNodes(gone_after=4.0), job, TrialLimits(), lambda: False, lambda: None)
     assert ending.cause is cause
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_streams import trials_with
 
+from trainmark.base.typed_json import DecodeError, decode, encode
 from trainmark.measure.figure import Result, TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.result import summarize
-from trainmark.typed_json import DecodeError, decode, encode
 
 st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
 st.register_type_strategy(int, st.integers(-(2**63), 2**63 - 1))

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from finish_streams import STARTED, Training, killed, training
 
+from trainmark.base.typed_json import decode, encode
 from trainmark.events import Mark, RunEnd, RunStart, Step
 from trainmark.measure import figure_doubts
 from trainmark.measure.doubts import DoubtCode
@@ -13,7 +14,6 @@ from trainmark.measure.figure import TrialFigure
 from trainmark.measure.finish import finish_of
 from trainmark.measure.trace import TraceError, trace_of
 from trainmark.measure.trial import WindowRules, measure_trial
-from trainmark.typed_json import decode, encode
 
 
 def finish(events):

@@ -6,12 +6,12 @@ import pytest
 from finish_streams import training
 from measured_streams import KEY, figure_with
 
+from trainmark.base.typed_json import decode, encode
 from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import Result
 from trainmark.measure.finish import finish_of
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.trace import trace_of
-from trainmark.typed_json import decode, encode
 
 TARGET = replace(KEY, data="images", loader="host", dataset="made", recipe="ai-rank", target="top1=0.5")
 

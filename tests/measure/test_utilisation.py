@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from measured_streams import KEY, events_of, figure_with
 
+from trainmark.base.typed_json import decode, encode
 from trainmark.events import RunStart
 from trainmark.measure.comparison import compare_results, framework_comparisons, unmatched_keys
 from trainmark.measure.figure import (
@@ -21,7 +22,6 @@ from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.trace import trace_of
 from trainmark.measure.trial import WindowRules, measure_trial
 from trainmark.measure.utilisation import FlopCounts, with_best_peaks
-from trainmark.typed_json import decode, encode
 
 COUNTS = {
     "flops_per_sample": 1e9,

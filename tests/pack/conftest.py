@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from measured_runs import measured_run
 
-from trainmark.pack.archive import Packed, pack
+from trainmark.store.archive import PackedRun, pack
 from trainmark.store.run import RunFolder
 
 
@@ -17,7 +17,7 @@ def run(tmp_path_factory) -> RunFolder:
 
 
 @pytest.fixture(scope="session")
-def packed(run, tmp_path_factory) -> Packed:
+def packed(run, tmp_path_factory) -> PackedRun:
     return pack(run, tmp_path_factory.mktemp("packed") / "measured.trainmark")
 
 

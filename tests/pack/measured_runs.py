@@ -15,13 +15,13 @@ from typing import Any
 from trainmark import __version__
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
 from trainmark.measure.key import Key
-from trainmark.pack.manifest import MANIFEST, MemberDigest, from_bytes, to_bytes
-from trainmark.pack.unpack import unpack_unchecked
-from trainmark.pack.verify import trial_digests
 from trainmark.store.identity import SCHEMA, new_uuid, trial_uuid
+from trainmark.store.manifest import MANIFEST, MemberDigest, decode_manifest, encode_manifest
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
+from trainmark.store.unpack import unpack_unchecked
+from trainmark.store.verify import trial_digests
 
 CASE, TWO_RANKS = "softmax-b8-1n1g", "softmax-b8-1n2g"
 CREATED = 1_754_900_000.0
@@ -181,11 +181,11 @@ def forged(file: Path, folder: Path) -> Path:
     unpacked = unpack_unchecked(file, folder)
     contents = members(file)
     digests: dict[str, MemberDigest] = dict(unpacked.digests)
-    manifest = from_bytes(contents[MANIFEST])
+    manifest = decode_manifest(contents[MANIFEST])
     of_trials = trial_digests(digests)
     mended = replace(
         manifest,
         members=tuple(digests.values()),
         trials=tuple(replace(trial, digest=of_trials[trial.name]) for trial in manifest.trials),
     )
-    return repacked(file, {**contents, MANIFEST: to_bytes(mended)})
+    return repacked(file, {**contents, MANIFEST: encode_manifest(mended)})

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from measured_runs import CASE, edited, forged, members, repacked
 
-from trainmark.pack.manifest import MANIFEST, PackError
-from trainmark.pack.tarball import BLOCK, LIMITS, Limits, read
-from trainmark.pack.unpack import unpack
-from trainmark.pack.verify import verify
+from trainmark.store.manifest import MANIFEST, PackError
+from trainmark.store.tarball import BLOCK, LIMITS, UnpackLimits, read_members
+from trainmark.store.unpack import unpack
+from trainmark.store.verify import verify
 
 MUTATIONS = 80  # of each layer
 ODD = (b"\0\0\0\0", b"\xff\xff\xff\xff", b"1e99", b'"":0', b"-999")
@@ -50,7 +50,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
     return info
 
 
-def refused(path: Path, folder: Path, limits: Limits = LIMITS) -> str:
+def refused(path: Path, folder: Path, limits: UnpackLimits = LIMITS) -> str:
     """Return the sentence of a refusal, after which nothing is left in the folder."""
     folder.mkdir()
     with pytest.raises(PackError) as refusal:
@@ -129,9 +129,9 @@ def test_a_bomb_is_refused_before_it_is_unpacked(manifest, tmp_path):
 @pytest.mark.parametrize(
     ("limits", "word"),
     [
-        (Limits(members=3), "more than 3 members"),
-        (Limits(total_bytes=20 << 10), "unpacks to more than 0 MiB"),
-        (Limits(member_bytes=500), "is larger than 0 MiB"),
+        (UnpackLimits(members=3), "more than 3 members"),
+        (UnpackLimits(total_bytes=20 << 10), "unpacks to more than 0 MiB"),
+        (UnpackLimits(member_bytes=500), "is larger than 0 MiB"),
     ],
 )
 def test_a_limit_holds(file, tmp_path, limits, word):
@@ -207,7 +207,7 @@ def test_a_file_cut_anywhere_is_refused(file, tmp_path):
     for length in range(0, len(data), max(1, len(data) // 100)):
         path.write_bytes(data[:length])
         with pytest.raises(PackError):
-            for each in read(path):
+            for each in read_members(path):
                 b"".join(each.content)
 
 

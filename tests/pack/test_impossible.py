@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from trainmark.measure.key import Key
-from trainmark.pack.impossible import AHEAD_SECONDS, foreign_device, impossible_counts, impossible_time
+from trainmark.store.verify import AHEAD_SECONDS, foreign_device, impossible_counts, impossible_time
 
 KEY = Key("softmax", batch_per_device=8, threads=2, device="Xeon")
 XEON = {"host": {"cpu": {"model": "Xeon"}}, "devices": {"gpus": []}}

@@ -10,11 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from measured_runs import CASE, measured_run, members
 
-from trainmark.pack.archive import Packed, pack
-from trainmark.pack.scrubbing import HOME, SECRET, Scrubber
-from trainmark.secret_names import SURE, Doubt, doubt_of
-from trainmark.secret_shapes import SHAPES
+from trainmark.base.secret_patterns import SHAPES, SURE, Likelihood, likelihood_of
+from trainmark.store.archive import PackedRun, pack
 from trainmark.store.files import read_json, write_json
+from trainmark.store.scrubbing import HOME, SECRET, Scrubber
 
 # Made up for this file, each in a shape or under a name that is a secret's.
 TOKEN = "hf_" + "a1B2c3D4e5" * 3
@@ -29,7 +28,7 @@ LOG = (
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory) -> Packed:
+def packed(tmp_path_factory) -> PackedRun:
     """A run with secrets and homes in logs, facts, command line, variables, suite and environment."""
     folder = tmp_path_factory.mktemp("secret")
     facts = {"checkpoint": "/srv/people/grace/ckpt", "hub": {"api_token": TOKEN}, "note": f"with {BARE}"}
@@ -143,7 +142,7 @@ def test_only_the_first_places_of_many_are_listed(scrubber):
 @settings(max_examples=100)
 def test_every_name_of_a_secret_is_known_by_its_hints(name, form):
     """Names are known by a pattern; the hints by which most lines are passed over must not lack one."""
-    assume(doubt_of(name.removesuffix("\n")) is Doubt.SURE and "\n" not in name)
+    assume(likelihood_of(name.removesuffix("\n")) is Likelihood.SURE and "\n" not in name)
     assert b"swordfish9" not in Scrubber(environment={}).text("a.log", f"x {form.format(name)} y".encode())[0]
 
 

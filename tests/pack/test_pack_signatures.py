@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from measured_runs import edited, members, repacked
 
-from trainmark.pack.archive import pack, verify
-from trainmark.pack.manifest import MANIFEST, SIGNATURE, PackError
-from trainmark.pack.signature import SignatureState
+from trainmark.store.archive import pack, verify
+from trainmark.store.manifest import MANIFEST, SIGNATURE, PackError, SignatureState
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen (OpenSSH)")
 

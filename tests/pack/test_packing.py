@@ -11,10 +11,10 @@ import pytest
 from measured_runs import CASE, TWO_RANKS, measured_run, members
 
 import trainmark
-from trainmark.pack.archive import pack, unpack, verify
-from trainmark.pack.manifest import MANIFEST, PackError
 from trainmark.report.assemble import document_of
+from trainmark.store.archive import pack, unpack, verify
 from trainmark.store.files import read_json, write_json
+from trainmark.store.manifest import MANIFEST, PackError
 from trainmark.store.run import RunFolder, find_run
 
 OLD_RUNS = json.loads((Path(__file__).parents[1] / "store" / "runs_0_1_0.json").read_text(encoding="utf-8"))

@@ -9,14 +9,14 @@ import pytest
 from measured_runs import CASE, measured_run, members
 from secret_variants import Variant, homes, variants
 
-from trainmark.pack.archive import Packed, pack
-from trainmark.pack.manifest import scrubbed_counts
-from trainmark.pack.scrubbing import HOME, POSSIBLE, SECRET, Scrubber
+from trainmark.base.secrets import scrub, scrub_text
 from trainmark.report.assemble import document_of
 from trainmark.report.render import html, json_report, markdown
-from trainmark.secret import scrub, scrub_text
+from trainmark.store.archive import PackedRun, pack
 from trainmark.store.files import read_json, write_json
+from trainmark.store.manifest import scrubbed_counts
 from trainmark.store.run import RunFolder
+from trainmark.store.scrubbing import HOME, POSSIBLE, SECRET, Scrubber
 
 ALL = variants()
 PLACES = {
@@ -55,7 +55,7 @@ def run(tmp_path_factory) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def packed(run) -> Packed:
+def packed(run) -> PackedRun:
     return pack(run, run.path.parent / "variants.trainmark")
 
 

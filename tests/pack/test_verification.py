@@ -10,9 +10,9 @@ import pytest
 from measured_runs import CASE, TWO_RANKS, edited, forged, measured_run, members, repacked
 
 from trainmark.measure.doubts import DoubtCode
-from trainmark.pack.archive import pack
-from trainmark.pack.manifest import MANIFEST
-from trainmark.pack.verify import Verification, verify
+from trainmark.store.archive import pack
+from trainmark.store.manifest import MANIFEST
+from trainmark.store.verify import PackVerification, verify
 
 FIGURE, SPEC = f"trials/{CASE}/01/figure.json", f"trials/{CASE}/01/trial.json"
 EVENTS = f"trials/{CASE}/01/events/rank0.jsonl"
@@ -27,14 +27,14 @@ def contents(file) -> dict[str, bytes]:
 def changed(tmp_path):
     """Verify these members as a packed file, whose digests are those of before or mended."""
 
-    def check(contents: dict[str, bytes], mended: bool = True) -> Verification:
+    def check(contents: dict[str, bytes], mended: bool = True) -> PackVerification:
         path = repacked(tmp_path / "changed.trainmark", contents)
         return verify(forged(path, tmp_path / "unpacked") if mended else path)
 
     return check
 
 
-def sentences(verification: Verification) -> str:
+def sentences(verification: PackVerification) -> str:
     return "\n".join(difference.sentence for difference in verification.differences)
 
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.natural import natural_key
+from trainmark.base.text import natural_key
 
 
 def test_numbers_in_names_sort_as_numbers():

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from trainmark.regular_file import open_regular, read_input, read_regular
+from trainmark.base.files import open_regular, read_input, read_regular
 
 
 def test_a_file_of_just_the_limit_is_read_and_one_byte_more_is_refused(tmp_path):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from trainmark.secret import HIDDEN, is_secret, scrub, scrub_text, secret_values, without_secrets
+from trainmark.base.secrets import HIDDEN, is_secret, scrub, scrub_text, secret_values, without_secrets
 
 SECRET_NAMES = [
     *("GH_PAT", "MYSQL_PWD", "DATABASE_URL", "SENTRY_DSN", "GOOGLE_APPLICATION_CREDENTIALS", "COOKIE"),

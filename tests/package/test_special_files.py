@@ -14,7 +14,7 @@ import pytest
 from trainmark.audit.protocols.protocol import lines_of
 from trainmark.audit.report import read_report
 from trainmark.datasets.imagenet.labels import read_labels
-from trainmark.launch.nodes.hosts import from_hostfile, from_inventory
+from trainmark.launch.hosts import from_hostfile, from_inventory
 from trainmark.logs.custom_format import custom_format
 from trainmark.logs.ledger import load
 from trainmark.logs.sources import sources
@@ -92,7 +92,7 @@ def test_a_file_that_is_too_large_is_refused_by_what_is_read(special, reader):
 
 def test_a_pipe_with_a_writer_is_read_as_a_file():
     program = (
-        "import sys; from pathlib import Path; from trainmark.launch.nodes.hosts import from_hostfile;"
+        "import sys; from pathlib import Path; from trainmark.launch.hosts import from_hostfile;"
         "print(from_hostfile(Path(sys.argv[1])))"
     )
     command = f'{sys.executable} -c "{program}" <(sleep 0.2; echo node7 slots=2)'

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from trainmark.typed_json import ANY_FLOAT, DecodeError, decode, encode
+from trainmark.base.typed_json import ANY_FLOAT, DecodeError, decode, encode
 
 
 class Colour(str, Enum):

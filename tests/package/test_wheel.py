@@ -76,8 +76,8 @@ def test_the_wheel_has_the_package_and_its_licence_and_nothing_else(names):
         "report/templates/*.j2",
         "machine/frameworks/locks/pytorch.txt",
         "machine/peaks.yaml",
-        "profiler/cupti/injection.c",
-        "profiler/cupti/fallback/crt/host_defines.h",
+        "inside/profiler/cupti/injection.c",
+        "inside/profiler/cupti/fallback/crt/host_defines.h",
         "py.typed",
     ],
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark import yaml_source
-from trainmark.errors import UserError
-from trainmark.launch.nodes.hosts import from_inventory
+from trainmark.base import yaml_source
+from trainmark.base.errors import UserError
+from trainmark.launch.hosts import from_inventory
 from trainmark.logs.custom_format import custom_format
 from trainmark.logs.ledger import load
 from trainmark.suite.load import load as load_suite

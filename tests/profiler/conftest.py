@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.profiler.cupti import build
+from trainmark.inside.profiler.cupti import build
 
 
 @pytest.fixture(scope="session")

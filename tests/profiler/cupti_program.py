@@ -9,7 +9,7 @@ import time
 
 
 def profile(fake, steps, trace):
-    from trainmark.profiler.cupti.profiler import NoProfilerError, Profiler
+    from trainmark.inside.profiler.cupti.profiler import NoProfilerError, Profiler
 
     profiler = Profiler("keras", "3.0")
     try:

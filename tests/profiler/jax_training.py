@@ -6,7 +6,7 @@ import sys
 import jax
 import jax.numpy as jnp
 
-from trainmark.profiler.jax import Profiler
+from trainmark.inside.profiler.jax import Profiler
 
 
 def loss(weights, images, labels):

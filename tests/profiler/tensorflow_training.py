@@ -5,7 +5,7 @@ import sys
 
 import tensorflow as tf
 
-from trainmark.profiler.tensorflow import Profiler
+from trainmark.inside.profiler.tensorflow import Profiler
 
 kernel = tf.Variable(tf.fill((3, 3, 3, 8), 0.1))
 dense = tf.Variable(tf.ones((8, 4)))

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from trainmark.profiler import capture, tries
+from trainmark.inside.profiler import capture, phases
 
 UNPROFILED = 2 + 5
 PASS = 2 + 1 + 2
@@ -255,7 +255,7 @@ def test_a_number_of_steps_that_is_none_means_the_usual(folder, monkeypatch, req
 
 def test_the_timing_pass_of_a_gpu_has_annotations_and_no_operators(tmp_path):
     torch = pytest.importorskip("torch")
-    from trainmark.profiler import pytorch
+    from trainmark.inside.profiler import pytorch
 
     backend = pytorch.Profiler()
     backend.prepare(pytorch.TIMING)
@@ -387,5 +387,5 @@ def test_a_program_that_ends_while_a_pass_is_taken_again_has_all_passes(folder, 
 
 
 def test_a_pass_that_was_disturbed_like_the_steps_on_one_side_of_it_does_not_agree():
-    assert tries.difference([1.0, 1.2], [1.1], [1.0, 1.2]) == pytest.approx(0.0)
-    assert tries.difference([1.1], [1.0], [1.2]) == pytest.approx((0.1 + 1 / 12) / 2)
+    assert phases.difference([1.0, 1.2], [1.1], [1.0, 1.2]) == pytest.approx(0.0)
+    assert phases.difference([1.1], [1.0], [1.2]) == pytest.approx((0.1 + 1 / 12) / 2)

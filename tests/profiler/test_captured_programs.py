@@ -68,7 +68,7 @@ class Program(NamedTuple):
 def start(folder: Path, command: list[str], profile: Path | None, hooks: bool) -> Program:
     events = folder / "events"
     events.mkdir(parents=True)
-    path = [SOURCE / "trainmark/hooks/injected", SOURCE] if hooks else [SOURCE]
+    path = [SOURCE / "trainmark/inside/hooks/injected", SOURCE] if hooks else [SOURCE]
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, path)), OMP_NUM_THREADS="1")
     environment.update(TRAINMARK_EVENTS=str(events), TRAINMARK_STOP=str(MEASURED))
     if profile is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from types import SimpleNamespace
 
-from trainmark.profiler.capture import Capture
+from trainmark.inside.profiler.capture import Capture
 from trainmark.workloads.common.training import Training
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.profiler.cupti import build, records
+from trainmark.inside.profiler.cupti import build, records
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import json
-from trainmark.profiler import heap
+from trainmark.inside.profiler import heap
 
 def status():
     now = heap.kibibytes("/proc/self/status")
@@ -39,7 +39,7 @@ def test_pages_are_reserved_once_given_back_and_no_longer_part_of_the_peak():
 
 
 def test_elsewhere_nothing_happens(monkeypatch):
-    from trainmark.profiler import heap
+    from trainmark.inside.profiler import heap
 
     class Musl:
         def __init__(self, name):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.explain.injected import window_of
 from trainmark.runner.explain.recorded import annotations_of, step_seconds, unprofiled
 

@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from trainmark.explain import memory as explained
-from trainmark.profiler import pytorch_memory
+from trainmark.inside.profiler import pytorch_memory
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 

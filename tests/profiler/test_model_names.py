@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from trainmark.profiler.pytorch_names import model_names  # noqa: E402
+from trainmark.inside.profiler.pytorch_names import model_names  # noqa: E402
 
 
 class Trainer:

@@ -2,10 +2,10 @@
 
 import pytest
 
+from trainmark.base.text import one_line
 from trainmark.report.format import templating
 from trainmark.report.format.line_fit import INDENT, shortened
 from trainmark.report.format.table import Table
-from trainmark.visible import one_line
 
 ANSWERS = Table(("name", "rate", ""), [("a", 9.5, None), ("bcdefg", 1234, None)], right=frozenset({1}))
 

@@ -2,6 +2,7 @@ import dataclasses
 import re
 from string import Formatter
 
+from trainmark.base.text import visible
 from trainmark.machine.devices import Device, Devices
 from trainmark.machine.environment import Environment, Git
 from trainmark.machine.host import Cpu, Host, NumaNode, RunningContainer
@@ -12,7 +13,6 @@ from trainmark.measure.key import Key
 from trainmark.report.format import doubt_words, fact_words, published_words, words
 from trainmark.report.format.label import IN_TABLE
 from trainmark.report.sections.environment import sections
-from trainmark.visible import visible
 
 
 def fields(text):

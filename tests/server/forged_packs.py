@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmark.pack.manifest import MANIFEST, MemberDigest, from_bytes, to_bytes
-from trainmark.pack.unpack import unpack_unchecked
-from trainmark.pack.verify import trial_digests
+from trainmark.store.manifest import MANIFEST, MemberDigest, decode_manifest, encode_manifest
+from trainmark.store.unpack import unpack_unchecked
+from trainmark.store.verify import trial_digests
 
 
 def members(file: Path) -> dict[str, bytes]:
@@ -59,9 +59,9 @@ def forged(source: Path, out: Path, change: Callable[[dict[str, Any]], None], ma
         contents[name] = json.dumps(plain).encode()
     repacked(out, contents)
     digests: dict[str, MemberDigest] = dict(unpack_unchecked(out, out.with_suffix(".folder")).digests)
-    manifest, of_trials = from_bytes(contents[MANIFEST]), trial_digests(digests)
+    manifest, of_trials = decode_manifest(contents[MANIFEST]), trial_digests(digests)
     trials = tuple(replace(trial, digest=of_trials[trial.name]) for trial in manifest.trials)
     if manifest_too:
         trials = tuple(replace(trial, throughput=throughputs[f"{trial.repeat:02d}"]) for trial in trials)
     mended = replace(manifest, members=tuple(digests.values()), trials=trials)
-    return repacked(out, {**contents, MANIFEST: to_bytes(mended)})
+    return repacked(out, {**contents, MANIFEST: encode_manifest(mended)})

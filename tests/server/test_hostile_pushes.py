@@ -13,10 +13,10 @@ from urllib.parse import quote
 import pytest
 from forged_packs import forged, members, repacked, with_link
 
-from trainmark.errors import UserError
-from trainmark.pack.manifest import MANIFEST, Scrubbed, from_bytes, to_bytes
+from trainmark.base.errors import UserError
 from trainmark.server.access.roles import Role
 from trainmark.server.api.operations import OPERATIONS
+from trainmark.store.manifest import MANIFEST, Scrubbed, decode_manifest, encode_manifest
 
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>'\"; DROP TABLE runs; --\u202e\x00"
 ATTACKS = (
@@ -90,7 +90,7 @@ def test_what_cannot_be_is_refused_though_all_files_agree_on_it(
 
     from benchmarks.serving import packs
 
-    from trainmark.pack import archive, verify
+    from trainmark.store import archive, verify
 
     made = packs.MadeRun(name="cannot", host=place)
     made = changed(made, key=changed(made.key, **key))
@@ -114,7 +114,7 @@ def test_another_trial_under_a_stored_uuid_is_refused(sqlite_server, make_pack, 
     """Two files of one run: the second has other events for the same trial."""
     from benchmarks.serving.packs import MadeRun, write_run
 
-    from trainmark.pack.archive import pack
+    from trainmark.store.archive import pack
     from trainmark.store.run import RunFolder
 
     made = MadeRun(name="twice", host="twice")
@@ -221,9 +221,11 @@ def scripted_notes(server, make_pack, tmp_path_factory):
     """A run whose manifest says of what was masked whatever its sender wrote."""
     contents = members(make_pack(name="notes", host="notes"))
     note = Scrubbed(SCRIPT, SCRIPT, 3, (SCRIPT,) * 40)
-    manifest = replace(from_bytes(contents[MANIFEST]), scrubbed=(note,) * 3000)
+    manifest = replace(decode_manifest(contents[MANIFEST]), scrubbed=(note,) * 3000)
     file = tmp_path_factory.mktemp("notes") / "file.trainmark"
-    answer = server.push(repacked(file, {**contents, MANIFEST: to_bytes(manifest)}), server.tokens[Role.PUSH])
+    answer = server.push(
+        repacked(file, {**contents, MANIFEST: encode_manifest(manifest)}), server.tokens[Role.PUSH]
+    )
     assert answer.status == 201, answer.body
     return answer.json["run"]
 
@@ -241,8 +243,8 @@ def test_scripts_in_the_list_of_what_was_masked_are_text_and_the_list_is_bounded
 @pytest.mark.parametrize("count", [0, -5, 2**40])
 def test_a_number_of_masked_values_that_cannot_be_is_refused(sqlite_server, genuine, tmp_path, count):
     contents = members(genuine)
-    manifest = replace(from_bytes(contents[MANIFEST]), scrubbed=(Scrubbed("log", "secret", count, ()),))
-    file = repacked(tmp_path / "file", {**contents, MANIFEST: to_bytes(manifest)})
+    manifest = replace(decode_manifest(contents[MANIFEST]), scrubbed=(Scrubbed("log", "secret", count, ()),))
+    file = repacked(tmp_path / "file", {**contents, MANIFEST: encode_manifest(manifest)})
     assert "cannot be" in refused(sqlite_server, file.read_bytes())
 
 

@@ -11,7 +11,6 @@ import pytest
 from pages_sample import stored
 from starlette.routing import Route
 
-from trainmark.pack.archive import pack
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.app import create_app
@@ -21,6 +20,7 @@ from trainmark.server.ingest.check import check
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.pages.routes import routes
 from trainmark.server.settings import Settings
+from trainmark.store.archive import pack
 from trainmark.store.run import RunFolder
 
 PROGRAM = """

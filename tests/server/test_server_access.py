@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from benchmarks.serving.process import ServerProcess
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.limits import RateLimit
 from trainmark.server.access.roles import Role

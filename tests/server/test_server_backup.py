@@ -8,7 +8,7 @@ import tarfile
 import pytest
 from sqlalchemy import func, select
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access.roles import Role
 from trainmark.server.backup import backup, restore
 from trainmark.server.database.engine import opened, reading

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from benchmarks.serving.packs import MadeRun, packed
 from sqlalchemy import Engine, MetaData, inspect, select, text
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.backup import backup, restore

@@ -119,7 +119,7 @@ def test_a_damaged_upload_is_noticed_by_its_digest(sqlite_server, make_pack):
 
 
 def test_a_figure_is_what_the_events_say_to_the_last_digit(sqlite_server, make_pack):
-    from trainmark.pack.verify import verify
+    from trainmark.store.verify import verify
 
     file = make_pack(name="digits", host="digits")
     uuid = sqlite_server.push(file, sqlite_server.tokens[Role.PUSH]).json["run"]

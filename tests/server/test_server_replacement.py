@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from benchmarks.serving.packs import MadeRun, write_run
 
-from trainmark.pack.archive import pack
 from trainmark.server.access.roles import Role
+from trainmark.store.archive import pack
 
 MADE = MadeRun(name="resumed", rates=(80.0, 81.0, 82.0), host="resumed")
 

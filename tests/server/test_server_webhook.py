@@ -12,7 +12,7 @@ import pytest
 from pages_sample import A100, DAY, MadeCase, MadeMachine, key, made_run
 from sqlalchemy import select
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.roles import Role
 from trainmark.server.database.engine import open_engine, writing

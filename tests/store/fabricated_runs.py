@@ -13,7 +13,7 @@ from trainmark.measure.key import Key
 from trainmark.store.run import RunFolder, RunInfo
 from trainmark.store.trial import TrialRecord, TrialSpec
 from trainmark.suite.load import find
-from trainmark.suite.topology import parse_topology
+from trainmark.suite.model import parse_topology
 
 CREATED = 1_760_000_000.0
 ENVIRONMENT = {"host": {"hostname": "bench-1", "system": "Linux"}, "devices": {"gpus": []}}

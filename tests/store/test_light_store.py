@@ -9,7 +9,7 @@ from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.report.assemble import document_of
 from trainmark.runner.light import keep_run_light
 from trainmark.store.files import StoreError
-from trainmark.store.light import keep_light, load_light
+from trainmark.store.measurements import read_reference_rates, write_reference_rates
 
 AXES = (("image_size", 64),)
 KNOWN = ReferenceRate("cpu", "resnet50", AXES, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
@@ -43,12 +43,12 @@ def finished(run):
 
 def test_what_is_kept_comes_back(tmp_path):
     other = replace(KNOWN, device="NVIDIA H200", precision="half", rate=12_345.678901234567)
-    keep_light(tmp_path / "new", (KNOWN, other))
-    assert load_light(tmp_path / "new") == (KNOWN, other)
+    write_reference_rates(tmp_path / "new", (KNOWN, other))
+    assert read_reference_rates(tmp_path / "new") == (KNOWN, other)
 
 
 def test_a_folder_without_the_file_has_no_reference(tmp_path):
-    assert load_light(tmp_path / "nowhere") == ()
+    assert read_reference_rates(tmp_path / "nowhere") == ()
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ def test_a_folder_without_the_file_has_no_reference(tmp_path):
 def test_a_damaged_file_is_refused_in_one_sentence(tmp_path, text):
     (tmp_path / "light.json").write_text(text)
     with pytest.raises(StoreError, match=r"light\.json .*\.$") as refused:
-        load_light(tmp_path)
+        read_reference_rates(tmp_path)
     assert "\n" not in str(refused.value)
 
 
 def test_a_run_of_the_fused_step_leaves_its_reference_in_both_places(home, run):
     train(run, "fused", 250.0, compiler="fused")
     assert finished(run) == []
-    (reference,) = load_light(home)
+    (reference,) = read_reference_rates(home)
     assert (reference.device, reference.rate, reference.batch) == ("cpu", 250.0, 32)
-    assert load_light(run.path) == document_of(run).light == (reference,)
+    assert read_reference_rates(run.path) == document_of(run).light == (reference,)
 
 
 def test_a_run_is_held_against_what_was_measured_before(home, run):
-    keep_light(home, (KNOWN, replace(KNOWN, device="another")))
+    write_reference_rates(home, (KNOWN, replace(KNOWN, device="another")))
     before = (home / "light.json").stat().st_mtime_ns
     assert finished(run) == []
-    assert load_light(run.path) == (KNOWN,)
+    assert read_reference_rates(run.path) == (KNOWN,)
     assert (home / "light.json").stat().st_mtime_ns == before
 
 
@@ -94,9 +94,9 @@ def test_a_run_on_a_device_without_a_reference_writes_nothing(home, run):
 def test_a_slower_run_does_not_replace_a_faster_reference(home, run):
     train(run, "fused", 250.0, compiler="fused")
     faster = replace(KNOWN, rate=1_000.0)
-    keep_light(home, (faster,))
+    write_reference_rates(home, (faster,))
     assert finished(run) == []
-    assert load_light(home) == load_light(run.path) == (faster,)
+    assert read_reference_rates(home) == read_reference_rates(run.path) == (faster,)
 
 
 def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
@@ -104,7 +104,7 @@ def test_a_home_that_cannot_be_written_costs_one_note_and_no_share(home, run):
     train(run, "fused", 250.0, compiler="fused")
     (note,) = finished(run)
     assert str(home) in note
-    assert [each.rate for each in load_light(run.path)] == [250.0]
+    assert [each.rate for each in read_reference_rates(run.path)] == [250.0]
 
 
 def test_a_damaged_home_costs_one_note(home, run):

@@ -8,7 +8,7 @@ import pytest
 from fabricated_runs import ENVIRONMENT, fabricate, record
 
 from trainmark.events import Mark, RunEnd, RunStart, Step, stream
-from trainmark.store.scrub import scrub_events
+from trainmark.store.scrubbing import scrub_events
 
 SECRET = "hunter2-hunter2"
 CASE = "pytorch-fp32-b32-1n1g"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from trainmark.base.typed_json import decode as from_json
+from trainmark.base.typed_json import encode
 from trainmark.cli.report import render
 from trainmark.events import Mark, RunStart
 from trainmark.events.stream import decode
@@ -16,8 +18,6 @@ from trainmark.measure.figure import Finish
 from trainmark.metric import declared_metrics
 from trainmark.report.assemble import document_of
 from trainmark.store.run import find_run
-from trainmark.typed_json import decode as from_json
-from trainmark.typed_json import encode
 from trainmark.workloads import registry
 
 RUNS = json.loads(Path(__file__).with_name("runs_0_1_0.json").read_text(encoding="utf-8"))

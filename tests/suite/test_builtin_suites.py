@@ -11,8 +11,7 @@ import pytest
 from trainmark.measure.figure_doubts import window_doubts
 from trainmark.measure.steady_window import SHORTEST_WINDOW, steady_window
 from trainmark.suite.load import built_in_names, find, load, parse
-from trainmark.suite.model import Repeats
-from trainmark.suite.topology import Topology
+from trainmark.suite.model import Repeats, Topology
 from trainmark.workloads import registry
 
 

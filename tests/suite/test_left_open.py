@@ -10,9 +10,9 @@ import pytest
 from trainmark.runner.preflight.preflight import preflight
 from trainmark.runner.program.command import arguments
 from trainmark.runner.trial.case_key import key_of
-from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import parse
-from trainmark.suite.plan import Machine, plan
+from trainmark.suite.model import SuiteError
+from trainmark.suite.plan import Resources, plan
 from trainmark.workloads import registry
 
 # Answers as a workload does, in place of an interpreter: refuses whatever names one of `refused`.
@@ -34,7 +34,7 @@ def settled(tmp_path):
         framework.write_text(ANSWERING.format(python=sys.executable, refused=refused), encoding="utf-8")
         framework.chmod(0o755)
         suite = parse(f"python: {framework}\n{text}", "s.yaml")
-        return preflight(plan(suite, Machine(device, devices=2, cores=2)))
+        return preflight(plan(suite, Resources(device, devices=2, cores=2)))
 
     return ask
 
@@ -149,5 +149,5 @@ def test_a_framework_named_beside_all_is_there_once():
 def test_a_framework_that_is_not_installed_is_skipped_with_the_command_that_installs_it(tmp_path):
     bare = Path(sys.executable).resolve()
     suite = parse(f"framework: mindspore\nlayout: any\npython: {bare}", "s.yaml")
-    (skip,) = preflight(plan(suite, Machine("cpu", devices=2, cores=2))).plan.skipped
+    (skip,) = preflight(plan(suite, Resources("cpu", devices=2, cores=2))).plan.skipped
     assert "`trainmark frameworks install mindspore`" in skip.reason

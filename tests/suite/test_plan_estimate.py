@@ -6,7 +6,7 @@ import pytest
 
 from trainmark.runner.preflight.estimate import CORE_FLOPS, START_SECONDS, plan_seconds, trial_seconds
 from trainmark.suite.load import parse
-from trainmark.suite.plan import Machine, plan
+from trainmark.suite.plan import Resources, plan
 from trainmark.workloads.resnet50.shared.recipe import flops_per_image
 
 SUITE = (
@@ -16,7 +16,7 @@ OWN = SUITE + "cases:\n- {}\n- workload: {name: own, command: 'true'}\n"
 
 
 def planned(text):
-    return plan(parse(text, "suite.yaml"), Machine("cpu", 1, cores=4))
+    return plan(parse(text, "suite.yaml"), Resources("cpu", 1, cores=4))
 
 
 def test_a_trial_takes_its_start_and_its_operations_at_the_rate_of_its_cores():

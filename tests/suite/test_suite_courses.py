@@ -8,9 +8,8 @@ import pytest
 
 from trainmark.runner.program.command import arguments, command_of
 from trainmark.suite import load
-from trainmark.suite.errors import SuiteError
-from trainmark.suite.fastest import choices
-from trainmark.suite.model import Case
+from trainmark.suite.model import Case, SuiteError
+from trainmark.suite.plan import fastest_choices
 
 
 def only(text: str) -> Case:
@@ -82,7 +81,7 @@ def test_checkpoints_on_a_shared_disk_go_by_run_case_and_repeat():
 
 
 def test_a_plain_case_has_the_command_line_that_it_always_had():
-    assert arguments(choices(only("batch_per_device: 4\ndevice: cpu"))[0]) == (
+    assert arguments(fastest_choices(only("batch_per_device: 4\ndevice: cpu"))[0]) == (
         *("--device", "cpu", "--batch", "4", "--precision", "fp32", "--layout", "NCHW"),
         *("--data", "synthetic", "--image-size", "224", "--steps", "120"),
     )

@@ -6,9 +6,8 @@ import itertools
 
 import pytest
 
-from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import MOST_CASES, parse
-from trainmark.suite.model import Command, Repeats
+from trainmark.suite.model import Command, Repeats, SuiteError
 
 TWO_CASES = """
 batch_per_device: 64

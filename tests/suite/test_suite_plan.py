@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmark.suite.load import load, parse
-from trainmark.suite.plan import Machine, plan
-from trainmark.suite.topology import Topology, parse_topology, powers_of_two
+from trainmark.suite.model import Topology, parse_topology, powers_of_two
+from trainmark.suite.plan import Resources, plan
 
-CPU = Machine("cpu", devices=8, cores=8)
+CPU = Resources("cpu", devices=8, cores=8)
 MANY = "batch_per_device: [1, 2, 3, 4, 5, 6, 7, 8]\nrepeats: 6\n"
 
 
-def orders(text: str, machine: Machine = CPU) -> list[list[str]]:
+def orders(text: str, machine: Resources = CPU) -> list[list[str]]:
     made = plan(parse(text, "suite.yaml"), machine)
     return [[trial.case.slug for trial in made.round(repeat)] for repeat in range(1, made.rounds + 1)]
 
@@ -58,13 +58,13 @@ def test_repeats_that_depend_on_the_spread_are_not_certain():
 @pytest.mark.parametrize(
     ("case", "machine", "reason"),
     [
-        ("topology: 2n8g", Machine("cuda", 8), "needs 2 nodes; this run has 1 (--hosts names more)"),
-        ("topology: 1n8g", Machine("cuda", 1), "needs 8 CUDA devices a node; this machine has 1"),
-        ("topology: 1n4g", Machine("cpu", 2, cores=2), "needs 4 cores, one a rank; this machine has 2"),
+        ("topology: 2n8g", Resources("cuda", 8), "needs 2 nodes; this run has 1 (--hosts names more)"),
+        ("topology: 1n8g", Resources("cuda", 1), "needs 8 CUDA devices a node; this machine has 1"),
+        ("topology: 1n4g", Resources("cpu", 2, cores=2), "needs 4 cores, one a rank; this machine has 2"),
         ("device: cuda", CPU, "needs a CUDA device; this machine has none"),
         (
             "device: cpu\ntopology: 1n4g",
-            Machine("cuda", 8, cores=2),
+            Resources("cuda", 8, cores=2),
             "needs 4 cores, one a rank; this machine has 2",
         ),
     ],
@@ -78,10 +78,10 @@ def test_what_the_machine_cannot_hold_is_skipped_with_the_reason(case, machine, 
 @pytest.mark.parametrize(
     ("case", "machine"),
     [
-        ("topology: 2n8g", Machine("cuda", 8, nodes=2)),
-        ("topology: 1n8g", Machine("cuda", 8)),
-        ("topology: 1n2g", Machine("cpu", 2, cores=2)),
-        ("device: cpu", Machine("cuda", 1, cores=2)),
+        ("topology: 2n8g", Resources("cuda", 8, nodes=2)),
+        ("topology: 1n8g", Resources("cuda", 8)),
+        ("topology: 1n2g", Resources("cpu", 2, cores=2)),
+        ("device: cpu", Resources("cuda", 1, cores=2)),
     ],
 )
 def test_what_fits_is_run(case, machine):
@@ -91,14 +91,14 @@ def test_what_fits_is_run(case, machine):
 
 def test_cases_meant_for_another_kind_of_machine_are_left_out_without_a_word():
     for kind in ("cuda", "cpu"):
-        made = plan(load("quick"), Machine(kind, 2, cores=2))
+        made = plan(load("quick"), Resources(kind, 2, cores=2))
         assert {case.label for case in made.cases} == {"gpu" if kind == "cuda" else "cpu"}
         assert made.skipped == ()
 
 
 def test_an_automatic_device_becomes_the_machines_own():
     assert {case.device for case in plan(load("quick"), CPU).cases} == {"cpu"}
-    assert {case.device for case in plan(load("quick"), Machine("cuda", 2)).cases} == {"cuda"}
+    assert {case.device for case in plan(load("quick"), Resources("cuda", 2)).cases} == {"cuda"}
 
 
 @settings(deadline=None)
@@ -131,5 +131,5 @@ def test_a_cpu_rank_has_the_same_share_of_the_cores_in_every_topology():
 
 
 def test_a_cuda_rank_has_no_share_of_the_cores():
-    (case,) = plan(parse("device: cuda\n", "suite.yaml"), Machine("cuda", devices=1, cores=8)).cases
+    (case,) = plan(parse("device: cuda\n", "suite.yaml"), Resources("cuda", devices=1, cores=8)).cases
     assert case.fair_threads is None

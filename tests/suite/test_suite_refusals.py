@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.suite.errors import SuiteError
 from trainmark.suite.fields import SUITE_FIELDS, case_fields
 from trainmark.suite.load import load, parse
+from trainmark.suite.model import SuiteError
 from trainmark.workloads import registry
 
 CASE_FIELDS = case_fields([registry.find("resnet50").workload])

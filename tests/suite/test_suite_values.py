@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.suite.model import Rules
-from trainmark.suite.topology import Topology, parse_topology, powers_of_two
+from trainmark.suite.model import CaseRules, Topology, parse_topology, powers_of_two
 from trainmark.suite.values import duration, loss_scale, relative_width, share, string_map
 
 
@@ -66,7 +65,7 @@ def test_the_devices_of_a_topology_are_those_of_all_nodes():
 
 
 def test_a_trial_runs_its_warmup_and_the_steps_that_are_measured():
-    assert Rules(warmup_steps=20, measure_steps=100).steps == 120
+    assert CaseRules(warmup_steps=20, measure_steps=100).steps == 120
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from trainmark.events.schema import DeviceSample
 from trainmark.events.stream import read
-from trainmark.launch.agent.processes import PR_SET_CHILD_SUBREAPER
+from trainmark.launch.agent.ranks import PR_SET_CHILD_SUBREAPER
 from trainmark.machine.process_tree import ProcessTree
 from trainmark.machine.sampler import GpuSampler, Sampler, throttle_names
 from trainmark.machine.samples import CpuClock, CpuSampler, busy_share, foreign_share

@@ -24,7 +24,7 @@ from typing import Any
 from snapshot import Snapshot
 from source_file import significant, table, written
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.formats.mllog import FORMAT
 from trainmark.logs.read import read_log
 from trainmark.logs.sources import LogStream

@@ -15,12 +15,12 @@ from trainmark.audit.excerpts import LONGEST_LOG_LINE, TIME_STAMP
 from trainmark.audit.finding import AuditFinding, FindingSeverity
 from trainmark.audit.report import LARGEST_FILE
 from trainmark.audit.terms import SHORT_TOPOLOGY
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
+from trainmark.base.files import open_regular
 from trainmark.logs.read import ParsedLog, read_logs
 from trainmark.logs.streams import SourceRefusal
 from trainmark.measure.log_figure import LogFacts as ColumnFacts
 from trainmark.measure.log_figure import logged_figure
-from trainmark.regular_file import open_regular
 
 BATCH_IN_NAME = re.compile(r"(?:^|_)(?:b|bs|bsz)(\d{1,6})(?=[_.]|$)", re.I)
 PRECISION_IN_NAME = re.compile(r"(?:^|_)(fp32|tf32|fp16|amp|bf16)(?=[_.]|$)", re.I)

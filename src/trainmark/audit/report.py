@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from trainmark.audit.html import read_page
 from trainmark.audit.number import normalize_text, parse_number
 from trainmark.audit.tables import ReportTable, csv_tables, pipe_tables
-from trainmark.errors import UserError
-from trainmark.regular_file import read_input
+from trainmark.base.errors import UserError
+from trainmark.base.files import read_input
 
 T = TypeVar("T")
 LARGEST_FILE = 64 * 2**20

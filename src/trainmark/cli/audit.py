@@ -34,9 +34,9 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
     from trainmark.audit.audit import audit_report, reports_at
     from trainmark.audit.finding import FindingSeverity
     from trainmark.audit.log_folder import audit_logs, logs_at
-    from trainmark.errors import UserError
+    from trainmark.base.errors import UserError
+    from trainmark.base.text import visible
     from trainmark.logs.streams import naming
-    from trainmark.visible import visible
 
     logs, reports, findings = {}, [], []
     refusals: list[str] = []

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_suite
 from trainmark.cli.options import OneMachineCommand, is_given, json_option, lang_option, share
 from trainmark.cli.own_program import RunCommand, name_of, program_suite, program_words, step_count
 from trainmark.cli.terminal import terminal_width
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.measure.bisection import Bisection
@@ -277,10 +277,10 @@ def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
 
 
 def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
+    from trainmark.base.typed_json import encode
     from trainmark.measure.bisection import BisectionFinding
     from trainmark.report.bisect import page, text
     from trainmark.store.files import write_text
-    from trainmark.typed_json import encode
 
     plain = encode(bisection) | {"trials": bisection.trials, "seconds": bisection.seconds}
     as_text = json.dumps(plain, indent=1, ensure_ascii=False)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.text import one_line
 from trainmark.cli.complete import complete_run
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, price_option, runs_option, tell_damage
 from trainmark.cli.terminal import terminal_width, unfiltered
-from trainmark.visible import one_line
 
 if TYPE_CHECKING:
     from trainmark.measure.comparison import ResultComparison

@@ -37,7 +37,7 @@ def complete_run(context: click.Context, option: click.Parameter, typed: str) ->
 
 def complete_trial(context: click.Context, option: click.Parameter, typed: str) -> list[CompletionItem]:
     """Offer the finished trials of the run that was named."""
-    from trainmark.errors import UserError
+    from trainmark.base.errors import UserError
     from trainmark.store.run import find_run
     from trainmark.store.trial import finished_trials
 

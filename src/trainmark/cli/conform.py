@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.cli.complete import complete_workload_or_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, workload_option
-from trainmark.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from trainmark.runner.conform.verdict import Check, Verdict

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from trainmark import __version__
-from trainmark.visible import one_line, visible
+from trainmark.base.text import one_line, visible
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 MOST_CRASH_FILES = 20
@@ -26,7 +26,7 @@ SHORTEST_SECRET = 6  # a shorter value is part of too many words
 def report_crash(error: BaseException, where: str = "") -> int:
     """Keep the trace of an unexpected error in a file, say so in one sentence, and return the exit code."""
     try:
-        from trainmark.secret import scrub_text
+        from trainmark.base.secrets import scrub_text
 
         text = _without_own_secrets(_report(error))
         path = _keep(text)
@@ -63,7 +63,7 @@ def masked_arguments(words: Sequence[str]) -> str:
     """Return a command line with the values of secret options and variables masked."""
     import shlex
 
-    from trainmark.secret import HIDDEN, is_secret, scrub_text
+    from trainmark.base.secrets import HIDDEN, is_secret, scrub_text
 
     shown, hide = [], False
     for word in words:
@@ -82,7 +82,7 @@ def _report(error: BaseException) -> str:
     import platform
     import traceback
 
-    from trainmark.secret import scrub_text
+    from trainmark.base.secrets import scrub_text
 
     trace = "".join(traceback.format_exception(error))
     if len(trace) > LONGEST_TRACE:
@@ -98,7 +98,7 @@ def _report(error: BaseException) -> str:
 
 
 def _without_own_secrets(text: str) -> str:
-    from trainmark.secret import HIDDEN, secret_values
+    from trainmark.base.secrets import HIDDEN, secret_values
 
     for secret in secret_values(dict(os.environ)):
         if len(secret) >= SHORTEST_SECRET:

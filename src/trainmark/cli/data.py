@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.main import LateCommands
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.datasets.imagenet.imagenet import Unpacked

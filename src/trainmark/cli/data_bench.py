@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
-from trainmark.errors import UserError, nearest
 from trainmark.report.format.number import counted
 from trainmark.report.format.table import Table
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.cli.data_bench import Lines
@@ -175,8 +175,8 @@ def _ids(text: str | None) -> tuple[int, ...] | None:
 
 
 def _kinds(words: str | None) -> frozenset[str]:
+    from trainmark.base.errors import nearest
     from trainmark.datasets.trouble import KEEPABLE, TOLERATED
-    from trainmark.errors import nearest
 
     if words is None:
         return TOLERATED

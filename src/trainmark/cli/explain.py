@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, json_option, runs_option
 from trainmark.cli.own_program import (
@@ -23,7 +24,6 @@ from trainmark.cli.own_program import (
     step_count,
 )
 from trainmark.cli.terminal import terminal_width, unfiltered
-from trainmark.errors import UserError
 from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, find_run
 
@@ -251,7 +251,7 @@ def _of_target(target: Target, again: bool, verify: bool, choice: LaunchOptions,
 def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
     """Read what was explained before, or take a trial of the case; what is to be changed must run here."""
     from trainmark.cli.terminal import live_display
-    from trainmark.launch.launchers import stored_options
+    from trainmark.launch.options import stored_options
     from trainmark.runner.explain.explained import explain_trial, stored
     from trainmark.runner.explain.injected import ensure_profile
     from trainmark.runner.explain.profiled_trial import profile_case, profiled_before, with_one_trial

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_run
 from trainmark.cli.options import cluster_options, json_option, runs_option
 from trainmark.cli.terminal import print_json, terminal_width
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
     from trainmark.measure.fabric import FabricMeasurement
-    from trainmark.suite.plan import Machine
-    from trainmark.suite.topology import Topology
+    from trainmark.suite.model import Topology
+    from trainmark.suite.plan import Resources
 
 FAILED, INTERRUPTED = 1, 130
 SIZES = "8,1K,16K,128K,1M,8M,64M"
@@ -84,8 +84,8 @@ def fabric_command(
     from trainmark.runner.interrupts import Interrupts
     from trainmark.runner.preflight.cluster import launch_target
     from trainmark.runner.program.frameworks import interpreter_of
-    from trainmark.store.fabric import FABRIC, to_json
     from trainmark.store.files import write_json
+    from trainmark.store.measurements import FABRIC, encode_fabric
     from trainmark.store.run import find_run
 
     python = interpreter_of("pytorch")
@@ -111,11 +111,11 @@ def fabric_command(
             click.echo(f"trainmark: {error}", err=True)
             return INTERRUPTED if interrupts.stop_soon else FAILED
     for path in record_paths:
-        write_json(path, to_json(fabric))
+        write_json(path, encode_fabric(fabric))
     if map_file:
         _draw(fabric, map_file)
     if as_json:
-        print_json(to_json(fabric))
+        print_json(encode_fabric(fabric))
     else:
         from trainmark.report.fabric.text import lines
 
@@ -130,8 +130,8 @@ def _announced(estimate: float, topology: Topology) -> str:
     return f"measuring the links of {topology}, about {time}"
 
 
-def _topology(written: str | None, machine: Machine, device: str) -> Topology:
-    from trainmark.suite.topology import Topology, parse_topology
+def _topology(written: str | None, machine: Resources, device: str) -> Topology:
+    from trainmark.suite.model import Topology, parse_topology
 
     if written is None:
         alone = 2 if machine.nodes == 1 else 1

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.cli.complete import complete_framework, complete_precision
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import axes_of, axis_options, json_option, workload_option
 from trainmark.cli.terminal import MovingLine, Screen, print_json
-from trainmark.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from trainmark.machine.devices import Inventory

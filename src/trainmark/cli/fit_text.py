@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from trainmark.base.typed_json import encode
 from trainmark.cli.terminal import terminal_width
 from trainmark.logs.ledger import load_of
 from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
@@ -16,7 +17,6 @@ from trainmark.measure.key import Axes
 from trainmark.report.format.table import Table
 from trainmark.runner.fit.attempt import BATCH
 from trainmark.runner.fit.fit import Answer
-from trainmark.typed_json import encode
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)

@@ -142,7 +142,7 @@ def forecast_command(
 
 def _sizes(to: str | None) -> list[Size]:
     from trainmark.forecast.fabric import Size
-    from trainmark.suite.topology import parse_topology
+    from trainmark.suite.model import parse_topology
 
     try:
         shapes = [parse_topology(word) for word in (to or "").split(",") if word.strip()]

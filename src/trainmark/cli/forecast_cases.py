@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.events import RunEnd, RunStart, stream
 from trainmark.forecast.fabric import (
     EDR,

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
-from trainmark.errors import UserError
 from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from urllib.parse import quote
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_run
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, runs_option, tell_damage
 from trainmark.cli.terminal import terminal_width, unfiltered
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.measure.history.series import RunPoint

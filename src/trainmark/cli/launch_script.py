@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_suite
 from trainmark.cli.options import cluster_options, runs_option
 from trainmark.cli.terminal import terminal_width
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions

@@ -69,7 +69,7 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
 
 
 def _write(path: Path, entries: Sequence[LedgerEntry]) -> None:
-    from trainmark.errors import UserError
+    from trainmark.base.errors import UserError
     from trainmark.report.ledger import page as ledger_page
     from trainmark.report.ledger import plot as ledger_plot
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
+from trainmark.base.text import one_line
 from trainmark.cli.complete import complete_run, complete_trial
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, price_option, runs_option, tell_damage
 from trainmark.cli.terminal import terminal_width
-from trainmark.errors import UserError
-from trainmark.visible import one_line
 
 if TYPE_CHECKING:
     from trainmark.measure.cost import Price
@@ -135,7 +135,7 @@ def _run(run: RunFolder, as_json: bool) -> int:
 
 
 def _trial(run: RunFolder, name: str, as_json: bool) -> int:
-    from trainmark.launch.job.log_tail import tail
+    from trainmark.launch.outcome import tail
     from trainmark.report.format.value import readable
     from trainmark.store.files import StoreError
     from trainmark.store.overview import trial_rows

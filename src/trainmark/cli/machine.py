@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, json_option
 from trainmark.cli.terminal import print_json
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
-    from trainmark.launch.nodes.node import Node
+    from trainmark.launch.nodes import Node
     from trainmark.launch.options import LaunchOptions
     from trainmark.machine.devices import Device, Devices
     from trainmark.machine.environment import Environment
@@ -104,8 +104,8 @@ def doctor_command(
 def _asked(choice: LaunchOptions) -> Iterator[tuple[Asker, Sequence[Node]]]:
     """Who is asked, and what was said of them."""
     from trainmark.launch.asking import AskHere, AskNodes
-    from trainmark.launch.launchers import launcher_of
-    from trainmark.launch.nodes.node import Node
+    from trainmark.launch.nodes import Node
+    from trainmark.launch.options import launcher_of
 
     if choice.is_local:
         here = AskHere()

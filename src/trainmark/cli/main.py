@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from trainmark import __version__
+from trainmark.base.errors import UserError
+from trainmark.base.text import one_line
 from trainmark.cli.chinese import help_language
 from trainmark.cli.crash import quiet_threads, report_crash
 from trainmark.cli.terminal import discard_output, flush, visible_output
-from trainmark.errors import UserError
-from trainmark.visible import one_line
 
 
 class LateCommands(click.Group):
@@ -53,7 +53,7 @@ class LateCommands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.files:
-            from trainmark.errors import nearest
+            from trainmark.base.errors import nearest
 
             asked = " ".join([*_below_the_program(ctx), args[0]])
             raise click.UsageError(f"there is no command '{asked}'{nearest(args[0], self.files)}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.errors import UserError, nearest
-from trainmark.launch import launchers
-from trainmark.visible import one_line
+from trainmark.base.errors import UserError, nearest
+from trainmark.base.text import one_line
+from trainmark.launch import options
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Workload
 from trainmark.workloads.registry import Family
@@ -153,7 +153,7 @@ OPTIONS = (
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds them and gives the command one `choice` in their place."""
 
-    declared = launchers.carrier_options()
+    declared = options.carrier_options()
 
     @functools.wraps(command)
     def with_choice(**given: Any) -> Any:
@@ -181,8 +181,8 @@ def _choice(
     own: dict[str, str | Path | None],
     **rest: Any,
 ) -> Any:
-    from trainmark.errors import nearest
-    from trainmark.launch.nodes import hosts as written
+    from trainmark.base.errors import nearest
+    from trainmark.launch import hosts as written
     from trainmark.launch.options import LaunchOptions
 
     given = [each for each in (hosts, hostfile, inventory) if each is not None]
@@ -200,10 +200,10 @@ def _choice(
     excluded = tuple(node.name for node in written.from_list(exclude)) if exclude else ()
     if unknown := [name for name in excluded if nodes and name not in {node.name for node in nodes}]:
         raise UserError(f"--exclude: {unknown[0]} is none of the hosts.")
-    launcher = launcher or ("ssh" if nodes else launchers.LOCAL)
-    if launcher not in launchers.names():
-        raise UserError(f"there is no launcher '{launcher}'{nearest(launcher, launchers.names())}")
-    if launcher == launchers.LOCAL and given:
+    launcher = launcher or ("ssh" if nodes else options.LOCAL)
+    if launcher not in options.names():
+        raise UserError(f"there is no launcher '{launcher}'{nearest(launcher, options.names())}")
+    if launcher == options.LOCAL and given:
         raise UserError("--launcher local runs on this machine only; leave out the hosts.")
     if wrong := [name for name in passed if not VARIABLE.fullmatch(name)]:
         raise UserError(f"--pass-env takes the name of a variable, not {wrong[0]!r}.")

@@ -18,8 +18,8 @@ from typing import Any
 import click
 import yaml
 
-from trainmark.errors import UserError
-from trainmark.yaml_source import UNUSABLE
+from trainmark.base.errors import UserError
+from trainmark.base.yaml_source import UNUSABLE
 
 PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 # Those of Python that take no value: what follows them is the script.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.text import one_line
 from trainmark.cli.complete import complete_run
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, runs_option
-from trainmark.visible import one_line
 
 if TYPE_CHECKING:
-    from trainmark.pack.signature import Signature
-    from trainmark.pack.verify import Verification
+    from trainmark.store.manifest import Signature
+    from trainmark.store.verify import PackVerification
 
 
 @click.command("pack", short_help="Pack a run into one file that others can verify.")
@@ -38,9 +38,9 @@ def pack_command(
       trainmark pack latest
       trainmark pack before --out before.trainmark --sign ~/.ssh/id_ed25519
     """
-    from trainmark.pack.archive import SUFFIX, pack
-    from trainmark.pack.manifest import scrubbed_counts
     from trainmark.report.format.number import counted
+    from trainmark.store.archive import SUFFIX, pack
+    from trainmark.store.manifest import scrubbed_counts
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)
@@ -93,8 +93,8 @@ def verify_command(file: Path, allowed_signers: Path | None, folder: Path | None
       trainmark verify before.trainmark
       trainmark verify before.trainmark --allowed-signers ~/.ssh/allowed_signers
     """
-    from trainmark.pack.unpack import unpack
-    from trainmark.pack.verify import verify
+    from trainmark.store.unpack import unpack
+    from trainmark.store.verify import verify
 
     verification = verify(file, allowed_signers)
     if folder is not None and verification.verified:
@@ -108,9 +108,9 @@ def verify_command(file: Path, allowed_signers: Path | None, folder: Path | None
     return 0 if verification.verified else DIFFERS
 
 
-def _tell(file: Path, verification: Verification) -> None:
-    from trainmark.pack.manifest import scrubbed_counts
+def _tell(file: Path, verification: PackVerification) -> None:
     from trainmark.report.format.number import counted
+    from trainmark.store.manifest import scrubbed_counts
 
     manifest = verification.manifest
     for difference in verification.differences:
@@ -128,7 +128,7 @@ def _tell(file: Path, verification: Verification) -> None:
 
 
 def _signed_by(signature: Signature) -> str:
-    from trainmark.pack.signature import SignatureState
+    from trainmark.store.manifest import SignatureState
 
     return {
         SignatureState.UNSIGNED: "none",
@@ -138,7 +138,7 @@ def _signed_by(signature: Signature) -> str:
     }[signature.state]
 
 
-def _plain(file: Path, verification: Verification) -> dict[str, object]:
+def _plain(file: Path, verification: PackVerification) -> dict[str, object]:
     manifest, signature = verification.manifest, verification.signature
     return {
         "file": str(file),

@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
+from trainmark.base.errors import UserError
+from trainmark.base.text import one_line, visible
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import terminal_width
-from trainmark.errors import UserError
 from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import OpenLog
 from trainmark.logs.recognition import Recognition
@@ -26,7 +27,6 @@ from trainmark.measure.statistics import Floats
 from trainmark.report.format import number
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.table import Table
-from trainmark.visible import one_line, visible
 
 SOME_NOT_READ = 1
 
@@ -81,7 +81,7 @@ def read_command(
         raise click.UsageError("name what to read: files, folders, globs, archives, or - for standard input.")
     if protocol is not None:
         return _by_protocol(paths, protocol, warmup, train, as_json)
-    from trainmark.errors import UserError
+    from trainmark.base.errors import UserError
     from trainmark.logs.read import each_log
     from trainmark.logs.recognition import named_format
     from trainmark.logs.streams import SourceRefusal
@@ -136,7 +136,7 @@ def _by_protocol(
 ) -> int:
     """Their result on standard output, to the digit; what is wrong with it, and ours, beside it."""
     from trainmark.audit import protocols
-    from trainmark.errors import UserError
+    from trainmark.base.errors import UserError
 
     if len(paths) != 1:
         raise UserError("a protocol is applied to one folder of logs.")

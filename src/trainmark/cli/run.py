@@ -167,8 +167,8 @@ def run_command(
     """
     from dataclasses import replace
 
-    from trainmark.launch.job.outcome import Outcome
-    from trainmark.launch.launchers import stored_options
+    from trainmark.launch.options import stored_options
+    from trainmark.launch.outcome import Outcome
     from trainmark.runner.preflight.prepare import prepare, prepare_again, prepare_program
     from trainmark.runner.start import forget_failures, new_run
     from trainmark.store.run import find_run
@@ -337,7 +337,7 @@ def _origin(prepared: Prepared, known: Mapping[str, float]) -> str:
 
 
 def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
-    from trainmark.launch.local import LocalLauncher
+    from trainmark.launch.launcher import LocalLauncher
     from trainmark.runner.preflight.estimate import history, plan_seconds
     from trainmark.runner.program.command import job_of
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_run
 from trainmark.cli.options import json_option, runs_option
 from trainmark.cli.server import place_options, settings_of
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.store.run import RunFolder
@@ -183,7 +183,7 @@ def _packed(run: str, runs: Path, key: Path | None, partial: bool) -> Iterator[P
             raise UserError(f"{run} is packed already; `trainmark pack --sign KEY` packs and signs.")
         yield Path(run)
         return
-    from trainmark.pack.archive import pack
+    from trainmark.store.archive import pack
     from trainmark.store.run import find_run
 
     found = find_run(run, runs)

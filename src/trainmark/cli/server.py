@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.base.errors import UserError
+from trainmark.base.text import one_line
 from trainmark.cli.main import LateCommands
 from trainmark.cli.options import json_option
-from trainmark.errors import UserError
-from trainmark.visible import one_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine

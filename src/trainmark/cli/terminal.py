@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from trainmark.base.text import HIDDEN, one_line
 from trainmark.metric import score
-from trainmark.visible import HIDDEN, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trainmark.metric import Metric
     from trainmark.runner.trial.follow import EpochSeen, Training
     from trainmark.store.trial import TrialRecord
-    from trainmark.suite.plan import Trial
+    from trainmark.suite.plan import PlannedTrial
 
 
 STANDARD_DESCRIPTORS = 3
@@ -251,12 +251,12 @@ class Lines(Screen):
     def __init__(self) -> None:
         self._number, self._total = 0, 0
         self._epochs_told = 0
-        self._trial: Trial | None = None
+        self._trial: PlannedTrial | None = None
         self._trial_began = 0.0
         self._seconds_left: float | None = None
         self._now: tuple[int, float | None, Training | None] = (0, None, None)
 
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+    def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         if seconds_left is not None and self._seconds_left is None:
             more = total - number + 1
             self.note(f"about {clock(seconds_left)} for {more} more trial{'s' if more > 1 else ''}")
@@ -272,7 +272,7 @@ class Lines(Screen):
                 self.note(f"[{self._number:>3}/{self._total}] {epoch_line(seen, training.epochs)}")
             self._epochs_told = len(training.seen)
 
-    def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
+    def trial_ended(self, trial: PlannedTrial, record: TrialRecord) -> None:
         self._trial = None
         self.note(f"[{self._number:>3}/{self._total}] {ended(trial, record)}")
 
@@ -306,7 +306,7 @@ class Moving(MovingLine, Lines):
         Lines.__init__(self)
         MovingLine.__init__(self)
 
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+    def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         super().trial_began(trial, number, total, seconds_left)
         self.show(self.standing())
 
@@ -319,7 +319,7 @@ def live_display() -> Lines:
     return Moving() if sys.stderr.isatty() else Lines()
 
 
-def ended(trial: Trial, record: TrialRecord) -> str:
+def ended(trial: PlannedTrial, record: TrialRecord) -> str:
     """One line for one finished trial."""
     head = f"{trial.id}  {record.outcome}"
     if record.figure is None:

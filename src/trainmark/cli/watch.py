@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import (
     OneMachineCommand,
@@ -18,7 +19,6 @@ from trainmark.cli.options import (
     runs_option,
     share,
 )
-from trainmark.errors import UserError
 
 if TYPE_CHECKING:
     from trainmark.measure.ab import Confirmation, FactDifference

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import write_whole
-from trainmark.errors import UserError
 
 VERSION = 1
 SPLITS = ("train", "val")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import is_part, write_whole
 from trainmark.datasets.index import DATASET, read_dataset
-from trainmark.errors import UserError
 
 FOLDER = ".unfinished"
 PLAN = "plan.json"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import formats
 from trainmark.datasets.files import is_part
 from trainmark.datasets.index import (
@@ -24,7 +25,6 @@ from trainmark.datasets.index import (
 from trainmark.datasets.journal import FOLDER as UNFINISHED
 from trainmark.datasets.records.format import Loose, Sharded
 from trainmark.datasets.trouble import EMPTY_CLASS, FOLDER, NO_LABEL, Trouble
-from trainmark.errors import UserError
 
 OWN_FILES = frozenset({INDEX, SHARDS, NAMES})
 ROOT_FILES = frozenset({DATASET, CHECKSUMS})

@@ -14,7 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from typing import TypeVar
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")

@@ -2,7 +2,8 @@
 
 Version 1, one JSON object a line. `mono` is seconds on the host's monotonic clock and `wall` seconds since
 1970; readers of foreign logs know only what the log printed, so either may be absent. A step's times
-are those of its *end*, as the device saw it. Standard library only: it is sent to nodes too."""
+are those of its *end*, as the device saw it. Standard library only: it is sent to nodes too.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Events as JSON lines: one object a line, `event` names its kind, absent fields are unknown.
 
 Steps that follow one another are read as one block of columns: a run of thousands of ranks has millions of
-them, and each costs."""
+them, and each costs.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
+from trainmark.base.files import open_regular
 from trainmark.events import ranges
 from trainmark.events.ranges import FIELDS, Range, impossible_fact
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
 from trainmark.events.upgrade import upgraded_facts
-from trainmark.regular_file import open_regular
 
 REQUIRED_STEP_FIELDS = frozenset({"rank", "step"})
 # What a line may leave out.

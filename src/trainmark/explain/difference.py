@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.explanation import ClassTime, Explanation, Subject
 from trainmark.measure.figure import Ratio
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log2
 from typing import Any, NamedTuple
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 
 class Size(NamedTuple):

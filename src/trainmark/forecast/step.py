@@ -1,7 +1,8 @@
 """One training step at a size: layers, gradient buckets, all-reduce, the slowest rank.
 
 Layers are counted from the architecture. Gradients come out of the backward pass in buckets, last layers
-first; buckets become ready, wait for their turn, are reduced."""
+first; buckets become ready, wait for their turn, are reduced.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Axes, Layer
 

@@ -2,7 +2,8 @@
 
 Coefficients are those by which the published series come out best. An interval is as wide as the errors on
 series that were not fitted, scaled to what is uncertain. A scheme says what is left out together, and what
-may still be known."""
+may still be known.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainmark.launch.agent.wire import Message
-from trainmark.launch.nodes.node import NodeError
+from trainmark.launch.nodes import NodeError
 from trainmark.machine.examination import Reply
 
 if TYPE_CHECKING:
-    from trainmark.launch.cluster import ClusterLauncher
+    from trainmark.launch.launcher import ClusterLauncher
 
 
 class AskHere:
@@ -35,7 +35,7 @@ class AskHere:
             )
         except subprocess.TimeoutExpired:
             return [Reply(self.nodes[0], None, f"did not answer within {limit:.0f} s", sent, time.time())]
-        answer, trouble = understood(done.stdout, done.stderr)
+        answer, trouble = parse_answer(done.stdout, done.stderr)
         return [Reply(self.nodes[0], answer, trouble, sent, time.time())]
 
 
@@ -61,11 +61,11 @@ def _reply(node: str, response: Message | NodeError, limit: float) -> Reply:
     sent, received = message["sent"], message["received"]
     if message["code"] is None:
         return Reply(node, None, f"did not answer within {limit:.0f} s", sent, received)
-    answer, trouble = understood(output.decode("utf-8", "replace"), message["errors"])
+    answer, trouble = parse_answer(output.decode("utf-8", "replace"), message["errors"])
     return Reply(node, answer, trouble, sent, received)
 
 
-def understood(output: str, errors: str) -> tuple[dict[str, Any] | None, str | None]:
+def parse_answer(output: str, errors: str) -> tuple[dict[str, Any] | None, str | None]:
     """The one JSON object on the last line, or the last line that was said instead."""
     lines = output.strip().splitlines()
     try:

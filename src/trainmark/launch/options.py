@@ -1,13 +1,23 @@
-"""Launch options: which launcher, which hosts, and what each launcher needs to know."""
+"""Launch options: which launcher, which hosts, and what each launcher needs to know.
+
+A launcher is a file in `carriers/`, with its `CARRIER` and the `OPTIONS` it declares.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from trainmark.errors import UserError
-from trainmark.launch.nodes.node import Node
+from trainmark.base.errors import UserError, nearest
+from trainmark.launch.carrier import Carrier, CarrierOption
+from trainmark.launch.nodes import Node
+
+if TYPE_CHECKING:
+    from trainmark.launch.launcher import ClusterLauncher
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,12 @@ class LaunchOptions:
         return self if self.count is not None else replace(self, count=count)
 
 
-def to_dict(choice: LaunchOptions) -> dict[str, Any]:
+def encode_options(choice: LaunchOptions) -> dict[str, Any]:
     plain = asdict(choice)
     return {**plain, **dict(plain.pop("own"))}
 
 
-def from_dict(plain: Mapping[str, Any], carrier_options: Collection[str]) -> LaunchOptions:
+def decode_options(plain: Mapping[str, Any], carrier_options: Collection[str]) -> LaunchOptions:
     """Return the options that a run's folder holds, with those that some carrier declares."""
     try:
         values: dict[str, Any] = {
@@ -77,3 +87,48 @@ def _node(plain: Mapping[str, Any]) -> Node:
         key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()
     }
     return Node(**values)
+
+
+LOCAL = "local"
+CARRIERS = Path(__file__).with_name("carriers")
+# What carriers share, and what another Python runs for one of them.
+NOT_CARRIERS = ("__init__", "ray_bridge")
+
+
+@cache
+def carrier_modules() -> dict[str, Any]:
+    """Return the module of each carrier, by the launcher's name."""
+    names = sorted(path.stem for path in CARRIERS.glob("*.py") if path.stem not in NOT_CARRIERS)
+    return {name: importlib.import_module(f"{__package__}.carriers.{name}") for name in names}
+
+
+def names() -> list[str]:
+    return [LOCAL, *carrier_modules()]
+
+
+def carrier_options() -> list[CarrierOption]:
+    """Return the options that only one launcher understands, of all of them."""
+    return [option for module in carrier_modules().values() for option in getattr(module, "OPTIONS", ())]
+
+
+def stored_options(plain: Mapping[str, Any]) -> LaunchOptions:
+    """Return the options that a run's folder holds."""
+    return decode_options(plain, [option.name for option in carrier_options()])
+
+
+def launcher_of(choice: LaunchOptions) -> ClusterLauncher:
+    from trainmark.launch.launcher import ClusterLauncher  # a command's --help needs only the options
+
+    launcher = ClusterLauncher(carrier_of(choice), choice.interface, choice.passed, choice.port)
+    launcher.left_out.update(choice.excluded)
+    if not launcher.nodes:
+        launcher.close()
+        raise UserError(f"no node is left without {', '.join(choice.excluded)}; exclude fewer.")
+    return launcher
+
+
+def carrier_of(choice: LaunchOptions) -> Carrier:
+    if choice.launcher not in carrier_modules():
+        raise UserError(f"there is no launcher '{choice.launcher}'{nearest(choice.launcher, names())}")
+    carrier: Carrier = carrier_modules()[choice.launcher].CARRIER.of(choice)
+    return carrier

@@ -10,8 +10,8 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any, TypeVar
 
-from trainmark import yaml_source
-from trainmark.errors import UserError
+from trainmark.base import yaml_source
+from trainmark.base.errors import UserError
 from trainmark.events import Scope
 from trainmark.logs.format import COUNTS, STEP_GROUPS, Format, Kind, Rate, Setting, TimeFormat
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.format import COUNTS, Format
 from trainmark.logs.lines import Cleaning, by_rank, clean_blocks
 from trainmark.logs.logged_run import LoggedRun

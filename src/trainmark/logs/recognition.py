@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.format import Format
 
 FORMATS_FOLDER = Path(__file__).with_name("formats")

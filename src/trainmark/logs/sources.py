@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from trainmark.base.files import open_regular
 from trainmark.logs import tar, zip_file
 from trainmark.logs.streams import (
     CHUNK,
@@ -28,7 +29,6 @@ from trainmark.logs.streams import (
     naming,
 )
 from trainmark.logs.zip_file import ZIP_MARKS
-from trainmark.regular_file import open_regular
 
 # A zip in a stream must be laid down to be read; one larger than this is to be unpacked by hand.
 LARGEST_SPOOLED = 1 << 30

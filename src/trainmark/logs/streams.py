@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 
 class SourceError(UserError):

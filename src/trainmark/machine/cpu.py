@@ -1,7 +1,8 @@
 """Processors: model and clock governor, and the control group's limits on them and on memory.
 
 Arm kernels print numbers in place of a model's name, those of the Main ID Register (MIDR_EL1): the
-implementer, and the part as it numbers it."""
+implementer, and the part as it numbers it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Facts of one node: sent with what it imports, run by that node's Python (3.8 or newer).
 
 The question is one JSON object on standard input, the answer one on standard output. It reads and never
-changes anything; what cannot be known is null. Standard library only."""
+changes anything; what cannot be known is null. Standard library only.
+"""
 
 from __future__ import annotations
 

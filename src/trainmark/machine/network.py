@@ -1,6 +1,7 @@
 """InfiniBand ports and interfaces, and which interface, address and ports the ranks of a node would use.
 
-Sent to nodes with `facts_on_node.py`: standard library only."""
+Sent to nodes with `facts_on_node.py`: standard library only.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Samples of a node's processors, from /proc and /sys, and of its GPUs, from nvidia-smi.
 
-Part of the agent: standard library only."""
+Part of the agent: standard library only.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Python, frameworks and packages from their metadata, and the libraries underneath: CUDA, cuDNN, NCCL, MPI.
 
 None is imported or loaded. A machine may hold several libraries of one kind (the wheel's own cuDNN beside
-the system's); all are listed, the ones that a framework from a wheel would load first."""
+the system's); all are listed, the ones that a framework from a wheel would load first.
+"""
 
 from __future__ import annotations
 

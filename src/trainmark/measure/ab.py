@@ -12,7 +12,8 @@ The bet is an odd, increasing function of the difference over the median size of
 makes it valid for every distribution that is symmetric about a value ≤ 0, not about 0 alone. The e-process
 of a t-test (Lai 1976; Wang & Ramdas 2024) is proven for normal noise only; it decides clear cases a pair
 sooner, but at 1 % noise and one outlier in twenty trials takes four times as many pairs
-(benchmarks/sequential.py)."""
+(benchmarks/sequential.py).
+"""
 
 from __future__ import annotations
 

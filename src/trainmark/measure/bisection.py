@@ -1,7 +1,8 @@
 """Bisection of a list, and delta debugging of a set, whose items are judged with some risk of error.
 
 An item may also not be judged at all: it is skipped. When a comparison is decided, and what its error may be,
-is in BisectionRules."""
+is in BisectionRules.
+"""
 
 from __future__ import annotations
 

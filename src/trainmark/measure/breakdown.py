@@ -2,7 +2,8 @@
 
 Ranks that train together end their steps together, so a slow one does not show in its step times but in how
 little it waits: its own time, which is the step without the waiting for others, is longer than theirs.
-Marked pauses are in no step; a long step may contain one that nobody marked."""
+Marked pauses are in no step; a long step may contain one that nobody marked.
+"""
 
 from __future__ import annotations
 

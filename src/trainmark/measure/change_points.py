@@ -1,7 +1,8 @@
 """Change points and drift in step times.
 
 Change points are found by ranks: one stall of a minute weighs no more than one of a second. Drifting are
-step times that keep changing instead of coming to rest."""
+step times that keep changing instead of coming to rest.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Doubts: the reasons not to take a figure at its word, each with what to do about it.
 
 A sentence says what is wrong, then what to do; it stands under the code of its doubt and a variant. Other
-languages have the same names and values in `report`."""
+languages have the same names and values in `report`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """What a fabric does with a message, and which link, rank or node holds it back.
 
-Times by size give the line of latency and bandwidth behind them; a part is judged only against its like."""
+Times by size give the line of latency and bandwidth behind them; a part is judged only against its like.
+"""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from trainmark.base.typed_json import ANY_FLOAT, flattened
 from trainmark.measure.doubts import Doubt
 from trainmark.measure.key import Key
 from trainmark.metric import Metric, Scores
-from trainmark.typed_json import ANY_FLOAT, flattened
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What can be wrong with the figure of one trial, and with a result over trials.
 
 A trial's doubts are told from its own steps and the samples beside them; a result gathers those of its
-trials into one each."""
+trials into one each.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from trainmark.typed_json import flattened
+from trainmark.base.typed_json import flattened
 
 Axes = tuple[tuple[str, int | str], ...]
 

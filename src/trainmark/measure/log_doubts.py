@@ -1,6 +1,7 @@
 """Doubts about the figure of a run that someone else logged, and logs that are copies of each other.
 
-Two runs never take the same times to the last digit."""
+Two runs never take the same times to the last digit.
+"""
 
 from __future__ import annotations
 

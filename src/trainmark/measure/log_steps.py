@@ -1,6 +1,7 @@
 """How long the steps of a logged run took, by the most trustworthy of what its lines say.
 
-Progress lines of all ranks are joined first: how many steps each report stands for, and what it says."""
+Progress lines of all ranks are joined first: how many steps each report stands for, and what it says.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The events of one rank in flat columns, and whether the clock that timed them went at its machine's pace.
 
-A million steps are some fifty megabytes."""
+A million steps are some fifty megabytes.
+"""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from trainmark import __version__
+from trainmark.base.typed_json import flattened
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Axes, Key
-from trainmark.typed_json import flattened
 
 FUSED = "fused"
 HALF = "half"

@@ -1,6 +1,7 @@
 """The steady window of a trial: where its warm-up ends, or the verdict that it never does.
 
-The first steps of a run are too few for a change point, and often the slowest of all."""
+The first steps of a run are too few for a change point, and often the slowest of all.
+"""
 
 from __future__ import annotations
 

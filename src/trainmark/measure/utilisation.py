@@ -1,7 +1,8 @@
 """FLOP/s, memory traffic and energy of a trial: MFU, HFU, the MFU by other codes' conventions, joules.
 
 Peaks are those measured: the best that any trial of a run reached on the same devices. What one trial finds
-at its end is a few percent off, and what one framework can ask for may be far off."""
+at its end is a few percent off, and what one framework can ask for may be far off.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.secrets import scrub, scrub_text
 from trainmark.events import DeviceSample, stream
 from trainmark.logs.ledger import LedgerEntry, Standing, load_for, standing
 from trainmark.measure.ab import contrasts
@@ -23,9 +24,7 @@ from trainmark.report.format.label import rate_unit
 from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
-from trainmark.secret import scrub, scrub_text
-from trainmark.store.fabric import FABRIC, load_fabric
-from trainmark.store.light import LIGHT, load_light
+from trainmark.store.measurements import FABRIC, REFERENCE_RATES, load_fabric, read_reference_rates
 from trainmark.store.run import FACTS, NODES, RunFolder
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord
 
@@ -58,7 +57,7 @@ def document_of(run: RunFolder) -> Document:
         conformance=run.or_damaged(FACTS, lambda: _conformance(run.facts, records), {}),
         fabric=run.or_damaged(FABRIC, lambda: load_fabric(run.path), None),
         curves=curves_of(run, records),
-        light=run.or_damaged(LIGHT, lambda: load_light(run.path), ()),
+        light=run.or_damaged(REFERENCE_RATES, lambda: read_reference_rates(run.path), ()),
         keys={record.spec.case: record.key for record in records if record.figure},
         contrasts=contrasts(info.against, rates_of(records)) if info.against else (),
         damaged=tuple(run.damaged.values()),

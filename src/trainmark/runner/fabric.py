@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.events import Event, Mark, RunStart, stream
-from trainmark.launch.job.job import Job, Launcher
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.job.watch import Limits
-from trainmark.launch.nodes.node import NodeError
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.nodes import NodeError
+from trainmark.launch.outcome import Outcome
+from trainmark.launch.watch import TrialLimits
 from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
 from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
-from trainmark.suite.topology import Topology
+from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.repetition import PATIENCE
 from trainmark.workloads.fabric.schedule import rounds
 
@@ -69,7 +69,7 @@ def measure_fabric(
                     lambda folder: _job(wanted, python, folder, code),
                     Path(made),
                     launcher,
-                    Limits(DAY, quiet),
+                    TrialLimits(DAY, quiet),
                     stop_asked,
                 )
         except NodeError as error:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from trainmark.home import home
+from trainmark.base.files import home
 from trainmark.measure.reference_rate import ReferenceRate, is_fused, merge_reference_rates, reference_rates
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.store.files import StoreError
-from trainmark.store.light import keep_light, load_light
+from trainmark.store.measurements import read_reference_rates, write_reference_rates
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 
@@ -49,7 +49,7 @@ def _measured(records: Iterable[TrialRecord], version: str) -> tuple[ReferenceRa
 
 def _stored_rates(folder: Path, troubles: list[str]) -> tuple[ReferenceRate, ...]:
     try:
-        return load_light(folder)
+        return read_reference_rates(folder)
     except StoreError as error:
         troubles.append(str(error))
     except OSError as error:
@@ -59,6 +59,6 @@ def _stored_rates(folder: Path, troubles: list[str]) -> tuple[ReferenceRate, ...
 
 def _keep(folder: Path, rates: Iterable[ReferenceRate], troubles: list[str]) -> None:
     try:
-        keep_light(folder, rates)
+        write_reference_rates(folder, rates)
     except OSError as error:
         troubles.append(f"the reference rates cannot be written to {folder}: {error.strerror}.")

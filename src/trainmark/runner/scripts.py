@@ -9,16 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.launch.carriers.slurm import sbatch_lines
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause, Ending
-from trainmark.launch.job.placement import Placement, RankSlot
-from trainmark.launch.job.session import make_folders
-from trainmark.launch.launchers import stored_options
-from trainmark.launch.local import LocalLauncher
-from trainmark.launch.nodes.node import Node
-from trainmark.launch.options import LaunchOptions, to_dict
+from trainmark.launch.job import Job, Placement, RankSlot
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.nodes import Node
+from trainmark.launch.options import LaunchOptions, encode_options, stored_options
+from trainmark.launch.outcome import EndCause, JobEnd
+from trainmark.launch.session import make_folders
 from trainmark.runner.preflight.prepare import Prepared
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.program.code import keep_code
@@ -29,10 +27,8 @@ from trainmark.runner.trial.trial import record_of
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite import load
-from trainmark.suite.fastest import choices
-from trainmark.suite.model import Suite
-from trainmark.suite.plan import Trial, plan
-from trainmark.suite.topology import Topology
+from trainmark.suite.model import Suite, Topology
+from trainmark.suite.plan import PlannedTrial, fastest_choices, plan
 
 FIRST_PORT = 29500
 PORTS_PER_TRIAL = 1 + 64
@@ -49,7 +45,7 @@ def write_node_scripts(run: RunFolder, prepared: Prepared, choice: LaunchOptions
     """`scripts/NODE.sh` in the run's folder, one for each node; they find each other by address and port."""
     nodes = choice.nodes
     keep_code(run.code, families_of(prepared.plan))
-    run.keep_cluster(to_dict(choice), {})
+    run.keep_cluster(encode_options(choice), {})
     lines: dict[str, list[str]] = {node.name: ["#!/bin/sh", "cd /", ""] for node in nodes}
     for number, trial in enumerate(prepared.plan.certain()):
         job = _job(run, prepared, trial)
@@ -74,7 +70,7 @@ def prepare_unseen(suite_for: Callable[[Topology], Suite], nodes: Sequence[Node]
     machine = replace(here.machine, devices=slots, nodes=len(nodes), cores=max(here.machine.cores, slots))
     suite = suite_for(machine.whole)
     planned = plan(suite, machine)
-    unasked = replace(planned, cases=tuple(choices(case)[0] for case in planned.cases))
+    unasked = replace(planned, cases=tuple(fastest_choices(case)[0] for case in planned.cases))
     return Prepared(suite, unasked, machine, here.device, (), {})
 
 
@@ -102,8 +98,8 @@ def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
         if not place.part.exists() or None in exits.values():
             continue
         fallen = [rank for rank, code in exits.items() if code]
-        cause = Cause.RANK_FAILED if fallen else Cause.FINISHED
-        ending = Ending(cause, exits, fallen[0] if fallen else None, _seconds(job))
+        cause = EndCause.RANK_FAILED if fallen else EndCause.FINISHED
+        ending = JobEnd(cause, exits, fallen[0] if fallen else None, _seconds(job))
         record, _ = record_of(trial, job, ending, context, started=time.time() - ending.seconds)
         place.describe(record.spec, context.environment)
         place.finish(record)
@@ -111,7 +107,7 @@ def collect(run: RunFolder, prepared: Prepared) -> list[TrialRecord]:
     return records
 
 
-def _job(run: RunFolder, prepared: Prepared, trial: Trial) -> Job:
+def _job(run: RunFolder, prepared: Prepared, trial: PlannedTrial) -> Job:
     part = run.trial(trial.case.slug, trial.repeat).part
     seed = prepared.plan.seed + trial.repeat - 1
     return job_of(trial.case, part.absolute(), run.code.absolute(), prepared.suite.folder, seed)

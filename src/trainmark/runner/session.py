@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.outcome import Outcome
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.outcome import Outcome
 from trainmark.measure.ab import BaselineContrast, contrasts
 from trainmark.measure.reliability import tight_enough
 from trainmark.runner.interrupts import Interrupts
@@ -15,7 +15,7 @@ from trainmark.runner.trial.quiet import disturbance, told_after
 from trainmark.runner.trial.trial import RunContext, run_trial
 from trainmark.store.trial import TrialRecord, finished_trials
 from trainmark.suite.model import Case
-from trainmark.suite.plan import Plan, Trial
+from trainmark.suite.plan import Plan, PlannedTrial
 
 # A case whose first trials all fail will fail again: the rest of its trials are better spent elsewhere.
 FAILURES_TO_GIVE_UP = 2
@@ -65,7 +65,7 @@ class Tally:
     def gives_up(self, case: str) -> bool:
         return self.failures_now[case] >= FAILURES_TO_GIVE_UP and not self.rates[case]
 
-    def wants_more(self, trial: Trial) -> bool:
+    def wants_more(self, trial: PlannedTrial) -> bool:
         """Whether this trial is still worth its time."""
         case, repeats = trial.case.slug, trial.case.rules.repeats
         if self.gives_up(case):

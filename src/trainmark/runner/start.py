@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmark import __version__
-from trainmark.errors import UserError
-from trainmark.launch.job.job import Launcher
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.local import LocalLauncher
-from trainmark.launch.options import to_dict
-from trainmark.launch.transport.parcel import archive_of, size_of
+from trainmark.base.errors import UserError
+from trainmark.launch.delivery import archive_of, folder_bytes
+from trainmark.launch.job import Launcher
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.options import encode_options
+from trainmark.launch.outcome import Outcome
 from trainmark.runner.conform import record
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.interrupts import Interrupts
@@ -143,10 +143,10 @@ def launcher_for(run: RunFolder, prepared: Prepared, first_port: int | None) -> 
     cluster = prepared.cluster
     if cluster is None:
         return LocalLauncher(first_port)
-    run.keep_cluster(to_dict(cluster.choice), cluster.facts)
+    run.keep_cluster(encode_options(cluster.choice), cluster.facts)
     cluster.launcher.bring(archive_of(run.code.absolute()))
     if folder := suite_parcel_folder(prepared):
-        if size_of(folder) > LARGEST_PROGRAM_BYTES:
+        if folder_bytes(folder) > LARGEST_PROGRAM_BYTES:
             raise UserError(
                 f"{folder} is larger than 64 MiB and would be sent to every node; "
                 "put the suite beside the program alone."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
 from trainmark.runner.program.code import keep_code
 

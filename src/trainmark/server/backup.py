@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from sqlalchemy import JSON, BigInteger, Connection, Engine, Integer, MetaData, Table, insert, select, text
 
 from trainmark import __version__
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import Pack

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.settings import Settings
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.app import create_app
 from trainmark.server.connections import TimedProtocol

@@ -8,8 +8,8 @@ import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from trainmark.errors import UserError
-from trainmark.home import home
+from trainmark.base.errors import UserError
+from trainmark.base.files import home
 
 MEBIBYTE = 1 << 20
 SETTINGS = "TRAINMARK_SERVER_SETTINGS"

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and read back only if they are what was written."""
+"""Files written whole or not at all and read back only as they were written; records of this machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import errno
 import json
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from trainmark import typed_json
-from trainmark.errors import UserError
-from trainmark.regular_file import read_regular
+from trainmark.base import typed_json
+from trainmark.base.errors import UserError
+from trainmark.base.files import home, read_regular
+from trainmark.base.typed_json import DecodeError, decode, encode
 
 # Of a trial with ten thousand ranks, some megabytes.
 LARGEST_JSON_BYTES = 256 << 20
@@ -95,3 +97,27 @@ def decoded(kind: type[T], plain: Any, path: Path, **given: Any) -> T:
         return typed_json.decode(kind, plain, **given)
     except typed_json.DecodeError as error:
         raise StoreError(f"{path} is damaged: {error}.") from error
+
+
+@dataclass(frozen=True)
+class LocalRecords(Generic[T]):
+    """All records of one type; what cannot be read is as none, and is made again by whoever needs it."""
+
+    folder: str
+    record: type[T]
+
+    def read(self, name: str) -> list[T]:
+        try:
+            return [decode(self.record, plain) for plain in read_json(self.path(name))]
+        except (StoreError, DecodeError, TypeError):
+            return []
+
+    def replace(self, name: str, replaced: Callable[[T], bool], *records: T) -> None:
+        """Write these in place of the ones that are `replaced`, or nothing in their place."""
+        others = [record for record in self.read(name) if not replaced(record)]
+        path = self.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, [encode(record) for record in (*others, *records)])
+
+    def path(self, name: str) -> Path:
+        return home() / self.folder / f"{name}.json"

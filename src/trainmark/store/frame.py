@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmark.store.files import StoreError
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder, all_runs, find_run, is_run
+from trainmark.store.unpack import unpack
 
 if TYPE_CHECKING:
     import pandas
 
 
 def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataFrame:
-    """One row a trial, from a run (a path, a name or `latest`), a whole folder of runs, or a team's server.
+    """Return one row a trial, from a run (a path, a name or `latest`), a folder of runs, a packed file, or a server.
 
     `https://HOST` has the trials of all runs there, `https://HOST/runs/UUID` those of one; a token comes from
-    `$TRAINMARK_TOKEN` or the file `token` in Trainmark's home.
+    `$TRAINMARK_TOKEN` or the file `token` in Trainmark's home. Of a packed file the digests are checked;
+    `trainmark verify` also recomputes its figures.
     """
     try:
         import pandas
@@ -25,9 +28,16 @@ def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataF
         raise StoreError("a data frame needs pandas; pip install pandas.") from error
     if isinstance(path, str) and path.startswith(("https://", "http://")):
         return pandas.DataFrame(_remote_rows(path))
-    return pandas.DataFrame(
-        [row for run in _runs(Path(path), Path(runs)) for row in trial_rows(run, run.records())]
-    )
+    if not Path(path).is_file():
+        return _frame(_runs(Path(path), Path(runs)))
+    with tempfile.TemporaryDirectory(prefix="trainmark-load-") as folder:
+        return _frame([unpack(Path(path), Path(folder) / "run")])
+
+
+def _frame(runs: list[RunFolder]) -> pandas.DataFrame:
+    import pandas
+
+    return pandas.DataFrame([row for run in runs for row in trial_rows(run, run.records())])
 
 
 def _remote_rows(url: str) -> list[dict[str, Any]]:

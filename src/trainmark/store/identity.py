@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmark import typed_json
+from trainmark.base import typed_json
 from trainmark.events.stream import StreamError, line_blocks
 from trainmark.store.files import StoreError, read_object, write_json
 from trainmark.store.run import RUN, RunFolder, RunInfo

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.store.files import StoreError
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import all_runs
-from trainmark.visible import one_line
 from trainmark.workloads import registry
 
 INDEX = "index.duckdb"

@@ -16,12 +16,12 @@ from typing import Any, BinaryIO
 from urllib.parse import quote, urlencode, urlsplit
 
 from trainmark import __version__
-from trainmark.errors import UserError
-from trainmark.home import home
+from trainmark.base.errors import UserError
+from trainmark.base.files import home
 
 TOKEN, SERVER = "TRAINMARK_TOKEN", "TRAINMARK_SERVER"
 API = "/api/v1"
-MEDIA_TYPE = "application/vnd.trainmark.pack"
+MEDIA_TYPE = "application/vnd.trainmark.store"
 ATTEMPTS = 6
 SECONDS = 300.0
 LONGEST_WAIT = 30.0

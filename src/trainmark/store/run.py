@@ -1,4 +1,7 @@
-"""A run on disk: `runs/NAME/` with what was asked, the environment, the code that ran and the trials."""
+"""A run on disk: `runs/NAME/` with what was asked, the environment, the code that ran and the trials.
+
+A trial whose figure is damaged is made again from its events, or set aside.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,72 @@ import contextlib
 import fcntl
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmark.natural import natural_key
-from trainmark.regular_file import read_regular
-from trainmark.secret import scrub
+from trainmark.base.files import read_regular
+from trainmark.base.secrets import scrub
+from trainmark.base.text import natural_key
+from trainmark.measure.key import Key
 from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
-from trainmark.store.trial import LATEST_TIME, TrialFolder, TrialRecord, finished_trials, read_spec
-from trainmark.store.trials import read_trials
+from trainmark.store.recompute import recovered_record
+from trainmark.store.trial import (
+    FIGURE,
+    LATEST_TIME,
+    SPEC,
+    TrialFolder,
+    TrialRecord,
+    TrialSpec,
+    finished_trials,
+    read_record,
+    read_spec,
+)
+
+AGAIN = "its figure was computed again from its events"
+TO_RESUME = "it was left out, and `trainmark run --resume` measures it again"
+
+
+def read_trials(run: Path, trials: Path, damaged: dict[str, Damage]) -> list[TrialRecord]:
+    """Records in the order of case and repeat; what is wrong with the others goes to `damaged`, by file."""
+    records: list[TrialRecord | None] = []
+    broken: list[tuple[int, Path, TrialSpec, str]] = []
+    for number, folder in enumerate(finished_trials(trials)):
+        try:
+            spec = read_spec(folder)
+        except (StoreError, OSError) as error:
+            place = f"{folder.relative_to(run)}/{SPEC}"
+            spec = TrialSpec(folder.parent.name, int(folder.name), "", {}, 0, 0)
+            damaged[place] = Damage(place, _reason(error, folder / SPEC))
+        try:
+            records.append(read_record(folder, spec))
+        except (StoreError, OSError) as error:
+            records.append(None)
+            broken.append((number, folder, spec, _reason(error, folder / FIGURE)))
+    for number, folder, spec, reason in broken:
+        place = f"{folder.relative_to(run)}/{FIGURE}"
+        try:
+            records[number] = _recovered(folder, spec, filter(None, records))
+            damaged[place] = Damage(place, reason, AGAIN, recovered=True)
+        except StoreError as error:
+            damaged[place] = Damage(place, f"{reason}, and {error}", TO_RESUME)
+    return [record for record in records if record is not None]
+
+
+def _recovered(folder: Path, spec: TrialSpec, others: Iterable[TrialRecord]) -> TrialRecord:
+    """By its own key, or by that of another trial of its case, which has the same."""
+    siblings = [record for record in others if record.spec.case == spec.case]
+    key: Key | None = spec.key or (siblings[0].key if siblings else None)
+    if key is None or not spec.steps:
+        raise StoreError("what was asked for is not known")
+    environment = spec.fingerprint or (siblings[0].environment if siblings else "")
+    return recovered_record(folder, spec, key, environment)
+
+
+def _reason(error: Exception, path: Path) -> str:
+    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
+
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
 TRIALS, CLUSTER, NODES, ENDED = "trials", "cluster.json", "nodes.json", "ended.json"

@@ -12,12 +12,12 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from trainmark import typed_json
+from trainmark.base import typed_json
+from trainmark.base.secrets import scrub
+from trainmark.base.text import natural_key
 from trainmark.events.upgrade import upgraded_finish
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.natural import natural_key
-from trainmark.secret import scrub
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 
 SPEC, FIGURE, ENVIRONMENT = "trial.json", "figure.json", "environment.json"

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from reprlib import repr as short
 from typing import Any
 
-from trainmark.errors import nearest
+from trainmark.base.errors import nearest
 from trainmark.suite import values
-from trainmark.suite.model import ALL_STEPS, ANY, AUTO, Command, Container, Repeats
-from trainmark.suite.topology import Topology, parse_topology
+from trainmark.suite.model import (
+    ALL_STEPS,
+    ANY,
+    AUTO,
+    Command,
+    ContainerImage,
+    Repeats,
+    Topology,
+    parse_topology,
+)
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Axis, Workload
 
@@ -104,9 +112,9 @@ def _steps_of_program(value: Any) -> int | str:
     return str(value) if value in words else values.count(value)
 
 
-def container(value: Any) -> Container:
+def container(value: Any) -> ContainerImage:
     if isinstance(value, str):
-        return Container(values.text(value))
+        return ContainerImage(values.text(value))
     read = section(
         image=values.text,
         runtime=values.one_of("docker", "podman", "apptainer"),
@@ -114,7 +122,7 @@ def container(value: Any) -> Container:
     )(value)
     if "image" not in read:
         raise ValueError("needs an 'image'")
-    return Container(**read)
+    return ContainerImage(**read)
 
 
 SUITE_FIELDS: dict[str, Field] = {

@@ -10,17 +10,27 @@ from typing import Any
 
 import yaml
 
-from trainmark import yaml_source
-from trainmark.errors import UserError, nearest
-from trainmark.suite.errors import SuiteError
+from trainmark.base import yaml_source
+from trainmark.base.errors import UserError, nearest
+from trainmark.base.yaml_source import YamlDocument
 from trainmark.suite.fields import ALL, POWERS_OF_TWO, SUITE_FIELDS, SYNTHETIC, Field, case_fields
-from trainmark.suite.model import ANY, AUTO, UNTOUCHED, Case, Rules, Suite, TrainingPlan
-from trainmark.suite.topology import ONE_DEVICE, Topology, powers_of_two
+from trainmark.suite.model import (
+    ANY,
+    AUTO,
+    ONE_DEVICE,
+    UNTOUCHED,
+    Case,
+    CaseRules,
+    Suite,
+    SuiteError,
+    Topology,
+    TrainingPlan,
+    powers_of_two,
+)
 from trainmark.suite.values import NAME
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Workload
 from trainmark.workloads.registry import Family
-from trainmark.yaml_source import YamlDocument
 
 BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
@@ -90,7 +100,7 @@ def parse(
     if not isinstance(listed, list) or not listed:
         raise SuiteError(f"{origin.at(('cases',))}: 'cases' takes a list of mappings, one a case.")
     for override in overrides:
-        apply(override, origin)
+        apply_override(override, origin)
     home = Path(folder or Path.cwd())
     templates = [_template(own, index, origin, home) for index, own in enumerate(listed)]
     known = {key: field for template in templates for key, field in template.fields.items()}
@@ -134,7 +144,7 @@ class Override:
     option: str
 
 
-def apply(override: str | Override, origin: YamlDocument) -> None:
+def apply_override(override: str | Override, origin: YamlDocument) -> None:
     """`measure.steps=50` or `precision=fp32,amp`, over the suite's value and every case's own."""
     if isinstance(override, str):
         override = Override(override, f"--set {override}")
@@ -298,12 +308,12 @@ def _case(read: Mapping[str, Any], family: Family | None, at: Callable[[str], st
         on_bad=read["on_bad"] if stored else None,
         recipe=None if read["recipe"] == standard else read["recipe"],
         course=course,
-        rules=Rules(
+        rules=CaseRules(
             repeats=read["repeats"],
-            warmup_steps=read["warmup"].get("steps", Rules.warmup_steps),
-            measure_steps=read["measure"].get("steps", Rules.measure_steps),
-            trial_limit=limits.get("trial", LONGEST_COURSE if course else Rules.trial_limit),
-            silence_limit=limits.get("silence", Rules.silence_limit),
+            warmup_steps=read["warmup"].get("steps", CaseRules.warmup_steps),
+            measure_steps=read["measure"].get("steps", CaseRules.measure_steps),
+            trial_limit=limits.get("trial", LONGEST_COURSE if course else CaseRules.trial_limit),
+            silence_limit=limits.get("silence", CaseRules.silence_limit),
             retries=read["retries"],
         ),
     )

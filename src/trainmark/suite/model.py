@@ -1,14 +1,60 @@
-"""A suite after validation: the cases it asks for and the rules they are measured by."""
+"""A suite after validation: the cases it asks for, their topologies and the rules they are measured by."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainmark.suite.topology import Topology
+from trainmark.base.errors import UserError
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import AxisValue
 from trainmark.workloads.registry import Family
+
+
+class SuiteError(UserError):
+    """One sentence: where, what is wrong, what to do."""
+
+
+WRITTEN = re.compile(r"([1-9]\d{0,4})n([1-9]\d{0,3})g")
+
+
+@dataclass(frozen=True, order=True)
+class Topology:
+    nodes: int
+    devices_per_node: int
+
+    @property
+    def devices(self) -> int:
+        return self.nodes * self.devices_per_node
+
+    def __str__(self) -> str:
+        return f"{self.nodes}n{self.devices_per_node}g"
+
+
+def parse_topology(text: str) -> Topology:
+    match = WRITTEN.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"'{text}' is not a topology; write nodes and devices per node as in 1n8g")
+    return Topology(int(match[1]), int(match[2]))
+
+
+ONE_DEVICE = Topology(1, 1)
+
+
+def powers_of_two(most: Topology) -> list[Topology]:
+    """1n1g, 1n2g, … up to what one node has, then 2n8g, 4n8g, … of whole nodes; and the most itself."""
+    within = [Topology(1, count) for count in _doubling(most.devices_per_node)]
+    return [
+        *within,
+        *(Topology(nodes, most.devices_per_node) for nodes in _doubling(most.nodes) if nodes > 1),
+    ]
+
+
+def _doubling(most: int) -> list[int]:
+    counts = [1 << exponent for exponent in range(most.bit_length()) if 1 << exponent <= most]
+    return sorted({*counts, most})
+
 
 ANY = "any"  # a layout that is still to be chosen
 UNTOUCHED = "auto"  # the reader of a program that is watched by hooks
@@ -39,7 +85,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Container:
+class ContainerImage:
     """An image that has the framework; `options` go to the runtime before the image."""
 
     image: str
@@ -76,7 +122,7 @@ class Repeats:
 
 
 @dataclass(frozen=True)
-class Rules:
+class CaseRules:
     """How long a trial runs, how often, and when it is given up. Times in seconds."""
 
     repeats: Repeats = Repeats()
@@ -115,7 +161,7 @@ class Case:
     threads: int | None = None
     fair_threads: int | None = None
     python: str | None = None
-    container: Container | None = None
+    container: ContainerImage | None = None
     environment: tuple[tuple[str, str], ...] = ()
     dataset: str | None = None
     loader: str | None = None
@@ -124,7 +170,7 @@ class Case:
     recipe: str | None = None
     course: TrainingPlan | None = None
     engine: str = "stock"
-    rules: Rules = Rules()
+    rules: CaseRules = CaseRules()
 
     @property
     def workload_name(self) -> str:

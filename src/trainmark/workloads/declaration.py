@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.metric import Metric
 
 __all__ = [

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from trainmark.errors import UserError, nearest
+from trainmark.base.errors import UserError, nearest
 from trainmark.metric import Metric
 from trainmark.workloads.declaration import Axis, Workload
 

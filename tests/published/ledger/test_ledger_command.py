@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from trainmark.base.errors import UserError
 from trainmark.cli.main import trainmark
-from trainmark.errors import UserError
 from trainmark.logs.ledger import load
 from trainmark.logs.ledger.entry import device_family
 from trainmark.logs.ledger.load import parse

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.ledger import find, load
 from trainmark.logs.ledger.load import DATA, parse
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.ledger import best_published, find, load, load_for, load_of, standing
 from trainmark.logs.ledger.entry import names_of, published_names
 from trainmark.logs.ledger.load import DATA, parse

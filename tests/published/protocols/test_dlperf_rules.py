@@ -20,7 +20,7 @@ from protocol_logs import (
 )
 
 from trainmark.audit import protocols
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 
 def speed_of(name, folder, text, *window, case="1n1g", log="rn50_b128_fp32_1.log"):

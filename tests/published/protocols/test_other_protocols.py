@@ -6,7 +6,7 @@ import pytest
 from protocol_logs import oneflow, place, pytorch
 
 from trainmark.audit import protocols
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 
 def codes(reading):

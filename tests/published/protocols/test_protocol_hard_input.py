@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from protocol_logs import examples, mindspore, moments, mxnet, oneflow, paddle, place, pytorch, tensorflow
 
 from trainmark.audit import protocols
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 SCRAPS = [
     "Iteration: ",

@@ -4,7 +4,7 @@ import pytest
 from protocol_logs import matrix, place, pytorch
 
 from trainmark.audit import protocols
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 NAMED = [
     "dlperf-pytorch-rn50",

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainer_logs import LOGS, Written
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.read import read_log
 from trainmark.logs.sources import LogStream
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure

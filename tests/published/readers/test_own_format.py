@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.logs.custom_format import custom_format
 from trainmark.logs.format import Kind, Scope, TimeFormat
 from trainmark.logs.read import read_logs

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from planted import git, history
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.bisect.commits import commits_between
 
 CULPRIT, BROKEN = 4, 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from planted import history
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.bisect.state import Asked, BisectionFolder
 from trainmark.runner.watch.folder import create_watch
 from trainmark.store.run import RunFolder

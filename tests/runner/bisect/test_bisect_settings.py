@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.bisect.settings import Difference, common_pairs, differences, env_lines
 
 PROGRAM = """

@@ -9,7 +9,7 @@ import sys
 import pytest
 from made_wheels import make_wheel
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.bisect.packages import Requirement, parse_requirement, versions_between
 
 GOOD, BAD = Requirement("pacer", "", "1.0"), Requirement("pacer", "", "1.10")

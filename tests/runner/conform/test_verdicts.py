@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from trainmark.base.typed_json import decode
 from trainmark.cli.main import trainmark
 from trainmark.runner.conform import record
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.conform.verdict import Check, Verdict
-from trainmark.typed_json import decode
 from trainmark.workloads import registry
 from trainmark.workloads.common.sketch import SKETCHES
 from trainmark.workloads.resnet50.conformance import reference

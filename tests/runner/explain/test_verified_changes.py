@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 import yaml
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.explanation import Agreement, ClassTime, Explanation, IdleTime, Subject
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import Part, Settings, Situation

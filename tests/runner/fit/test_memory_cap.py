@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.launch.job.outcome import OUT_OF_MEMORY
+from trainmark.launch.outcome import OUT_OF_MEMORY
 from trainmark.workloads.common import memory_cap
 
 MIB = 2**20

@@ -14,7 +14,7 @@ from typing import Any
 
 from trainmark.audit.protocols import airank, dlperf_rules, mlperf, ngc, oneflow
 from trainmark.audit.protocols.protocol import Protocol, ProtocolDoubt, Reading, RuleStopsError
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 __all__ = [
     "Protocol",

@@ -21,7 +21,7 @@ from trainmark.audit.protocols.protocol import (
     number_in_name,
     seconds_between,
 )
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 SPEC = re.compile(r"- AI-Rank-log (\d+(?:\.\d+)?) (.*)")
 ACCURACY = re.compile(r"eval_accuracy:(\d+(?:\.\d+)?)")

@@ -18,7 +18,7 @@ from trainmark.audit.protocols.protocol import (
     files_in,
     lines_of,
 )
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 LINE = re.compile(r":::MLLOG (\{.*\})")
 # The training rules ask for five runs of an image classifier, and olympic scoring for at least three.

@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
-from trainmark.regular_file import read_regular
+from trainmark.base.errors import UserError
+from trainmark.base.files import read_regular
 
 
 @dataclass(frozen=True)

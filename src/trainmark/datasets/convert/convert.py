@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import formats
 from trainmark.datasets.assemble import Assembly, SplitParts
 from trainmark.datasets.convert import listing, progress
@@ -19,7 +20,6 @@ from trainmark.datasets.records.format import Loose
 from trainmark.datasets.source import open_source
 from trainmark.datasets.trouble import EMPTY_CLASS, FOLDER, MISLABELLED, Trouble
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 PICTURES_A_WORKER = 1000
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import checksums, formats, picture
 from trainmark.datasets.convert import listing
 from trainmark.datasets.convert.progress import Counter
@@ -21,7 +22,6 @@ from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 from trainmark.datasets.shard_record import WHOLE, ShardRecord, ShardRecorder
 from trainmark.datasets.source import ImageSource
 from trainmark.datasets.trouble import MISLABELLED, NAME, NO_FILE, NO_LABEL, TOO_LARGE, UNREADABLE, Trouble
-from trainmark.errors import UserError
 
 BUFFER = 1 << 20
 

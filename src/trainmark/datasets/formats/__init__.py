@@ -6,8 +6,8 @@ import functools
 import importlib
 import pkgutil
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.datasets.records.format import Format
-from trainmark.errors import UserError, nearest
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import opened
 from trainmark.datasets.folder import finish, intact
 from trainmark.datasets.imagenet.labels import Labels
@@ -16,7 +17,6 @@ from trainmark.datasets.imagenet.tar import Damage, Member, is_tar, walk
 from trainmark.datasets.imagenet.unpack import SAFE, ClassTar, Some, Task, unpack
 from trainmark.datasets.journal import Journal
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 TRAIN, VAL = "train", "val"
 MADE_BY = "trainmark data imagenet"

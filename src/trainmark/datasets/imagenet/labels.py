@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
+from trainmark.base.errors import UserError
+from trainmark.base.files import read_input
 from trainmark.datasets.imagenet.matlab import structures
-from trainmark.errors import UserError
-from trainmark.regular_file import read_input
 
 SYNSET = re.compile(r"n\d{8}")
 NUMBERED = re.compile(r"(\d{8})(?:\.\w+)?$")

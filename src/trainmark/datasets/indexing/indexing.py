@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import checksums, formats
 from trainmark.datasets.assemble import Assembly, SplitParts
 from trainmark.datasets.files import write_whole
@@ -18,7 +19,6 @@ from trainmark.datasets.source import Picture, open_source
 from trainmark.datasets.trouble import NO_LABEL, Trouble
 from trainmark.datasets.verify.structure import sharded, shards_in
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 FILES_A_TASK = 1000
 #: What the files of a split are called where both lie in one folder.

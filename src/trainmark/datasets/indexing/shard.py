@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import formats
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.mapped import mapped
@@ -16,7 +17,6 @@ from trainmark.datasets.records.format import DamageError, Sharded
 from trainmark.datasets.records.shard_file import RecordOffset, ShardFile
 from trainmark.datasets.shard_record import WHOLE, ShardRecord, ShardRecorder
 from trainmark.datasets.trouble import NO_LABEL, UNREADABLE, Trouble
-from trainmark.errors import UserError
 
 LARGEST = (1 << 32) - 1
 

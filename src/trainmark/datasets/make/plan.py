@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 TRAIN, VAL = "train", "val"
 LEVELS = {"easy": 0.0, "medium": 0.5, "hard": 1.0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.records.format import DamageError
-from trainmark.errors import UserError
 
 LENGTH, CHECKSUM, HEAD = struct.Struct("<Q"), struct.Struct("<I"), struct.Struct("<QI")
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import part_of, write_whole
 from trainmark.datasets.tokens.writers.shard import Shard
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 
 NAME = "arrow"

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.mapped import mapped
 from trainmark.datasets.records.format import DamageError
 from trainmark.datasets.records.framing import framed, frames
 from trainmark.datasets.records.protobuf import fields, message, varint
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.tokens import arrow, bert_records
 from trainmark.datasets.tokens.masking import MARKS, SHORTEST, Masking, Special, plan, records
@@ -18,7 +19,6 @@ from trainmark.datasets.tokens.source import Source, SourceSplit, check_ids, ope
 from trainmark.datasets.tokens.target import Target
 from trainmark.datasets.tokens.write import check_shards, default_shards, write_split
 from trainmark.datasets.tokens.writers.shard import cut_into_shards
-from trainmark.errors import UserError, nearest
 from trainmark.workloads.tokens import feed
 from trainmark.workloads.tokens.formats import mlm
 

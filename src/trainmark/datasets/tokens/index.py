@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.tokens.target import write_meta
 from trainmark.datasets.tokens.verify import TokenVerdict, verify_tokens
 from trainmark.datasets.verify.verify import Progress
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 
 

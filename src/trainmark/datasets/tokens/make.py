@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError, nearest
 from trainmark.datasets.tokens import arrow
 from trainmark.datasets.tokens.target import Target
 from trainmark.datasets.tokens.write import WRITERS, check_shards, default_shards, write_split
-from trainmark.errors import UserError, nearest
 from trainmark.workloads.tokens.markov import Markov, check
 
 # What the source draws; counted up when that changes.

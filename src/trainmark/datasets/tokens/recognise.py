@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.index import DATASET
 from trainmark.datasets.tokens import bert_records
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 from trainmark.workloads.tokens.unfit import Unfit

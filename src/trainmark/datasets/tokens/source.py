@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.tokens import arrow, bert_records
 from trainmark.datasets.tokens.recognise import format_of
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.loader import sequences_in
 from trainmark.workloads.tokens.unfit import Unfit

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import checksums
 from trainmark.datasets.files import write_whole
 from trainmark.datasets.index import CHECKSUMS
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.unfit import Unfit
 

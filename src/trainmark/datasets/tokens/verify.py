@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import checksums
 from trainmark.datasets.index import CHECKSUMS
 from trainmark.datasets.tokens import arrow, bert_records
@@ -17,7 +18,6 @@ from trainmark.datasets.tokens.source import PIECE, ROWS, SPLITS
 from trainmark.datasets.verify.finding import DIFFERS, EXTRA, MISSING, STRUCTURE, UNREADABLE, Finding
 from trainmark.datasets.verify.verify import Progress
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 from trainmark.workloads.tokens.unfit import Unfit

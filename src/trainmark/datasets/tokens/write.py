@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.tokens import arrow
 from trainmark.datasets.tokens.source import check_ids, id_type
 from trainmark.datasets.tokens.writers import llmc, megatron, nanogpt
 from trainmark.datasets.tokens.writers.shard import cut_into_shards
-from trainmark.errors import UserError
 
 WRITERS = {"llmc": llmc.write, "nanogpt": nanogpt.write, "megatron": megatron.write, arrow.NAME: arrow.write}
 SHARD = 100_000_000  # tokens of a file, as in llm.c's FineWeb

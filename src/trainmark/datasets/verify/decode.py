@@ -7,11 +7,11 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.index import Dataset, read_index
 from trainmark.datasets.reading import Shards
 from trainmark.datasets.verify.finding import PICTURE, Finding
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 RECORDS = 2000
 

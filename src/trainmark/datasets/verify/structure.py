@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import formats, picture
 from trainmark.datasets.reading import read_file
 from trainmark.datasets.records.format import DamageError, Sharded
 from trainmark.datasets.source import Picture, open_source
 from trainmark.datasets.verify.finding import PICTURE, STRUCTURE, UNREADABLE, Finding
-from trainmark.errors import UserError
 
 #: Index files that lie beside shards and have their name in them.
 SIDE_ENDINGS = (".idx", ".lst", ".db", ".whole", ".part")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets import checksums
 from trainmark.datasets.index import CHECKSUMS, DATASET, read_dataset
 from trainmark.datasets.journal import FOLDER as UNFINISHED_FOLDER
@@ -14,7 +15,6 @@ from trainmark.datasets.verify.file import Task, batches, verify_files
 from trainmark.datasets.verify.finding import DIFFERS, EXTRA, MISSING, UNFINISHED, Finding
 from trainmark.datasets.verify.structure import check_structure, shards_of
 from trainmark.datasets.workers import in_parallel
-from trainmark.errors import UserError
 
 Progress = Callable[[int, int], None]
 

@@ -20,7 +20,8 @@ BUILTIN = re.compile(r"<built-in (?:function|method) (?P<name>\w+)")
 LIBRARIES = frozenset(
     {"torch", "torchvision", "jax", "jaxlib", "numpy", "keras", "tensorflow", "paddle", "typing_extensions"}
 )
-OWN_FRAMES = ("trainmark/profiler/", "trainmark/hooks/", "trainmark/probe.py")
+# The second and third: traces of earlier versions.
+OWN_FRAMES = ("trainmark/inside/", "trainmark/profiler/", "trainmark/hooks/", "trainmark/probe.py")
 # A stretch of time is looked at in its middle, a long one at several moments.
 LOOKS = 9
 LONG = 100_000

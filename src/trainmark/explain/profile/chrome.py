@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.profile.events import EventError, EventReader, TooLargeError
 from trainmark.explain.profile.json_stream import JsonError, JsonStream, TruncatedError
 from trainmark.explain.profile.metadata import Metadata

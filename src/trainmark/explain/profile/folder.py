@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
+from trainmark.base.files import read_regular
+from trainmark.base.typed_json import DecodeError, decode
 from trainmark.explain.profile import chrome
 from trainmark.explain.profile.model import Profile
-from trainmark.regular_file import read_regular
-from trainmark.typed_json import DecodeError, decode
 
 VERSION = 1
 TIMING, DETAIL = "timing", "detail"

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import numpy as np
 import numpy.typing as npt
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.profile.events import STEP_CATEGORY
 from trainmark.explain.profile.model import (
     DeviceKind,

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark.errors import UserError
-from trainmark.regular_file import open_regular
+from trainmark.base.errors import UserError
+from trainmark.base.files import open_regular
 
 CHUNK_BYTES = 1 << 20
 # A trace of 100 million characters has about 300,000 records; gzip makes a few MB of 8 GB of zeros.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import yaml
 
-from trainmark.typed_json import decode
+from trainmark.base.typed_json import decode
 
 RECORD = Path(__file__).with_name("record.yaml")
 CONFIDENCE = 0.9

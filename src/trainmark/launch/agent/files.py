@@ -12,12 +12,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 AGE_SECONDS = 30 * 86400.0
 NAME = re.compile(r"[0-9a-f]{16,64}")
 
 
-def home() -> Path:
+def node_home() -> Path:
     """Where this node keeps Trainmark's things; a site moves it with TRAINMARK_HOME."""
     if named := os.environ.get("TRAINMARK_HOME"):
         return Path(named)
@@ -25,7 +26,7 @@ def home() -> Path:
     return Path(data) / "trainmark"
 
 
-class Arrivals:
+class ArchiveReceiver:
     """Archives that come in pieces and are unpacked only when they came whole."""
 
     def __init__(self) -> None:
@@ -41,12 +42,12 @@ class Arrivals:
 
     def piece(self, data: bytes) -> None:
         if self._part is None:
-            folder = home() / "sent"
+            folder = node_home() / "sent"
             folder.mkdir(parents=True, exist_ok=True)
             handle, path = tempfile.mkstemp(prefix=".part-", dir=folder)
             os.close(handle)
             self._part = Path(path)
-        with naming(self._part.parent), self._part.open("ab") as file:
+        with naming_folder(self._part.parent), self._part.open("ab") as file:
             file.write(data)
 
     def unpack(self, name: str, digest: str) -> str:
@@ -58,7 +59,7 @@ class Arrivals:
         try:
             if _sha256(part) != digest:
                 raise OSError("what was sent did not arrive whole")
-            with naming(part.parent), tarfile.open(part) as archive:
+            with naming_folder(part.parent), tarfile.open(part) as archive:
                 # Written by our own side; the filter only keeps odd owners and modes out.
                 if hasattr(tarfile, "tar_filter"):
                     archive.extractall(folder, filter="tar")
@@ -86,11 +87,11 @@ class Arrivals:
     def _place(self, name: str) -> Path:
         if not NAME.fullmatch(name):
             raise OSError(f"{name!r} is no content hash")
-        return home() / "sent" / name
+        return node_home() / "sent" / name
 
 
 @contextlib.contextmanager
-def naming(folder: Path) -> Iterator[None]:
+def naming_folder(folder: Path) -> Iterator[None]:
     """A write that fails does not say where; "No space left on device" alone helps nobody."""
     try:
         yield
@@ -112,3 +113,16 @@ def _sha256(path: Path) -> str:
         for piece in iter(lambda: file.read(1 << 20), b""):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def relocated(value: Any, places: dict[str, str]) -> Any:
+    """The same with every path of home turned into the one that stands for it here, longest first."""
+    if isinstance(value, str):
+        for ours, theirs in sorted(places.items(), key=lambda pair: -len(pair[0])):
+            value = value.replace(ours, theirs)
+        return value
+    if isinstance(value, list):
+        return [relocated(each, places) for each in value]
+    if isinstance(value, dict):
+        return {name: relocated(each, places) for name, each in value.items()}
+    return value

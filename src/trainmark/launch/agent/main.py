@@ -8,6 +8,7 @@ left their process group, and then itself.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import shutil
@@ -18,22 +19,24 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainmark.launch.agent.files import Arrivals
-from trainmark.launch.agent.network import free_ports
-from trainmark.launch.agent.places import relocated
-from trainmark.launch.agent.processes import (
+from trainmark.events.schema import DeviceSample
+from trainmark.launch.agent.files import ArchiveReceiver, relocated
+from trainmark.launch.agent.ranks import (
+    LAST_WORDS_SECONDS,
+    READ_BYTES,
+    RankProcesses,
     adopt_orphans,
     become_rank,
     catches,
     end_mpi_daemon,
+    free_ports,
     kill_marked,
-    send,
+    signal_all,
 )
-from trainmark.launch.agent.ranks import LAST_WORDS_SECONDS, READ_BYTES, Ranks
-from trainmark.launch.agent.samples import Samples
 from trainmark.launch.agent.wire import (
     HEARTBEATS_IN_PATIENCE,
     SENT_HOME,
@@ -41,8 +44,40 @@ from trainmark.launch.agent.wire import (
     ListeningClock,
     Wire,
 )
-from trainmark.machine.process_tree import descendants
+from trainmark.machine.process_tree import ProcessTree, descendants
 from trainmark.machine.reading import ipv4_addresses, ssh_address
+from trainmark.machine.samples import CpuSampler, SmiSampler
+
+INTERVAL_SECONDS = 0.5
+
+
+class NodeSampler:
+    """Samples the processors, and the first `gpus` GPUs that the ranks' variables leave, twice a second."""
+
+    def __init__(self, node: str, gpus: int = 0, variables: Mapping[str, str] = os.environ) -> None:
+        self.due = time.monotonic() + INTERVAL_SECONDS
+        tree, prefix = ProcessTree(os.getpid()), f"{node}/"
+        self.cpu = CpuSampler(tree, prefix=prefix)
+        self.gpus = SmiSampler(gpus, variables, tree, prefix, become_rank) if gpus else None
+
+    def look(self) -> bytes:
+        """Return the lines that are due; empty between two looks."""
+        now = time.monotonic()
+        if now < self.due:
+            return b""
+        self.due = now + INTERVAL_SECONDS
+        try:
+            samples = [self.cpu.sample(), *(self.gpus.sample() if self.gpus else [])]
+        except (OSError, ValueError):  # a node of which nothing can be read still trains
+            return b""
+        return b"".join(map(sample_line, samples))
+
+
+def sample_line(sample: DeviceSample) -> bytes:
+    """Return the event as a line; what is not known is left out."""
+    known = {name: value for name, value in vars(sample).items() if value is not None}
+    return json.dumps({"event": "device_sample", **known}).encode() + b"\n"
+
 
 # How often the ranks' event files are looked at: soon again after they grew, seldom while nothing happens.
 # Messages, output and exits wake the agent at once.
@@ -89,14 +124,14 @@ class Agent:
         self.stopped = False
         self.cut_off = False
         self.scratch: Path | None = None
-        self.samples: Samples | None = None
+        self.samples: NodeSampler | None = None
         self.events: Counter[str] = Counter()  # file → bytes sent
-        self.arrivals = Arrivals()
+        self.arrivals = ArchiveReceiver()
         self.child_left = pipe_of_signals(signal.SIGCHLD)
         self.selector = selectors.DefaultSelector()
         self.selector.register(wire.incoming, selectors.EVENT_READ)
         self.selector.register(self.child_left, selectors.EVENT_READ)
-        self.ranks = Ranks(wire, self.selector)
+        self.ranks = RankProcesses(wire, self.selector)
 
     def serve(self) -> None:
         """Returns when every rank has left, or home wants it so."""
@@ -193,7 +228,7 @@ class Agent:
         return {"event": "swept", "clean": kill_marked(message["mark"])}
 
     def stacks(self, message: dict[str, Any], payload: bytes) -> None:
-        send([pid for pid in descendants(os.getpid()) if catches(pid, signal.SIGUSR1)], signal.SIGUSR1)
+        signal_all([pid for pid in descendants(os.getpid()) if catches(pid, signal.SIGUSR1)], signal.SIGUSR1)
 
     def stop(self, message: dict[str, Any], payload: bytes) -> None:
         self.stopped = True
@@ -211,7 +246,7 @@ class Agent:
             (self.scratch / "events").mkdir()
             places[message["folder"]] = str(self.scratch)
             variables = {**os.environ, **message["environment"], **message["ranks"][0]["environment"]}
-            self.samples = Samples(message["node"], message["gpus"], variables)
+            self.samples = NodeSampler(message["node"], message["gpus"], variables)
         # What all ranks have in common comes once: a list of thousands of peers is long.
         common = relocated(message.get("environment", {}), places)
         for spec in message["ranks"]:

@@ -114,7 +114,7 @@ class Wire:
             end = self._unread.find(b"\n")
             if end < 0 and len(self._unread) < LONGEST_HEADER:
                 return None
-            self._header = _understood(bytes(self._unread[: max(end, 0)]))
+            self._header = _parse_header(bytes(self._unread[: max(end, 0)]))
             del self._unread[: end + 1]
         size = self._header.get("bytes", 0)
         if len(self._unread) < size:
@@ -132,7 +132,7 @@ def wait_writable(descriptor: int, seconds: float) -> None:
     poll.poll(seconds * 1000)
 
 
-def _understood(line: bytes) -> dict[str, Any]:
+def _parse_header(line: bytes) -> dict[str, Any]:
     """A header that can be relied on; whoever sends anything else is not listened to any more."""
     try:
         header = json.loads(line)

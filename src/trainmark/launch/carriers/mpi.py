@@ -10,12 +10,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from trainmark.errors import UserError
-from trainmark.launch.carriers.carrier import CommandCarrier
-from trainmark.launch.nodes.node import Node
+from trainmark.base.errors import UserError
+from trainmark.launch.bundle import INVITATION, connecting_command
+from trainmark.launch.carrier import CommandCarrier, PipeChannel
+from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions
-from trainmark.launch.transport.bundle import INVITATION, connecting_command
-from trainmark.launch.transport.channel import PipeChannel
 
 VERSION_SECONDS = 20.0
 # Its daemons end by themselves where the link to them is cut.

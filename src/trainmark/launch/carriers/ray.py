@@ -16,11 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmark.errors import UserError
-from trainmark.launch.carriers.carrier import CarrierOption
-from trainmark.launch.nodes.node import Node
+from trainmark.base.errors import UserError
+from trainmark.launch.carrier import CarrierOption, end_with_input
+from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions
-from trainmark.launch.transport.channel import end_with_input
 
 BRIDGE = Path(__file__).with_name("ray_bridge.py")
 JOIN_SECONDS = 330.0

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from trainmark.errors import UserError
-from trainmark.launch.carriers.carrier import CommandCarrier
-from trainmark.launch.nodes.node import Node, NodeError
+from trainmark.base.errors import UserError
+from trainmark.launch.bundle import boot_command, connecting_line
+from trainmark.launch.carrier import CommandCarrier, PipeChannel, end_with_input
+from trainmark.launch.nodes import Node, NodeError
 from trainmark.launch.options import LaunchOptions
-from trainmark.launch.transport.bundle import boot_command, connecting_line
-from trainmark.launch.transport.channel import PipeChannel, end_with_input
 
 GRANTED = re.compile(r"Granted job allocation (\d+)\s")
 STATE = re.compile(r"\bJobState=(\S+)")

@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmark.errors import UserError
-from trainmark.launch.carriers.carrier import CarrierOption, CommandCarrier
-from trainmark.launch.nodes.node import Node
+from trainmark.base.errors import UserError
+from trainmark.launch.carrier import CarrierOption, CommandCarrier
+from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions
 
 # A question at the terminal would wait for ever; an unknown host key is refused, whatever the user's own

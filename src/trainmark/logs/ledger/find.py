@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from trainmark.errors import nearest
+from trainmark.base.errors import nearest
 from trainmark.logs.ledger.entry import LedgerEntry, device_family, published_names, sizes_of
 from trainmark.logs.ledger.load import LedgerError
 

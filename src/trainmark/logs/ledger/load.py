@@ -14,7 +14,10 @@ from typing import Any
 
 import yaml
 
-from trainmark.errors import UserError, nearest
+from trainmark.base.errors import UserError, nearest
+from trainmark.base.yaml_source import Path as Place
+from trainmark.base.yaml_source import YamlDocument as Text
+from trainmark.base.yaml_source import file_text, read
 from trainmark.logs.ledger.entry import (
     ROW_FIELDS,
     SOURCE_FIELDS,
@@ -24,9 +27,6 @@ from trainmark.logs.ledger.entry import (
     names_of,
 )
 from trainmark.measure.key import Key
-from trainmark.yaml_source import Path as Place
-from trainmark.yaml_source import YamlDocument as Text
-from trainmark.yaml_source import file_text, read
 
 FILE_KEYS = ("source", "shared", "tables", "errata")
 TABLE_KEYS = ("about", "shared", "columns", "rows")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from trainmark.base.files import open_regular
 from trainmark.events import Event
 from trainmark.logs.recognition import UnrecognizedError, recognize
 from trainmark.logs.trials import observed, pattern, probe
 from trainmark.logs.trials.output import Output, ReaderError
-from trainmark.regular_file import open_regular
 
 BLOCK_BYTES = 1 << 20
 SAY_PATTERN = "say --pattern with a regular expression that matches the line of a step."

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmark.base.files import open_regular
 from trainmark.events import Event, RunEnd, RunStart, Scope, Step
 from trainmark.logs.format import Format
 from trainmark.logs.lines import ANSI
 from trainmark.logs.logged_run import parse_times
 from trainmark.logs.trials.output import Output, ReaderError
-from trainmark.regular_file import open_regular
 
 # When a step ended, and what its line says of it.
 StepEnd = tuple[float, dict[str, float]]

@@ -1,7 +1,8 @@
 """Whether nodes answer and reach each other; their interfaces, InfiniBand ports, free ports and clocks.
 
 The nodes read each other's clocks over a connection that is open already, to less than a millisecond. Our
-own question travels with the start of a process, so that only its bounds are known."""
+own question travels with the start of a process, so that only its bounds are known.
+"""
 
 from __future__ import annotations
 

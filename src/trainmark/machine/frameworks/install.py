@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
 from trainmark.machine.frameworks import interpreters
 from trainmark.machine.frameworks.installed import (

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from trainmark.home import home
+from trainmark.base.files import home
 from trainmark.machine.frameworks.locks import Lock, lock_of, why_none
 
 MARKER = "trainmark.json"

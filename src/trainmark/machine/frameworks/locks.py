@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.errors import UserError, nearest
+from trainmark.base.errors import UserError, nearest
 
 FOLDER = Path(__file__).resolve().parent / "locks"
 HEADER = re.compile(r"# (python|package|import|size|unavailable|if the import fails): (.+)")

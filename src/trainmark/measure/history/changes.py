@@ -1,6 +1,7 @@
 """The changes of level in a history, improvements as well as regressions, and slow drifts.
 
-A drift is a stretch between changes whose level moves steadily, along a straight line."""
+A drift is a stretch between changes whose level moves steadily, along a straight line.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What speaks for a change of level between two stretches of points.
 
 With Student's t, to three digits, and the exact Mann–Whitney test where one sample is small, whatever the
-shape of the distribution."""
+shape of the distribution.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ own. The variances come from successive differences, which a change of level tou
 counts: a step of 4 standard deviations among 17 points makes the variance half as large again, and hides
 itself. So the variance of points is estimated anew about the levels once places of changes are proposed.
 
-Places are proposed by the partition of least penalised cost."""
+Places are proposed by the partition of least penalised cost.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainmark.secret import scrub_text
+from trainmark.base.secrets import scrub_text
 
 GIBIBYTE = 2**30
 LONGEST_VALUE = 200

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from trainmark.base.text import natural_key
 from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.natural import natural_key
 from trainmark.report.format import label
 from trainmark.report.format.words import Lang, words
 

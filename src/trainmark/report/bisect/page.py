@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.base.text import one_line
 from trainmark.measure.bisection import Bisection, PairedMeasurement
 from trainmark.report.bisect.text import BisectionText, bounds
 from trainmark.report.chart.axis import linear, rows
@@ -9,7 +10,6 @@ from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel,
 from trainmark.report.format import templating
 from trainmark.report.format.page import frame
 from trainmark.report.format.words import Lang
-from trainmark.visible import one_line
 
 ROW = 26
 AIR = 0.1

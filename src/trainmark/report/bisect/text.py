@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmark.base.text import one_line
 from trainmark.measure.bisection import Bisection, BisectionFinding, PairedMeasurement
 from trainmark.report.bisect.words import BISECT_WORDS, REASONS, bisect_words
 from trainmark.report.format.markup import plain
 from trainmark.report.format.number import MISSING, clock
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, translated
-from trainmark.visible import one_line
 
 COLUMNS = ("step", "tried", "is", "ratio", "interval", "pairs", "trials", "time", "why")
 NUMBERS = frozenset({0, 3, 4, 5, 6, 7})

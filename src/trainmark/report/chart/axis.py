@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10
 
-from trainmark.visible import one_line
+from trainmark.base.text import one_line
 
 # Room beyond the highest value, as a share of the axis.
 AIR = 0.04

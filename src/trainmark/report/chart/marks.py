@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.report.chart.axis import Axis
 from trainmark.report.chart.model import (
     Band,
@@ -23,7 +24,6 @@ from trainmark.report.chart.model import (
     Whiskers,
 )
 from trainmark.report.chart.thin import extremes, straightened
-from trainmark.visible import one_line
 
 # The stretched SVG counts half pixels of a usual width; its heights are half pixels exactly.
 WIDTH = 2000

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from html import escape
 from unicodedata import east_asian_width
 
+from trainmark.base.text import one_line
 from trainmark.report.chart.axis import Axis
 from trainmark.report.chart.describe import described
 from trainmark.report.chart.marks import drawn
 from trainmark.report.chart.model import Chart, Panel
-from trainmark.visible import one_line
 
 LETTER = 6.7  # pixels, the width of one at size 12
 HEAD, SECOND_LINE = 26, 16

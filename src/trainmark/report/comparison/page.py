@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.base.text import one_line
 from trainmark.report.chart.axis import linear, rows
 from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers, shape, tone
 from trainmark.report.comparison.model import MARKS, MEANING, ComparisonRow, Comparisons
@@ -16,7 +17,6 @@ from trainmark.report.comparison.text import (
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
 from trainmark.report.sections import framework_cells
-from trainmark.visible import one_line
 
 ROW, LANE = 30, 12
 AIR = 0.1

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.measure.cost import Cost
 from trainmark.measure.history.facts import FactChange
 from trainmark.measure.history.recorded import parts_only_in
@@ -25,7 +26,6 @@ from trainmark.report.render.framework_markdown import notes
 from trainmark.report.render.json_report import table_tree
 from trainmark.report.render.terminal import framework_lines
 from trainmark.report.sections import framework_cells
-from trainmark.visible import one_line
 
 # Differences that stand in a row, and the longest; JSON has more.
 MOST_DIFFERENCES, LONGEST_DIFFERENCE = 4, 80

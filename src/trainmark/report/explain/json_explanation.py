@@ -6,11 +6,11 @@ import json
 from math import isfinite
 from typing import Any
 
-from trainmark import typed_json
+from trainmark.base import typed_json
+from trainmark.base.text import visible
 from trainmark.explain.difference import Difference
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import figures
-from trainmark.visible import visible
 
 
 def as_json(explanation: Explanation) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trainmark.base.text import one_line, visible
 from trainmark.explain.difference import Difference
 from trainmark.explain.explanation import Explanation
 from trainmark.measure.quantity import rate_words
@@ -19,7 +20,6 @@ from trainmark.report.format import number, templating
 from trainmark.report.format.page import embedded, frame
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
-from trainmark.visible import one_line, visible
 
 STYLE, SCRIPT = "explain.css", "timeline.js"
 ROW = 34

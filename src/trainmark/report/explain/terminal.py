@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainmark.base.text import one_line
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import sentences, tables
 from trainmark.report.explain.language.chinese import sentence
@@ -11,7 +12,6 @@ from trainmark.report.explain.language.words import cause_name, explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.report.format.wrap import wrapped
-from trainmark.visible import one_line
 
 MOST_KERNELS, MOST_MODULES, MOST_BUCKETS, MOST_EVIDENCE = 5, 10, 16, 4
 LONGEST_MODULE = 36

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from trainmark.base.text import one_line
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain.language.words import class_name, explain_words
 from trainmark.report.explain.look import look
 from trainmark.report.format.words import Lang
-from trainmark.visible import one_line
 
 MOST_NAMES_LETTERS = 150_000  # of all names together: a page stays below 400 kB
 LONGEST_NAME = 240

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from xml.etree import ElementTree
 
+from trainmark.base.text import one_line, visible
 from trainmark.measure.comparison import ResultComparison
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
@@ -16,7 +17,6 @@ from trainmark.report.assemble import results_of
 from trainmark.report.export.source import ExportedRun, Skipped
 from trainmark.report.format import number
 from trainmark.store.trial import TrialRecord
-from trainmark.visible import one_line, visible
 
 FILE = "junit.xml"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainmark.visible import one_line
+from trainmark.base.text import one_line
 
 LONGEST = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 # In every exported folder: by it `--force` knows that nothing of anybody else's is thrown away.
 MARKER = ".trainmark-export.json"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from trainmark.base.text import one_line
 from trainmark.measure.fabric import LEAST_BANDWIDTH_SHARE, FabricMeasurement, slow_parts
 from trainmark.measure.quantity import rate_words, seconds_words
 from trainmark.report.fabric.cells import Cell, Grid, grid
 from trainmark.report.fabric.colour import INK, PAPER, SCALE, fill, ink_on
 from trainmark.report.fabric.text import described, verdicts
-from trainmark.visible import one_line
 
 MUTED = "#5a636d"
 BOLD = ' font-weight="700"'

@@ -5,12 +5,12 @@ from __future__ import annotations
 from jinja2 import Environment
 from markupsafe import Markup
 
+from trainmark.base.text import one_line
 from trainmark.measure.fabric import LEAST_BANDWIDTH_SHARE, MOST_LATENCY_TIMES, FabricMeasurement, slow_parts
 from trainmark.report.fabric import map as fabric_map
 from trainmark.report.fabric.text import all_reduce, left_out, links, nccl_test, title, verdicts
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
-from trainmark.visible import one_line
 
 
 def render(fabric: FabricMeasurement) -> str:

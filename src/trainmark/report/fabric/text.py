@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.measure.fabric import (
     AllReduce,
     FabricMeasurement,
@@ -20,7 +21,6 @@ from trainmark.measure.fabric import (
 from trainmark.measure.quantity import bytes_words, rate_words, seconds_words
 from trainmark.report.format import markup
 from trainmark.report.format.table import Table
-from trainmark.visible import one_line
 
 MOST_LINKS = 28  # all pairs of eight ranks; of more, the slowest
 NOTHING_SLOW = "No link is slow beside comparable ones."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from trainmark.base.text import one_line
 from trainmark.report.forecast.plot import Panel, chart, key
 from trainmark.report.format import number, templating
 from trainmark.report.format.page import frame
 from trainmark.report.format.table import Table
-from trainmark.visible import one_line
 
 HEADER = ("case", "topology", "devices", "forecast", "80 % interval", "a device", "of ideal")
 CHECKED = ("published", "error")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from trainmark.visible import one_line, visible
+from trainmark.base.text import one_line, visible
 
 SPECIAL = re.compile(r"([\\`*_\[\]|~#$])")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainmark.base.text import one_line
 from trainmark.report.format.line_fit import (
     GAP,
     INDENT,
@@ -16,7 +17,6 @@ from trainmark.report.format.line_fit import (
     split,
 )
 from trainmark.report.format.markup import plain
-from trainmark.visible import one_line
 
 
 @dataclass(frozen=True)

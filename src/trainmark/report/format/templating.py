@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUn
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from trainmark.home import home
+from trainmark.base.files import home
 from trainmark.report.chart import svg as chart_svg
 from trainmark.report.chart.model import shape, tone
 from trainmark.report.format import label, number

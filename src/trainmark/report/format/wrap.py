@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from trainmark.base.text import one_line
 from trainmark.report.format.line_fit import display_width
-from trainmark.visible import one_line
 
 # A wide character may stand at the end of a line, but punctuation may not begin one.
 PIECES = re.compile(

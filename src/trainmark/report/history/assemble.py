@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.files import open_regular, read_regular
 from trainmark.measure.history.recorded import (
     MEASURED_FACTS,
     command_fact,
@@ -20,7 +21,6 @@ from trainmark.measure.history.recorded import (
 )
 from trainmark.measure.history.series import HistorySeries, RunPoint, TrialObservation, point_of, series_of
 from trainmark.measure.key import Key
-from trainmark.regular_file import open_regular, read_regular
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import ENVIRONMENT, SAMPLES, TrialRecord
 

@@ -11,12 +11,12 @@ from functools import cached_property, reduce
 from itertools import pairwise
 from operator import and_
 
+from trainmark.base.text import natural_key
 from trainmark.measure.doubts import SEVERITY, Severity
 from trainmark.measure.history.changes import LevelChange, LevelDrift, drifts
 from trainmark.measure.history.facts import FactChange, changed_facts
 from trainmark.measure.history.recorded import command_parts
 from trainmark.measure.history.series import DATE, HistorySeries, RunPoint
-from trainmark.natural import natural_key
 from trainmark.report.format import label
 
 LONGEST_COMMAND = 60

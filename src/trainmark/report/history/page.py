@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from trainmark.base.text import one_line
 from trainmark.measure.history.changes import LevelDrift
 from trainmark.measure.history.facts import fact_differences
 from trainmark.measure.history.series import DATE, RunPoint
@@ -34,7 +35,6 @@ from trainmark.report.history.tables import best_fact, drift_words, facts_table,
 from trainmark.report.history.text import chance_words, drift_sentence, summary_lines
 from trainmark.report.history.verdict import no_change_verdict
 from trainmark.report.history.words import history_words
-from trainmark.visible import one_line
 
 STYLE = "history.css"
 # Rows of facts that are shown of a change; those with a lower fit are folded away.

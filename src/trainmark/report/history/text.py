@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainmark.base.text import one_line
 from trainmark.measure.history.changes import LevelDrift
 from trainmark.report.format.markup import plain
 from trainmark.report.format.words import Lang
@@ -10,7 +11,6 @@ from trainmark.report.history.model import Histories, History, MarkedChange
 from trainmark.report.history.tables import facts_table, overview_table, points_table
 from trainmark.report.history.verdict import has_too_few, no_change_verdict
 from trainmark.report.history.words import history_words
-from trainmark.visible import one_line
 
 # Facts shown of a change; JSON has all.
 MOST_FACTS = 6

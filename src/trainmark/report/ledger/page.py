@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from trainmark.base.text import one_line
 from trainmark.logs.ledger.entry import LedgerEntry
 from trainmark.report.format import templating
 from trainmark.report.format.page import embedded, frame
 from trainmark.report.ledger.plot import FEWEST_DRAWN, plot
 from trainmark.report.ledger.rows import COLUMNS, NUMERIC, payload
-from trainmark.visible import one_line
 
 
 def render(entries: Sequence[LedgerEntry]) -> str:

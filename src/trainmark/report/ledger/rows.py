@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.logs.ledger.entry import LedgerEntry, LedgerRow
 from trainmark.report.format import number
-from trainmark.visible import one_line
 
 Cell = str | tuple[str, str]
 

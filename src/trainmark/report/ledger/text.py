@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainmark.base.text import one_line
 from trainmark.logs.ledger.entry import LedgerEntry
 from trainmark.logs.ledger.standing import SHORT_UNITS
 from trainmark.report.format.table import Table
-from trainmark.visible import one_line
 
 HEADER = (
     "source",

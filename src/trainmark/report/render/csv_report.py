@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from trainmark.base.text import one_line
 from trainmark.measure.key import Key
 from trainmark.report.document import Document
 from trainmark.report.render.json_report import key_tree, result_trees
-from trainmark.visible import one_line
 from trainmark.workloads import registry
 
 NESTED = {

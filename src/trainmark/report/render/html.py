@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from markupsafe import Markup
 
+from trainmark.base.text import one_line, visible
 from trainmark.logs.ledger.standing import in_words
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.scaling import ScalingKind, ScalingPoint
@@ -37,7 +38,6 @@ from trainmark.report.sections.scaling import (
     scaling_tables,
     without_breakdown,
 )
-from trainmark.visible import one_line, visible
 
 LONG_TABLE = 40
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from trainmark.base.typed_json import encode
 from trainmark.logs.ledger import Standing
 from trainmark.measure.cost import cost_of
 from trainmark.measure.doubts import Doubt
@@ -23,7 +24,6 @@ from trainmark.report.format.published_words import published_lines
 from trainmark.report.sections.contrast import contrast_trees
 from trainmark.report.sections.frameworks import FrameworkTable, published_figure, shares
 from trainmark.report.sections.headline import cost_record
-from trainmark.typed_json import encode
 from trainmark.workloads import registry
 
 PLACE = frozenset({"nodes", "devices_per_node"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainmark.base.text import one_line
 from trainmark.measure.figure import Result
 from trainmark.report.answer.answer import Answer, answer, headline_lines
 from trainmark.report.document import Document
@@ -15,7 +16,6 @@ from trainmark.report.sections import cost, finish, framework_cells, light, util
 from trainmark.report.sections.contrast import contrast_table
 from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import failures
-from trainmark.visible import one_line
 from trainmark.workloads import registry
 
 RIGHT_ALIGNED = frozenset({4, 8})

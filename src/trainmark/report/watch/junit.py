@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from trainmark.base.text import one_line, visible
 from trainmark.measure.ab import ABVerdict, Confirmation
 from trainmark.report.format.words import Lang
 from trainmark.report.watch.text import lines, sentence
-from trainmark.visible import one_line, visible
 
 SUITE = "trainmark watch"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from trainmark.base.text import one_line
 from trainmark.measure.ab import Confirmation, FactDifference
 from trainmark.report.format.label import rate_unit
 from trainmark.report.format.number import throughput
 from trainmark.report.format.words import Lang, translated
 from trainmark.report.history.cells import named
 from trainmark.report.watch.words import REASONS, watch_words
-from trainmark.visible import one_line
 
 
 def sentence(confirmation: Confirmation, lang: Lang = "en") -> str:

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
 from trainmark.runner.bisect.subject import SkippedError, Subject
 from trainmark.suite.model import Case

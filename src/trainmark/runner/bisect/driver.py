@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.measure import bisection
 from trainmark.measure.ab import judge
 from trainmark.measure.bisection import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.errors import UserError, nearest
+from trainmark.base.errors import UserError, nearest
 from trainmark.machine.child_process import ProcessExit, run
 from trainmark.machine.frameworks.interpreters import ONLY_WHEELS, PIP_INSTALL, without_pip_variables
 from trainmark.runner.bisect.subject import SkippedError, Subject

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.measure.bisection import MeasuredPairs
 from trainmark.runner.bisect.subject import SkippedError, Subject, label_of, side_name, suite_of
 from trainmark.runner.preflight.prepare import Prepared, prepare_program
@@ -17,7 +17,7 @@ from trainmark.runner.trial.display import Display
 from trainmark.store.run import RUN, RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Repeats
-from trainmark.suite.plan import Plan, Trial
+from trainmark.suite.plan import Plan, PlannedTrial
 
 FAILURES_TO_SKIP = 2
 
@@ -43,7 +43,7 @@ class PairDisplay:
         self._display, self._most = display, most
         self.progress, self.trial_ended, self.note = display.progress, display.trial_ended, display.note
 
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+    def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         self._display.trial_began(trial, number, 2 * self._most, None)
 
 

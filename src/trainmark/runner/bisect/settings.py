@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.bisect.subject import SkippedError, Subject
 from trainmark.suite import values
-from trainmark.suite.errors import SuiteError
 from trainmark.suite.load import Override
-from trainmark.suite.model import Case
+from trainmark.suite.model import Case, SuiteError
 
 SETTING, VARIABLE = "setting", "variable"
 

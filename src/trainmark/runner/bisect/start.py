@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.measure.bisection import Bisection, BisectionRules
 from trainmark.runner.bisect.commits import Commits, History
 from trainmark.runner.bisect.driver import Driver
@@ -17,8 +17,7 @@ from trainmark.runner.bisect.subject import Subjects
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.trial.display import Display
 from trainmark.suite import load
-from trainmark.suite.errors import SuiteError
-from trainmark.suite.model import Case, Suite
+from trainmark.suite.model import Case, Suite, SuiteError
 
 
 def choose_case(suite: Suite, name: str | None) -> int:

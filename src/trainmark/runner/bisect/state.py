@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark import typed_json
-from trainmark.errors import UserError
+from trainmark.base import typed_json
+from trainmark.base.errors import UserError
 from trainmark.measure.bisection import BisectionStep, PairedMeasurement
 from trainmark.runner.bisect.settings import Difference
 from trainmark.store.files import StoreError, decoded, read_object, write_json

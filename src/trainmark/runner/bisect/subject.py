@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import yaml
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.runner.explain.verify import case_fields
 from trainmark.suite.model import Case, Command
 

@@ -9,11 +9,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from trainmark.errors import UserError
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.outcome import Cause, Outcome
-from trainmark.launch.job.watch import Limits
-from trainmark.launch.local import LocalLauncher
+from trainmark.base.errors import UserError
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.outcome import EndCause, Outcome
+from trainmark.launch.watch import TrialLimits
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.conform.verdict import Check, Verdict, words
 from trainmark.runner.program.ask import Question, ask
@@ -24,7 +24,7 @@ from trainmark.workloads.declaration import Conformance, Variant
 from trainmark.workloads.registry import Family
 
 # A framework may compile for minutes and print nothing meanwhile.
-LIMITS = Limits(trial=900.0, silence=600.0)
+LIMITS = TrialLimits(trial=900.0, silence=600.0)
 
 Progress = Callable[[str], None]
 
@@ -118,7 +118,7 @@ def checked(
             )
 
         job, ending, judgement = carry_out(job_in, folder, LocalLauncher(), LIMITS, stop_asked)
-        if ending.cause is Cause.STOPPED:
+        if ending.cause is EndCause.STOPPED:
             raise UserError("stopped; what was checked before is kept.")
         if judgement.outcome is not Outcome.OK:
             return Check(ranks, variant.label, failed=judgement.detail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainmark.runner.conform.verdict import Verdict
-from trainmark.store.local_records import LocalRecords
+from trainmark.store.files import LocalRecords
 
 VERDICTS = LocalRecords("conformance", Verdict)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.typed_json import encode, flattened
+from trainmark.base.typed_json import encode, flattened
 from trainmark.workloads import registry
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
+from trainmark.base.typed_json import encode
 from trainmark.events import DeviceSample, stream
 from trainmark.explain.advice import Evidence, diagnose
 from trainmark.explain.classes.names import is_compiled
@@ -30,12 +31,11 @@ from trainmark.measure.figure import TrialFigure
 from trainmark.runner.explain.profiled_trial import EXPLAIN, ProfiledTrial, explain_folder
 from trainmark.runner.explain.record import known_record
 from trainmark.runner.explain.situation import case_situation, device_peaks, is_sharded
-from trainmark.store.fabric import load_fabric
 from trainmark.store.files import StoreError, decoded, read_object, write_json
+from trainmark.store.measurements import load_fabric
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES
 from trainmark.suite.model import Case, Command
-from trainmark.typed_json import encode
 
 OPTIMIZER = re.compile(r"Optimizer\.step#(\w+)\.step")
 GRAPH_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")

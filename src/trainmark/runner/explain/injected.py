@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from trainmark.errors import UserError
-from trainmark.launch.job.outcome import Outcome
-from trainmark.profiler.cupti import build
-from trainmark.profiler.cupti.profiler import own_cache
-from trainmark.profiler.cupti.records import BrokenRecordsError
+from trainmark.base.errors import UserError
+from trainmark.inside.profiler.cupti import build
+from trainmark.inside.profiler.cupti.profiler import own_cache
+from trainmark.inside.profiler.cupti.records import BrokenRecordsError
+from trainmark.launch.outcome import Outcome
 from trainmark.runner.explain.profiled_trial import ProfiledTrial, explain_folder, explaining_run
 from trainmark.runner.explain.recorded import step_ends, step_seconds, write_profile
 from trainmark.runner.preflight.prepare import Prepared

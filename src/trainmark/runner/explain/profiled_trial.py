@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark import __version__
-from trainmark.errors import UserError, nearest
-from trainmark.launch.job.outcome import Outcome
+from trainmark.base.errors import UserError, nearest
+from trainmark.launch.outcome import Outcome
 from trainmark.runner.preflight.prepare import Prepared
 from trainmark.runner.program.command import PROFILE_FOLDER
 from trainmark.runner.start import RunStoppedError, execute
@@ -72,7 +72,7 @@ def profile_case(run: RunFolder, prepared: Prepared, display: Display, steps: in
     part = place.with_name(f".{case.slug}.part")
     shutil.rmtree(part, ignore_errors=True)
     own = explaining_run(run, prepared, part)
-    if (run.code / "trainmark" / "profiler").is_dir():
+    if any((run.code / "trainmark" / place).is_dir() for place in ("inside/profiler", "profiler")):
         shutil.copytree(run.code, own.code)
     else:
         display.note("the code of this run cannot profile itself: that of this version is profiled")

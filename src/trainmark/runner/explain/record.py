@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.explain.what_if.record import Entry, published
-from trainmark.store.local_records import LocalRecords
+from trainmark.store.files import LocalRecords
 
 VERIFIED = LocalRecords("explain", Entry)
 NAME = "what-if"

@@ -14,8 +14,8 @@ from trainmark.explain.profile.folder import TIMING
 from trainmark.explain.profile.folder import VERSION as PROFILE_VERSION
 from trainmark.explain.profile.model import Profile
 from trainmark.explain.what_if.situation import NO_FRAMEWORK
-from trainmark.profiler.capture import STEP
-from trainmark.profiler.cupti import records
+from trainmark.inside.profiler.capture import STEP
+from trainmark.inside.profiler.cupti import records
 from trainmark.runner.explain.profiled_trial import ProfiledTrial
 from trainmark.runner.program.command import PROFILE_FOLDER
 from trainmark.store.files import write_json

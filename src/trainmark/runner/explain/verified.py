@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.advice import Evidence, diagnose
 from trainmark.explain.explanation import WhatIf
 from trainmark.runner.explain import record

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from trainmark import __version__
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.explain.explanation import Verified, WhatIf
 from trainmark.explain.what_if.change import Overrides
 from trainmark.explain.what_if.changes import find

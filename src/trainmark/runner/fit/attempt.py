@@ -9,25 +9,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainmark.base.files import home
+from trainmark.base.typed_json import flattened
 from trainmark.events import Step, stream
-from trainmark.home import home
-from trainmark.launch.job.job import Job
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Judgement, Outcome, judge
-from trainmark.launch.job.watch import Limits, watch
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.outcome import JobOutcome, Outcome, outcome_of, tail
+from trainmark.launch.watch import TrialLimits, watch
 from trainmark.measure.fit import FitAttempt
 from trainmark.measure.key import Axes
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.trial.trial import require_room
-from trainmark.typed_json import flattened
 from trainmark.workloads import registry
 from trainmark.workloads.registry import Family
 
 # The first allots momenta, and libraries choose their algorithms; the second has all of them at once.
 STEPS = 4
 # A framework may compile for minutes and print nothing meanwhile.
-LIMITS = Limits(trial=900.0, silence=600.0)
+LIMITS = TrialLimits(trial=900.0, silence=600.0)
 BATCH = "batch"
 
 
@@ -115,7 +114,7 @@ def tried(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> FitAt
             ranks_per_node=1,
         )
         ending = watch(LocalLauncher().start(job), job, LIMITS, stop_asked, lambda: None)
-        judgement = judge(ending, {0: tail(job.log(0))})
+        judgement = outcome_of(ending, {0: tail(job.log(0))})
         if judgement.outcome is Outcome.INTERRUPTED:
             raise StoppedError
         require_room(folder)
@@ -134,7 +133,7 @@ def _peak(job: Job) -> int | None:
     return max((step.memory for step in steps if step.memory is not None), default=None)
 
 
-def _failure(setting: FitCase, value: int, judgement: Judgement, job: Job) -> str:
+def _failure(setting: FitCase, value: int, judgement: JobOutcome, job: Job) -> str:
     log = home() / "fit" / f"{setting.framework}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(job.log(0), log)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.devices import Inventory
 from trainmark.machine.host import read_host
 from trainmark.measure.fit import FitAttempt, largest_fitting, next_batch
@@ -18,7 +18,7 @@ from trainmark.runner.fit.attempt import BATCH, FitCase, StoppedError, arguments
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.program.ask import Question, ask
 from trainmark.runner.program.interpreter import Interpreter
-from trainmark.suite.fastest import preferred_layouts
+from trainmark.suite.plan import preferred_layouts
 from trainmark.workloads.registry import Family
 
 

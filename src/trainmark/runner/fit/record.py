@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainmark.measure.fit import FitAttempt
 from trainmark.runner.fit.attempt import FitCase
-from trainmark.store.local_records import LocalRecords
+from trainmark.store.files import LocalRecords
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.launch.asking import AskHere, AskNodes
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.job.job import Launcher
-from trainmark.launch.launchers import launcher_of
-from trainmark.launch.local import LocalLauncher
-from trainmark.launch.options import LaunchOptions
-from trainmark.launch.transport.parcel import archive_of_environment
+from trainmark.launch.delivery import archive_of_environment
+from trainmark.launch.job import Launcher
+from trainmark.launch.launcher import ClusterLauncher, LocalLauncher
+from trainmark.launch.options import LaunchOptions, launcher_of
 from trainmark.machine.diagnosis import ESSENTIAL, Diagnosis, examine
 from trainmark.machine.examination import Interpreter, NodeFacts, NodeInstallation, Wanted
 from trainmark.runner.preflight.this_machine import this_machine
-from trainmark.suite.plan import Machine
+from trainmark.suite.plan import Resources
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Cluster:
 
     choice: LaunchOptions
     launcher: ClusterLauncher
-    machine: Machine
+    machine: Resources
     device: str
     facts: Mapping[str, Any]
 
@@ -43,7 +41,7 @@ class Cluster:
 class LaunchTarget:
     """Where ranks can run: this machine or a cluster."""
 
-    machine: Machine
+    machine: Resources
     launcher: Launcher
     cluster: Cluster | None = None
 
@@ -148,7 +146,7 @@ def _refuse_different(path: str, theirs: Mapping[str, NodeInstallation | None]) 
         raise UserError(f"{path} has not the same packages on all nodes; `trainmark doctor` shows where.")
 
 
-def _common(launcher: ClusterLauncher, facts: Mapping[str, NodeFacts]) -> tuple[Machine, str]:
+def _common(launcher: ClusterLauncher, facts: Mapping[str, NodeFacts]) -> tuple[Resources, str]:
     """The least that every node has; the kind of device must be the same on all."""
     slots = {node.name: node.slots for node in launcher.nodes}
     gpus = {name: len(each.gpus) for name, each in facts.items()}
@@ -167,4 +165,4 @@ def _common(launcher: ClusterLauncher, facts: Mapping[str, NodeFacts]) -> tuple[
         if wanted is not None and wanted > most[name]:
             raise UserError(f"{name} has {most[name]} devices, not {wanted}; mend its slots.")
     devices = min(slots[name] or most[name] for name in facts)
-    return Machine(kind, devices, nodes=len(facts), cores=min(cores.values())), names.pop()
+    return Resources(kind, devices, nodes=len(facts), cores=min(cores.values())), names.pop()

@@ -10,9 +10,8 @@ from trainmark.machine.frameworks import install_hint, python_of
 from trainmark.runner.program.ask import Answers, Question, ask
 from trainmark.runner.program.command import arguments, interpreter
 from trainmark.runner.program.interpreter import Interpreter
-from trainmark.suite.fastest import choices
 from trainmark.suite.model import Case, Command
-from trainmark.suite.plan import Plan, Skip
+from trainmark.suite.plan import Plan, SkippedCase, fastest_choices
 from trainmark.workloads import registry
 from trainmark.workloads.registry import Family
 
@@ -36,27 +35,27 @@ def preflight(plan: Plan, ask: Ask = ask) -> Preflight:
             key = (interpreter(case), case.workload, str(case.framework))
             groups.setdefault(key, []).append(case)
     facts: dict[str, dict[str, Any]] = {}
-    settled: dict[Case, Case | Skip] = {}
+    settled: dict[Case, Case | SkippedCase] = {}
     for (python, workload, framework), cases in groups.items():
-        asked = [choices(case) for case in cases]
+        asked = [fastest_choices(case) for case in cases]
         known, reasons = _ask(
             ask, python, registry.find(workload), framework, [choice for each in asked for choice in each]
         )
         answers = iter(reasons)
         for case, each in zip(cases, asked, strict=True):
             chosen = settled[case] = _settle(case, each, [next(answers) for _ in each])
-            facts[(chosen.case if isinstance(chosen, Skip) else chosen).slug] = known
+            facts[(chosen.case if isinstance(chosen, SkippedCase) else chosen).slug] = known
     outcomes = [settled.get(case, case) for case in plan.cases]
     by_slug: dict[str, Case] = {}
     for outcome in outcomes:
         if isinstance(outcome, Case):
             # What was left open may turn out to be what another case names.
             by_slug.setdefault(outcome.slug, outcome)
-    skips = tuple(outcome for outcome in outcomes if isinstance(outcome, Skip))
+    skips = tuple(outcome for outcome in outcomes if isinstance(outcome, SkippedCase))
     return Preflight(replace(plan, cases=tuple(by_slug.values()), skipped=(*plan.skipped, *skips)), facts)
 
 
-def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | Skip:
+def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | SkippedCase:
     """The first choice that was not refused, or why the plainest were."""
     reasons: dict[str, None] = {}
     for choice, refusal in zip(asked, refusals, strict=True):
@@ -64,7 +63,7 @@ def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -
             return choice
         if (choice.compile, choice.cuda_graph) == (asked[-1].compile, asked[-1].cuda_graph):
             reasons[refusal] = None
-    return Skip(case, " ".join(reasons))
+    return SkippedCase(case, " ".join(reasons))
 
 
 def _ask(

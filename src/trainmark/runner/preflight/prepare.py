@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmark.errors import UserError, nearest
+from trainmark.base.errors import UserError, nearest
+from trainmark.base.secrets import is_secret
 from trainmark.launch.options import LaunchOptions
 from trainmark.logs import registry
 from trainmark.runner.preflight.preflight import preflight
 from trainmark.runner.preflight.this_machine import this_machine
 from trainmark.runner.program.command import interpreter, line_of
-from trainmark.secret import is_secret
 from trainmark.suite import load
-from trainmark.suite.errors import SuiteError
-from trainmark.suite.model import Case, Command, Suite
-from trainmark.suite.plan import Machine, Plan, plan
-from trainmark.suite.topology import ONE_DEVICE, Topology
+from trainmark.suite.model import ONE_DEVICE, Case, Command, Suite, SuiteError, Topology
+from trainmark.suite.plan import Plan, Resources, plan
 
 if TYPE_CHECKING:
     from trainmark.runner.preflight.cluster import Cluster
@@ -33,7 +31,7 @@ class Prepared:
 
     suite: Suite
     plan: Plan
-    machine: Machine
+    machine: Resources
     device: str
     gpus: tuple[int, ...]
     facts: Mapping[str, Mapping[str, Any]]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from trainmark.machine.devices import local_devices
 from trainmark.machine.host import read_host
-from trainmark.suite.plan import Machine
+from trainmark.suite.plan import Resources
 
 
 @dataclass(frozen=True)
 class ThisMachine:
     """`device` names it in results; `gpus` count its GPUs as the driver does."""
 
-    machine: Machine
+    machine: Resources
     device: str
     gpus: tuple[int, ...]
 
@@ -22,7 +22,7 @@ def this_machine() -> ThisMachine:
     here = local_devices()
     cores = max(1, int(here.cpu_cores))
     return ThisMachine(
-        machine=Machine(here.kind, len(here.cuda) or cores, cores=cores),
+        machine=Resources(here.kind, len(here.cuda) or cores, cores=cores),
         device=here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu",
         gpus=tuple(device.index for device in here.cuda),
     )

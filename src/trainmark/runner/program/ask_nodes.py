@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
-from trainmark.launch.cluster import ClusterLauncher
-from trainmark.launch.nodes.node import NodeError
+from trainmark.base.errors import UserError
+from trainmark.launch.launcher import ClusterLauncher
+from trainmark.launch.nodes import NodeError
 from trainmark.runner.program.ask import SECONDS, Answers, Listening, Question
 from trainmark.runner.program.code import keep_code
 from trainmark.runner.program.interpreter import Interpreter

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from trainmark.launch.job.job import Job, Launcher
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Ending, Judgement, judge
-from trainmark.launch.job.watch import Limits, watch
+from trainmark.launch.job import Job, Launcher
+from trainmark.launch.outcome import JobEnd, JobOutcome, outcome_of, tail
+from trainmark.launch.watch import TrialLimits, watch
 
 # Ports are free when they are chosen; another program may bind one before the ranks do.
 RETRIES = 2
@@ -18,16 +17,16 @@ def carry_out(
     job_in: Callable[[Path], Job],
     folder: Path,
     launcher: Launcher,
-    limits: Limits,
+    limits: TrialLimits,
     stop_asked: Callable[[], bool],
-) -> tuple[Job, Ending, Judgement]:
+) -> tuple[Job, JobEnd, JobOutcome]:
     """Return the last attempt; `job_in` makes the job of each in a new folder within `folder`."""
     for attempt in range(1 + RETRIES):
         own = folder / f"attempt{attempt}"
         own.mkdir()
         job = job_in(own)
         ending = watch(launcher.start(job), job, limits, stop_asked, lambda: None)
-        judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
+        judgement = outcome_of(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
         if not judgement.transient:
             break
     return job, ending, judgement

@@ -11,7 +11,7 @@ from trainmark.workloads.registry import Family
 
 PACKAGE = Path(__file__).resolve().parents[2]
 # A measured program gets these on its path, and nothing else of ours.
-PARTS = ("__init__.py", "probe.py", "callbacks", "hooks", "profiler", "workloads")
+PARTS = ("__init__.py", "probe.py", "callbacks", "inside", "workloads")
 
 
 def keep_code(folder: Path, families: Iterable[Family] = ()) -> None:

@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import nearest
-from trainmark.hooks.stopping import STOP, WARMUP
-from trainmark.launch.job.job import Job
+from trainmark.base.errors import nearest
+from trainmark.inside.hooks.stop_rule import STOP, WARMUP
+from trainmark.launch.job import Job
 from trainmark.machine.frameworks import python_of
 from trainmark.runner.program import ways_in
 from trainmark.runner.program.interpreter import Interpreter
-from trainmark.suite.errors import SuiteError
-from trainmark.suite.model import ALL_STEPS, Case, Command
+from trainmark.suite.model import ALL_STEPS, Case, Command, SuiteError
 from trainmark.workloads import registry
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-HOOKS = Path("trainmark/hooks/injected")
+# Where the hooks lie in a run's code; the second is how runs before 0.2 have it.
+HOOKS = ("trainmark/inside/hooks/injected", "trainmark/hooks/injected")
 # Where a rank writes its profile, and how many steps of it; see trainmark.profiler.capture.
 PROFILE, PROFILE_STEPS = "TRAINMARK_PROFILE", "TRAINMARK_PROFILE_STEPS"
 PROFILE_FOLDER = "profile"
@@ -123,7 +123,8 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
     environment = dict(case.environment)
     program = case.workload if isinstance(case.workload, Command) else None
     untouched = program is not None and program.untouched
-    path = [str(code / HOOKS)] if untouched else []
+    hooks = next((code / place for place in HOOKS if (code / place).is_dir()), code / HOOKS[0])
+    path = [str(hooks)] if untouched else []
     inherited = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
     environment["PYTHONPATH"] = os.pathsep.join([*path, str(code), *inherited])
     environment["PYTHONUNBUFFERED"] = "1"
@@ -141,7 +142,7 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
         ranks_per_node=case.topology.devices_per_node,
         gpus=case.device == "cuda",
         starts_own_ranks=untouched,
-        programs=code / ways_in.FOLDER if untouched else None,
+        programs=hooks / ways_in.FOLDER.name if untouched else None,
     )
 
 

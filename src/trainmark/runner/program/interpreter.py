@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.suite.model import Container
+from trainmark.suite.model import ContainerImage
 
 # Handed on by name: the values differ from rank to rank, and the runtime has them in its own environment.
 PASSED = (
@@ -23,7 +23,7 @@ class Interpreter:
     """`python` is its path, or its name inside the image; `gpus` lets a container see them."""
 
     python: str
-    container: Container | None = None
+    container: ContainerImage | None = None
     gpus: bool = False
 
     def __str__(self) -> str:
@@ -40,19 +40,23 @@ class Interpreter:
         return (*within, self.container.image, *program)
 
 
-def docker(container: Container, gpus: bool, code: Path, folder: Path, variables: Sequence[str]) -> list[str]:
+def docker(
+    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
+) -> list[str]:
     """On the host's network and shared memory, as the user who measures; gone when its program is."""
     visible = ["--gpus", "all"] if gpus else []
     return _like_docker(container, visible, code, folder, variables)
 
 
-def podman(container: Container, gpus: bool, code: Path, folder: Path, variables: Sequence[str]) -> list[str]:
+def podman(
+    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
+) -> list[str]:
     visible = ["--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"] if gpus else []
     return _like_docker(container, [*visible, "--userns", "keep-id"], code, folder, variables)
 
 
 def apptainer(
-    container: Container, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
+    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
 ) -> list[str]:
     """It shares network, user and environment with the host by itself."""
     binds = [word for path in _mounted(code, folder) for word in ("--bind", str(path))]
@@ -67,7 +71,7 @@ def apptainer(
     ]
 
 
-RUNTIMES: dict[str, Callable[[Container, bool, Path, Path, Sequence[str]], list[str]]] = {
+RUNTIMES: dict[str, Callable[[ContainerImage, bool, Path, Path, Sequence[str]], list[str]]] = {
     "docker": docker,
     "podman": podman,
     "apptainer": apptainer,
@@ -75,7 +79,7 @@ RUNTIMES: dict[str, Callable[[Container, bool, Path, Path, Sequence[str]], list[
 
 
 def _like_docker(
-    container: Container, more: Sequence[str], code: Path, folder: Path, variables: Sequence[str]
+    container: ContainerImage, more: Sequence[str], code: Path, folder: Path, variables: Sequence[str]
 ) -> list[str]:
     mounts = [word for path in _mounted(code, folder) for word in ("--volume", f"{path}:{path}")]
     passed = [word for name in (*PASSED, *variables) for word in ("--env", name)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-FOLDER = Path("trainmark/hooks/injected/bin")
+FOLDER = Path("trainmark/inside/hooks/injected/bin")
 # What starts Python by a path of its own is found by name as well; its children have its PYTHONPATH.
 NAMES = (
     "python",
@@ -23,7 +23,7 @@ SCRIPT = """\
 #!/bin/sh
 name=${0##*/} here=${0%/*}
 injected=${here%/*}
-code=${injected%/trainmark/hooks/injected}
+code=${injected%/trainmark/inside/hooks/injected}
 case ":$PYTHONPATH:" in
 *":$injected:"*) ;;
 *) [ -z "$TRAINMARK_EVENTS" ] || export PYTHONPATH="$injected:$code${PYTHONPATH:+:$PYTHONPATH}" ;;

@@ -6,15 +6,17 @@ from typing import Protocol
 
 from trainmark.runner.trial.follow import Training
 from trainmark.store.trial import TrialRecord
-from trainmark.suite.plan import Trial
+from trainmark.suite.plan import PlannedTrial
 
 
 class Display(Protocol):
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None: ...
+    def trial_began(
+        self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None
+    ) -> None: ...
 
     def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None: ...
 
-    def trial_ended(self, trial: Trial, record: TrialRecord) -> None: ...
+    def trial_ended(self, trial: PlannedTrial, record: TrialRecord) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -22,13 +24,13 @@ class Display(Protocol):
 class Silence:
     """Where nobody watches."""
 
-    def trial_began(self, trial: Trial, number: int, total: int, seconds_left: float | None) -> None:
+    def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         return None
 
     def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
         return None
 
-    def trial_ended(self, trial: Trial, record: TrialRecord) -> None:
+    def trial_ended(self, trial: PlannedTrial, record: TrialRecord) -> None:
         return None
 
     def note(self, text: str) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmark.base.files import open_regular
 from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.ranges import count_in
 from trainmark.events.stream import LONGEST_LINE, StreamError, decode
 from trainmark.metric import Metric, declared_metrics
-from trainmark.regular_file import open_regular
 
 RECENT_STEPS = 10
 

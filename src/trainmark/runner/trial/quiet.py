@@ -13,7 +13,7 @@ from typing import Any
 
 from trainmark.events import DeviceSample, stream
 from trainmark.launch.asking import AskNodes
-from trainmark.launch.cluster import ClusterLauncher
+from trainmark.launch.launcher import ClusterLauncher
 from trainmark.machine import load_on_node
 from trainmark.machine.sampler import Sampler
 from trainmark.measure.doubts import DoubtCode

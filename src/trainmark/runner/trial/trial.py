@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.secrets import scrub_text, without_secrets
 from trainmark.events import DeviceSample, Event, RunStart, stream
-from trainmark.launch.job.job import Job, Launcher, Loss
-from trainmark.launch.job.log_tail import tail
-from trainmark.launch.job.outcome import Cause, Ending, Judgement, Outcome, judge
-from trainmark.launch.job.watch import Limits, watch
-from trainmark.launch.nodes.node import NodeError
+from trainmark.launch.job import Job, Launcher, NodeLoss
+from trainmark.launch.nodes import NodeError
+from trainmark.launch.outcome import EndCause, JobEnd, JobOutcome, Outcome, outcome_of, tail
+from trainmark.launch.watch import TrialLimits, watch
 from trainmark.logs.registry import reader
 from trainmark.logs.trials.output import Output
 from trainmark.machine.sampler import Sampler
@@ -32,14 +32,13 @@ from trainmark.runner.trial.display import Display
 from trainmark.runner.trial.follow import Follower
 from trainmark.runner.trial.node_failures import NodeFailures
 from trainmark.runner.trial.quiet import QuietWait
-from trainmark.secret import scrub_text, without_secrets
 from trainmark.store.identity import SCHEMA, run_uuid, trial_uuid
 from trainmark.store.recompute import figure_of_folder
 from trainmark.store.run import RunFolder
-from trainmark.store.scrub import scrub_events
+from trainmark.store.scrubbing import scrub_events
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord, TrialSpec
 from trainmark.suite.model import Case, Command
-from trainmark.suite.plan import Trial
+from trainmark.suite.plan import PlannedTrial
 
 # Reading what the ranks left may take what is left of the trial's limit, and this long in any case.
 READING_SECONDS = 60.0
@@ -71,7 +70,7 @@ class RunContext:
     """How long trials may wait for a quiet machine."""
 
 
-def run_trial(trial: Trial, context: RunContext) -> TrialRecord:
+def run_trial(trial: PlannedTrial, context: RunContext) -> TrialRecord:
     """Tries again after transient ends only, and says so; the last attempt is the trial."""
     place = context.run.trial(trial.case.slug, trial.repeat)
 
@@ -108,7 +107,9 @@ def goes_on(case: Case, part: Path) -> bool:
     return case.course is not None and any(checkpoints_of(case, part.absolute()).glob("step-*"))
 
 
-def _attempt(trial: Trial, context: RunContext, retries: tuple[str, ...]) -> tuple[TrialRecord, Judgement]:
+def _attempt(
+    trial: PlannedTrial, context: RunContext, retries: tuple[str, ...]
+) -> tuple[TrialRecord, JobOutcome]:
     case, place = trial.case, context.run.trial(trial.case.slug, trial.repeat)
     seed = context.seed + trial.repeat - 1
     job = job_of(case, place.part.absolute(), context.run.code.absolute(), context.suite_folder, seed)
@@ -121,7 +122,7 @@ def _attempt(trial: Trial, context: RunContext, retries: tuple[str, ...]) -> tup
     return record_of(trial, job, ending, context, started, retries, lasted=ending.seconds)
 
 
-def spec_of(trial: Trial, job: Job, context: RunContext, started: float) -> TrialSpec:
+def spec_of(trial: PlannedTrial, job: Job, context: RunContext, started: float) -> TrialSpec:
     return TrialSpec(
         case=trial.case.slug,
         repeat=trial.repeat,
@@ -138,21 +139,21 @@ def spec_of(trial: Trial, job: Job, context: RunContext, started: float) -> Tria
 
 
 def record_of(
-    trial: Trial,
+    trial: PlannedTrial,
     job: Job,
-    ending: Ending,
+    ending: JobEnd,
     context: RunContext,
     started: float,
     retries: tuple[str, ...] = (),
     lasted: float | None = None,
-) -> tuple[TrialRecord, Judgement]:
+) -> tuple[TrialRecord, JobOutcome]:
     """What became of a trial that is over, from its ending and its folder.
 
     `lasted` is how long it took by our own clock, where that was watched.
     """
     case, spec = trial.case, spec_of(trial, job, context, started)
     key = spec.key or key_of(case, context.device, context.facts.get(case.slug, {}))
-    judgement = judge(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
+    judgement = outcome_of(ending, {rank: tail(job.log(rank)) for rank in range(job.world_size)})
     figure = None
     if judgement.outcome is Outcome.OK:
         limit = max(READING_SECONDS, case.rules.trial_limit - ending.seconds)
@@ -161,12 +162,12 @@ def record_of(
                 figure = figure_of(case, key, job.folder, lasted)
         except StoppedError as stopped:
             outcome = Outcome.TIMEOUT if stopped.time_up else Outcome.INTERRUPTED
-            judgement = Judgement(outcome, None, f"while its events were read, {stopped}")
+            judgement = JobOutcome(outcome, None, f"while its events were read, {stopped}")
         # Whatever a program left behind: one bad trial, not a bad run.
         except Exception as error:  # noqa: BLE001
             own = isinstance(error, (ValueError, OSError))
             detail = str(error) if own else f"its events cannot be measured: {error!r}"
-            judgement = Judgement(Outcome.INVALID, None, detail)
+            judgement = JobOutcome(Outcome.INVALID, None, detail)
     if figure is not None and job.starts_own_ranks:
         key = replace(key, devices_per_node=max(1, figure.world_size // key.nodes))
         detail = " ".join(filter(None, (judgement.detail, _unheard(case, figure))))
@@ -198,7 +199,7 @@ def _unheard(case: Case, figure: TrialFigure) -> str:
     )
 
 
-def _carry_out(job: Job, case: Case, context: RunContext) -> Ending:
+def _carry_out(job: Job, case: Case, context: RunContext) -> JobEnd:
     """OSError where what the ranks printed could not be kept, as on a full disk."""
     follower = Follower(job.events(0), job.world_size)
 
@@ -210,9 +211,9 @@ def _carry_out(job: Job, case: Case, context: RunContext) -> Ending:
     try:
         session = context.launcher.start(job)
     except NodeError as error:
-        loss = Loss(error.node, error.reason)
-        return Ending(Cause.NODE_LOST, {}, None, time.monotonic() - began, loss=loss)
-    limits = Limits(case.rules.trial_limit, case.rules.silence_limit)
+        loss = NodeLoss(error.node, error.reason)
+        return JobEnd(EndCause.NODE_LOST, {}, None, time.monotonic() - began, loss=loss)
+    limits = TrialLimits(case.rules.trial_limit, case.rules.silence_limit)
     used = context.gpus if job.starts_own_ranks else context.gpus[: job.ranks_per_node] if job.gpus else ()
     # What this machine does while others train says nothing of the trial.
     here = session.root_pid is not None

@@ -6,7 +6,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.reading import command_output
 
 

@@ -14,10 +14,10 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark import typed_json
-from trainmark.errors import UserError
+from trainmark.base import typed_json
+from trainmark.base.errors import UserError
+from trainmark.base.text import natural_key
 from trainmark.measure.ab import FactDifference
-from trainmark.natural import natural_key
 from trainmark.runner.watch.side import SideSpec, create_side
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import SAFE_NAME, RunFolder, taken

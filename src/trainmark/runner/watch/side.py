@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark import __version__
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.machine.software import performance_variables
 from trainmark.runner.preflight.prepare import Prepared, prepare_again
 from trainmark.runner.program.command import interpreter

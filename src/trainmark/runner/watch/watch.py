@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmark.launch.job.outcome import Outcome
-from trainmark.launch.local import LocalLauncher
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.outcome import Outcome
 from trainmark.measure.ab import ABResult, ABVerdict, Confirmation, FactDifference, b_first, judge
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.preflight.prepare import Prepared
@@ -28,7 +28,7 @@ from trainmark.runner.watch.side import (
     what_runs,
 )
 from trainmark.store.run import RunFolder
-from trainmark.suite.plan import Trial
+from trainmark.suite.plan import PlannedTrial
 
 # Recorded facts that come from the suite, the copied code, the interpreter and the put-back variables.
 REMADE = ("framework_version", "python", "implementation", "command", "steps", "warmup_steps", "trainmark")
@@ -178,7 +178,7 @@ def _run_pairs(
         for place, index in enumerate(order, 1):
             if interrupts.stop_soon:
                 return replace(confirmation, reason="it was stopped"), True
-            trial = Trial(sides[index].prepared.plan.cases[0], number)
+            trial = PlannedTrial(sides[index].prepared.plan.cases[0], number)
             count = 2 * len(pairs) + place
             display.trial_began(trial, count, 2 * plan.most_pairs, None)
             with variables_of(sides[index].spec):

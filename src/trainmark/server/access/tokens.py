@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from trainmark.errors import UserError
-from trainmark.pack.impossible import AHEAD_SECONDS
+from trainmark.base.errors import UserError
 from trainmark.server.access.audit import record
 from trainmark.server.access.roles import Role
 from trainmark.server.database.models import Session, Token
+from trainmark.store.verify import AHEAD_SECONDS
 
 PREFIX = "tm_"
 UNSTORED = "unstored."

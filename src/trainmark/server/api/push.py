@@ -19,7 +19,7 @@ from trainmark.server.ingest.checked import TOO_LARGE, IngestError
 from trainmark.server.ingest.files import Upload, pack_path
 from trainmark.server.ingest.store import Stored
 
-MEDIA_TYPE = "application/vnd.trainmark.pack"
+MEDIA_TYPE = "application/vnd.trainmark.store"
 SHA256 = re.compile(r"[0-9a-f]{64}")
 DIGEST = "x-content-sha256"
 # More than this is written from a thread, so that a slow disc does not stop other requests.

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.settings import Settings
 
 # Longer than the slowest transaction: a writer waits for its turn rather than failing.

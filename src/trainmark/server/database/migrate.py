@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect
 from sqlalchemy.exc import DBAPIError
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.database.models import Base
 from trainmark.server.faults import first_line
 from trainmark.server.settings import Settings

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainmark.pack.manifest import Manifest, PackError
+from trainmark.base.text import visible
 from trainmark.server.database.models import SHORT
-from trainmark.visible import visible
+from trainmark.store.manifest import Manifest, PackError
 
 MOST_NOTES, MOST_PLACES = 1000, 20
 LARGEST_COUNT = 2**31 - 1

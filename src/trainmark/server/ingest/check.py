@@ -10,13 +10,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.text import visible
 from trainmark.measure.doubts import SEVERITY
 from trainmark.measure.figure import Result
 from trainmark.measure.history.recorded import MEASURED_FACTS
 from trainmark.measure.history.series import HistorySeries, RunPoint, case_of
 from trainmark.measure.key import Key
-from trainmark.pack.tarball import LIMITS, Limits
-from trainmark.pack.verify import Verification, verify_into
 from trainmark.report.assemble import results_of
 from trainmark.report.conformance import conformance_in
 from trainmark.report.format import label
@@ -26,8 +25,9 @@ from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.server.ingest.checked import Checked, IngestError, Line
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder
+from trainmark.store.tarball import LIMITS, UnpackLimits
 from trainmark.store.trial import TrialRecord
-from trainmark.visible import visible
+from trainmark.store.verify import PackVerification, verify_into
 
 MOST_DIFFERENCES = 20
 MOST_CASES, MOST_TRIALS = 5_000, 50_000
@@ -40,7 +40,7 @@ LABEL_FIELDS = tuple(
 )
 
 
-def check(file: Path, folder: Path, allowed_signers: Path | None, limits: Limits = LIMITS) -> Checked:
+def check(file: Path, folder: Path, allowed_signers: Path | None, limits: UnpackLimits = LIMITS) -> Checked:
     """Verify a packed file and return its rows; IngestError where anything does not follow.
 
     `folder` is made, and left with the unpacked run. With `allowed_signers` one of them must have signed it.
@@ -65,7 +65,10 @@ def check(file: Path, folder: Path, allowed_signers: Path | None, limits: Limits
 
 
 def _checked(
-    run: RunFolder, records: list[TrialRecord], series: Iterable[HistorySeries], verification: Verification
+    run: RunFolder,
+    records: list[TrialRecord],
+    series: Iterable[HistorySeries],
+    verification: PackVerification,
 ) -> Checked:
     info = run.info
     outcomes = Counter(record.outcome for record in records)
@@ -187,7 +190,7 @@ def _trial(record: TrialRecord, row: Mapping[str, Any], digests: Mapping[str, st
     }
 
 
-def _signer(verification: Verification) -> str | None:
+def _signer(verification: PackVerification) -> str | None:
     signer = verification.signature.signer
     return plain(signer)[:SHORT] if signer else None
 

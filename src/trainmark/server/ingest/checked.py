@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 REFUSED, TOO_LARGE, CONFLICT, FORBIDDEN = 422, 413, 409, 403
 

@@ -9,8 +9,6 @@ import time
 from sqlalchemy import Engine, func, select
 from sqlalchemy.exc import DataError, DBAPIError
 
-from trainmark.pack.impossible import AHEAD_SECONDS
-from trainmark.pack.impossible import CLOCK as IMPOSSIBLE_BY_CLOCK
 from trainmark.server.access import audit
 from trainmark.server.access.tokens import Identity
 from trainmark.server.database.engine import reading, writing
@@ -22,6 +20,8 @@ from trainmark.server.ingest.isolated import check_isolated
 from trainmark.server.ingest.store import Received, Stored, known, store
 from trainmark.server.ingest.unreferenced import forget
 from trainmark.server.settings import Settings
+from trainmark.store.verify import AHEAD_SECONDS
+from trainmark.store.verify import CLOCK as IMPOSSIBLE_BY_CLOCK
 
 
 class Ingest:

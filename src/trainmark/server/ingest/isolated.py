@@ -18,12 +18,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from trainmark.errors import UserError
-from trainmark.pack.tarball import LIMITS, Limits, UnpackedSizeError
+from trainmark.base.errors import UserError
 from trainmark.server.faults import FAILING, FULL, READ_ONLY, Fault, fault_of
 from trainmark.server.ingest.checked import Checked, IngestError
 from trainmark.server.ingest.files import room_bytes
 from trainmark.server.settings import Settings
+from trainmark.store.tarball import LIMITS, UnpackedSizeError, UnpackLimits
 
 PRELOAD = "trainmark.server.ingest.preload"
 LARGEST_ANSWER_BYTES = 256 << 20
@@ -97,7 +97,7 @@ def _check(
     signers: str | None,
     memory_bytes: int,
     seconds: float,
-    limits: Limits,
+    limits: UnpackLimits,
     for_want_of_room: bool,
 ) -> None:
     """What runs in the process; `for_want_of_room` says that the disk, not a rule, limits the size."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, select
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import audit
 from trainmark.server.database.engine import reading, writing
 from trainmark.server.database.models import Pack

@@ -9,13 +9,13 @@ from html import unescape
 from pathlib import Path
 
 from trainmark import __version__
-from trainmark.errors import UserError
-from trainmark.pack.unpack import unpack
+from trainmark.base.errors import UserError
 from trainmark.report.assemble import document_of
 from trainmark.report.format.words import Lang
 from trainmark.report.render import html
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.settings import Settings
+from trainmark.store.unpack import unpack
 
 FOLDER = "reports"
 META_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')

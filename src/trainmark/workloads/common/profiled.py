@@ -1,6 +1,6 @@
 """The steps that a program takes for a profile, after those that are measured."""
 
-from trainmark.profiler import capture
+from trainmark.inside.profiler import capture
 from trainmark.workloads.common import run
 
 is_requested = capture.is_requested

@@ -36,13 +36,13 @@ class Training:
         """Return a clock for the probe, None where a step is over when its call returns."""
 
     def profiler(self):
-        """Return a backend of `trainmark.profiler.capture`, None where the framework has none."""
+        """Return a backend of `trainmark.inside.profiler.capture`, None where the framework has none."""
 
     def cuda_profiler(self, framework, version):
         """Return what records the kernels of any framework with CUPTI; None on a CPU."""
         if self.opt.device != "cuda":
             return None
-        from trainmark.profiler.cupti.profiler import Profiler
+        from trainmark.inside.profiler.cupti.profiler import Profiler
 
         return Profiler(framework, version)
 

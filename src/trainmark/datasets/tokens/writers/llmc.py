@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.tokens.writers.shard import Shard
-from trainmark.errors import UserError
 from trainmark.workloads.tokens.formats import llmc
 
 LARGEST = (1 << 31) - 1  # its header counts in int32

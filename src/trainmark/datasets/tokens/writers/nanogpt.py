@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmark.base.errors import UserError
 from trainmark.datasets.files import whole_file
 from trainmark.datasets.tokens.writers.shard import Shard
-from trainmark.errors import UserError
 from trainmark.workloads.tokens.formats import nanogpt
 
 

@@ -6,7 +6,7 @@ import sqlite3
 
 from alembic import op
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 
 DROPS_COLUMNS = (3, 35)
 

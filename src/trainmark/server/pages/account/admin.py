@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from trainmark.errors import UserError
+from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.guard import identity_of, refusal
 from trainmark.server.access.roles import Role

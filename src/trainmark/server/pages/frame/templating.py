@@ -11,6 +11,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from trainmark import __version__
+from trainmark.base.text import one_line, visible
 from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
 from trainmark.report.answer.doubts import GRAVEST_FIRST
 from trainmark.report.chart import svg
@@ -23,7 +24,6 @@ from trainmark.report.history.cells import date, date_time, fact_text, named
 from trainmark.server.pages.frame import chart
 from trainmark.server.pages.frame.assets import assets
 from trainmark.server.pages.frame.words import words
-from trainmark.visible import one_line, visible
 
 PLACE = "/static/"
 CODES = {code.value: code for code in DoubtCode}

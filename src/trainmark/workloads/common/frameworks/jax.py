@@ -54,7 +54,7 @@ class Training(CommonTraining):
         return self.losses
 
     def profiler(self):
-        from trainmark.profiler import jax as profiler
+        from trainmark.inside.profiler import jax as profiler
 
         return profiler.Profiler()
 

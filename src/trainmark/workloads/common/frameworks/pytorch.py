@@ -42,7 +42,7 @@ class Training(CommonTraining):
         return probe.EventClock(timed_event) if self.device.type == "cuda" else None
 
     def profiler(self):
-        from trainmark.profiler import pytorch as profiler
+        from trainmark.inside.profiler import pytorch as profiler
 
         models = [value for value in vars(self).values() if isinstance(value, torch.nn.Module)]
         return profiler.Profiler([self.update], models)

@@ -51,7 +51,7 @@ class Training(CommonTraining):
         return self.losses if self.opt.device == "cuda" else None
 
     def profiler(self):
-        from trainmark.profiler import tensorflow as profiler
+        from trainmark.inside.profiler import tensorflow as profiler
 
         return profiler.Profiler()
 

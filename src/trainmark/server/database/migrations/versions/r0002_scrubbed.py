@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context, op
 
-from trainmark.errors import UserError
-from trainmark.pack.unpack import read_manifest
+from trainmark.base.errors import UserError
 from trainmark.server.database.migrations.dropping import drop_column
 from trainmark.server.database.scrubbed import scrubbed_of
+from trainmark.store.unpack import read_manifest
 
 revision, down_revision = "0002", "0001"
 branch_labels = depends_on = None

@@ -1,1 +1,0 @@
-"""A job on its nodes: placement of the ranks, session, watch, outcome."""

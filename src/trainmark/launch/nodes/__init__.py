@@ -1,1 +1,0 @@
-"""Nodes: names, hostfiles, addresses."""

@@ -1,1 +1,0 @@
-"""Connections to the agents: channels, messages, bundles, one epoll over all of them."""

@@ -1,1 +1,0 @@
-"""A run as one file that can be verified."""

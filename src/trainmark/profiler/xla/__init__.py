@@ -1,1 +1,0 @@
-"""XLA's profiles: the XSpace, the compiled programs within it, and both as a Chrome trace."""
