@@ -46,7 +46,7 @@ class Job:
         return self.folder / "events" / f"rank{rank}.jsonl"
 
     def profile_progress(self, rank: int) -> Path:
-        """A file that grows while a rank takes the steps of its profile; see trainmark.inside.profiler.capture."""
+        """A file that grows while a rank takes the steps of its profile; see `inside.profiler.capture`."""
         return self.folder / "profile" / f"rank{rank}.alive"
 
     def placed(self, variables: Mapping[str, str]) -> Job:

@@ -38,8 +38,8 @@ class Recorder:
     them comes round again, so a turn is written down when the next one begins. An optimizer that was never
     seen has a turn of its own: it may be the next of several trainings.
 
-    `profiler()` gives the framework's backend of `trainmark.inside.profiler.capture`. Where a profile is requested,
-    its steps follow once the stream has ended, and the program ends after them.
+    `profiler()` gives the framework's backend of `inside.profiler.capture`. Where a profile is requested, its
+    steps follow once the stream has ended, and the program ends after them.
     """
 
     def __init__(self, source, profiler):
