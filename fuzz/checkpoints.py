@@ -37,17 +37,17 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "workloads")]
 
 import tiny_training  # noqa: E402
 
-from trainmark.workloads.common.checkpoints.checkpoint import Place  # noqa: E402
+from trainmark.workloads.common.checkpoint import TrainingPosition  # noqa: E402
 
 # The fourth is the evaluation's checkpoint on the step of the third, as the last is on the one before it.
 PLACES = [
-    Place(2, 0, 2),
-    Place(4, 0, 4),
-    Place(6, 0, 6),
-    Place(6, 1, 0),
-    Place(8, 1, 2),
-    Place(12, 1, 6),
-    Place(12, 2, 0),
+    TrainingPosition(2, 0, 2),
+    TrainingPosition(4, 0, 4),
+    TrainingPosition(6, 0, 6),
+    TrainingPosition(6, 1, 0),
+    TrainingPosition(8, 1, 2),
+    TrainingPosition(12, 1, 6),
+    TrainingPosition(12, 2, 0),
 ]
 WATCHED = (
     "mkdir",

@@ -13,8 +13,8 @@ import pytest
 
 from trainmark.runner.program.code import PACKAGE, keep_code
 from trainmark.workloads.registry import Family
-from trainmark.workloads.resnet50.conformance import differences, reference
-from trainmark.workloads.resnet50.shared import conformance, recipe, tensors
+from trainmark.workloads.resnet50.conformance import comparison, reference
+from trainmark.workloads.resnet50.shared import recipe, tensors
 
 WORKLOAD = Path("trainmark/workloads/resnet50")
 PYTORCH = Path("trainmark/workloads/common/frameworks/pytorch.py")
@@ -67,10 +67,10 @@ def edit(path: Path, right: str, wrong: str) -> None:
 
 def build_here(network: Network, patch: pytest.MonkeyPatch) -> None:
     """Let the tests' own process make this network, and compute the reference of it that is not shipped."""
-    patch.setattr(conformance, "IMAGE_SIZE", 32)
+    patch.setattr(tensors, "IMAGE_SIZE", 32)
     patch.setattr(recipe, "STAGES", network.stages)
     patch.setattr(tensors, "_feeds_classifier", network.feeds_classifier)
     trained = (shape for name, shape in tensors.shapes().items() if not tensors.is_statistic(name))
     patch.setattr(recipe, "PARAMETERS", sum(map(prod, trained)))
     patch.setattr(reference, "expected", cache(reference.observe))
-    patch.setattr(differences, "_given", cache(differences._given.__wrapped__))
+    patch.setattr(comparison, "_given", cache(comparison._given.__wrapped__))

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from trainmark.workloads.fabric import repetition
-from trainmark.workloads.fabric.repetition import LEAST, MOST, TURNS, WARM_UP, by_size
+from trainmark.workloads.fabric import schedule
+from trainmark.workloads.fabric.schedule import (
+    LEAST_REPETITIONS,
+    MOST_REPETITIONS,
+    TURNS_PER_LINK,
+    WARM_UP_REPETITIONS,
+    repeat_by_size,
+)
 
 
 class Wire:
@@ -24,24 +30,24 @@ class Wire:
         return once
 
     def measured(self, sizes, seconds, agree=lambda number: number):
-        return dict(by_size(sizes, seconds, self.operation, agree, lambda: self.now))
+        return dict(repeat_by_size(sizes, seconds, self.operation, agree, lambda: self.now))
 
 
 def test_every_size_is_measured_and_its_warm_up_is_not_counted():
     wire = Wire(1e-3, 1e9)
     times_by_size = wire.measured([8, 1024], 1.0)
     assert set(times_by_size) == {8, 1024}
-    assert all(wire.sent[size] == len(times) + WARM_UP for size, times in times_by_size.items())
+    assert all(wire.sent[size] == len(times) + WARM_UP_REPETITIONS for size, times in times_by_size.items())
 
 
 def test_a_quick_link_is_not_measured_without_end():
-    assert {len(times) for times in Wire(1e-9, 1e12).measured([8, 64], 5.0).values()} == {MOST}
+    assert {len(times) for times in Wire(1e-9, 1e12).measured([8, 64], 5.0).values()} == {MOST_REPETITIONS}
 
 
 def test_a_slow_link_is_measured_often_enough_for_an_interval():
     times_by_size = Wire(0.2, 1e9).measured([8, 1024], 0.5)
-    assert {len(times) for times in times_by_size.values()} == {LEAST}
-    assert TURNS * LEAST >= 6
+    assert {len(times) for times in times_by_size.values()} == {LEAST_REPETITIONS}
+    assert TURNS_PER_LINK * LEAST_REPETITIONS >= 6
 
 
 def test_a_size_that_would_take_far_too_long_is_left_out():
@@ -72,6 +78,6 @@ def test_one_who_follows_repeats_as_often_as_the_one_who_decides():
 
 
 def test_the_next_size_is_expected_on_the_line_through_the_last_two():
-    assert repetition.expected([], 8) == 0
-    assert repetition.expected([(8, 0.5)], 1024) == 0.5
-    assert repetition.expected([(0, 1.0), (10, 2.0)], 20) == 3.0
+    assert schedule.expected_seconds([], 8) == 0
+    assert schedule.expected_seconds([(8, 0.5)], 1024) == 0.5
+    assert schedule.expected_seconds([(0, 1.0), (10, 2.0)], 20) == 3.0

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 from coordinate_set import boxes
 
-from trainmark.workloads.images import augment
+from trainmark.workloads.images import sampling
 
 BATCH, SIZE = 16, 32
 
@@ -29,7 +29,7 @@ def as_array(tensor):
 
 def pixels(images):
     """Normalised NCHW back to 0 to 255, NHWC."""
-    return as_array(images).transpose(0, 2, 3, 1) * np.array(augment.DEVIATION) + np.array(augment.MEAN)
+    return as_array(images).transpose(0, 2, 3, 1) * np.array(sampling.DEVIATION) + np.array(sampling.MEAN)
 
 
 def labels_of(batches):

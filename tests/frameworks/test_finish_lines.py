@@ -30,9 +30,9 @@ from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, RankSlot, pl
 from trainmark.machine.frameworks import standing
 from trainmark.runner.program import frameworks
 from trainmark.workloads import registry
-from trainmark.workloads.common.checkpoints.checkpoint import Checkpoints, Place
+from trainmark.workloads.common.checkpoint import Checkpoints, TrainingPosition
 from trainmark.workloads.images import jpeg
-from trainmark.workloads.resnet50.shared import options, program, tensors
+from trainmark.workloads.resnet50.shared import program, tensors
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -71,7 +71,7 @@ class Ground:
 def ground(tmp_path_factory) -> Iterator[Ground]:
     try:
         jpeg.codec("native")  # the one that every environment can have: the pixels are the same then
-    except jpeg.Absent as error:
+    except jpeg.CodecMissing as error:
         pytest.skip(f"images cannot be decoded alike in all frameworks: {error}")
     folder = tmp_path_factory.mktemp("ground")
     asked = ["--classes", "4", "--images", str(IMAGES), "--validation", str(VALIDATION), "--size", "64x48"]
@@ -95,7 +95,7 @@ def require(name: str) -> str:
 @functools.cache
 def weights() -> dict[str, Any]:
     """From which all start."""
-    values = tensors.initial()
+    values = tensors.initial_weights()
     for name, value in values.items():
         if "norm" in name and name.endswith("bias"):
             value *= 0.05  # or their sum over the blocks would drown the image
@@ -144,9 +144,9 @@ class Started:
     def with_weights(self) -> Started:
         """Before the evaluation of the first of two epochs."""
         for rank in reversed(range(self.job.world_size)):  # rank 0 finishes what the others have written
-            opt = options.settle(options.parse(self.arguments, "test"), self.job.world_size)
+            opt = program.settle_options(program.parse_options(self.arguments, "test"), self.job.world_size)
             opt.rank = rank
-            place = Place(self.steps_per_epoch, 0, self.steps_per_epoch)
+            place = TrainingPosition(self.steps_per_epoch, 0, self.steps_per_epoch)
             Checkpoints(program.SPEC, opt, Standing(), self.name).save(place)
         return self
 

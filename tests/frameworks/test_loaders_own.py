@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "images"))
 import coordinate_set
 
 from trainmark.machine.frameworks import python_of, standing
-from trainmark.workloads.images import augment
+from trainmark.workloads.images import sampling
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -54,7 +54,7 @@ def reference():
     for index in range(REFERENCE):
         sides = (coordinate_set.LONG, coordinate_set.SHORT)
         width, height = sides if index % 2 == 0 else sides[::-1]
-        window = augment.training_window(width, height, 99, 0, index)
+        window = sampling.training_window(width, height, 99, 0, index)
         place = (window.left / width, window.top / height, window.width / width, window.height / height)
         rows.append((*place, window.flip, index % 2))
     return np.array(rows, float)
@@ -154,7 +154,7 @@ def test_evaluation_takes_the_centre(given):
     _, arrays = given
     for shape, sides in enumerate([(coordinate_set.LONG, coordinate_set.SHORT)] * 2):
         width, height = sides if shape == 0 else sides[::-1]
-        window = augment.evaluation_window(width, height, SIZE)
+        window = sampling.evaluation_window(width, height, SIZE)
         wanted = [window.left / width, window.top / height, window.width / width, window.height / height]
         rows = arrays["evaluation"][(arrays["evaluated"] >= 0) & (arrays["evaluation"][:, 5] == shape)]
         assert np.abs(rows[:, :4] - wanted).max() < 0.03

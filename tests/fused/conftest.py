@@ -18,7 +18,7 @@ def imported():
     if interpreted:
         os.environ["TRITON_INTERPRET"] = "1"
     try:
-        from trainmark.workloads.resnet50.fused import kernels
+        from trainmark.workloads.resnet50.fused import triton_ops as kernels
     finally:
         os.environ.pop("TRITON_INTERPRET", None)
     return kernels, interpreted

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 
 from trainmark.workloads.resnet50.fused import reference_ops
-from trainmark.workloads.resnet50.fused.network import Conv
-from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined, Norm
+from trainmark.workloads.resnet50.fused.network import BatchNorm, BatchNormGrad, ConvNorm, ResidualSum
 
 # Relative distance: float32 differs in the order of its sums, a half in the rounding of some elements.
 CLOSE = {torch.float32: 2e-5, torch.float16: 2e-3}
@@ -22,7 +21,7 @@ def vector(channels):
 
 
 def norm(channels):
-    return Norm(
+    return BatchNorm(
         scale=torch.rand(channels) + 0.5,
         bias=torch.randn(channels),
         mean=torch.randn(channels) * 0.3,
@@ -37,7 +36,7 @@ def normed(channels, kind, rows=ROWS):
 
 
 def joined(channels, kind, rows=ROWS):
-    return Joined(normed(channels, kind, rows), matrix(channels, kind, rows))
+    return ResidualSum(normed(channels, kind, rows), matrix(channels, kind, rows))
 
 
 def batch_norm_grad(channels, kind, *, rectify=False):
@@ -47,7 +46,7 @@ def batch_norm_grad(channels, kind, *, rectify=False):
 
 def convolution(outputs, inputs, kind):
     weight = (torch.randn(outputs, inputs) / inputs**0.5).to(kind)
-    return Conv(weight, torch.full((outputs, inputs), float("nan")), norm(outputs))
+    return ConvNorm(weight, torch.full((outputs, inputs), float("nan")), norm(outputs))
 
 
 def assert_same(actual, expected, kind, times=1):

@@ -11,7 +11,7 @@ from trainmark.runner.program.command import arguments
 from trainmark.runner.trial.case_key import key_of
 from trainmark.suite.load import load
 from trainmark.suite.plan import fastest_choices
-from trainmark.workloads.resnet50.shared import feed, options
+from trainmark.workloads.resnet50.shared import data, program
 
 
 @pytest.mark.parametrize(("engine", "word", "compiler"), [("fused", "fused", "fused"), ("stock", None, None)])
@@ -32,7 +32,7 @@ def test_the_crops_of_a_recipe_reach_the_loader(monkeypatch):
         "trainmark.workloads.images.host.HostLoader",
         lambda *_, **more: given.update(more) or SimpleNamespace(),
     )
-    opt = options.parse(["--data", "images", "--dataset", "pictures"], "program")
+    opt = program.parse_options(["--data", "images", "--dataset", "pictures"], "program")
     opt.recipe = replace(opt.recipe, least_area=0.35)
-    feed.Host(opt, SimpleNamespace(feed=None, allocate=None))
+    data.HostSource(opt, SimpleNamespace(feed=None, allocate=None))
     assert given["least_area"] == 0.35

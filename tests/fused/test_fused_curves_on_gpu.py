@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
 from trainmark.workloads.resnet50 import pytorch  # noqa: E402
-from trainmark.workloads.resnet50.shared import options  # noqa: E402
+from trainmark.workloads.resnet50.shared import program  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
 
@@ -40,7 +40,9 @@ def drawn(pictures, generator):
 def learnt(engine, seed, pictures):
     """The losses of every window, and the share of fresh images that are told right afterwards."""
     words = f"--device cuda --precision amp --layout NHWC --cuda-graph --batch {BATCH} --image-size {SIZE}"
-    training = pytorch.Training(options.parse([*words.split(), "--seed", str(seed), "--engine", engine], "p"))
+    training = pytorch.Training(
+        program.parse_options([*words.split(), "--seed", str(seed), "--engine", engine], "p")
+    )
     weights = training.tensors()
     for name, tensor in weights.items():
         if name.endswith("norm3.scale"):

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark
 
 from torch.nn import functional as F  # noqa: E402
 
-from trainmark.workloads.resnet50.fused.step import Step  # noqa: E402
-from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.fused.step import FusedStep  # noqa: E402
+from trainmark.workloads.resnet50.pytorch import ResNet50, named_tensors  # noqa: E402
 from trainmark.workloads.resnet50.shared import recipe, tensors  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
@@ -59,7 +59,7 @@ def reference(model, images, labels, precision=None):
 
 
 def fused(model, images, labels, precision):
-    step = Step(options(precision), copy.deepcopy(model), images.device)
+    step = FusedStep(options(precision), copy.deepcopy(model), images.device)
     loss = step(images, labels)  # the rate is zero: no weight moves
     flat, parameters = step.parameters.gradient / step.scaler.scale, step.parameters
     gradients = {name: parameters.view(flat, name) for name in parameters.trained()}
@@ -103,7 +103,7 @@ def no_further(images, size, precision):
 def test_in_float32_every_gradient_is_that_of_float64(untuned):
     torch.manual_seed(3)
     model = ResNet50().cuda()
-    initial = tensors.initial()
+    initial = tensors.initial_weights()
     for name, tensor in named_tensors(model).items():
         tensor.data.copy_(torch.from_numpy(initial[name]))
     pixels, labels = torch.randn(8, 3, 64, 64).cuda(), torch.randint(0, 1000, (8,)).cuda()

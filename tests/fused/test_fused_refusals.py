@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from trainmark.workloads.common.refusal import Refusal
-from trainmark.workloads.resnet50.shared import options, refusals
+from trainmark.workloads.resnet50.shared import program
 
 HOPPER = 9, 0
 
 
 def check(*words, triton=True):
-    opt = options.parse(["--engine", "fused", "--layout", "NHWC", *words], "program")
+    opt = program.parse_options(["--engine", "fused", "--layout", "NHWC", *words], "program")
     capability = HOPPER if opt.device == "cuda" else None
-    refusals.check("pytorch", opt, capability, triton=triton, cxx=True)
+    program.refuse("pytorch", opt, capability, triton=triton, cxx=True)
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_on_a_cuda_device_it_needs_triton():
 def test_it_is_pytorchs_alone():
     check()
     with pytest.raises(Refusal, match="use framework: pytorch"):
-        refusals.check("jax", options.parse(["--engine", "fused"], "program"))
+        program.refuse("jax", program.parse_options(["--engine", "fused"], "program"))

@@ -7,12 +7,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
 from trainmark.workloads.resnet50 import pytorch  # noqa: E402
-from trainmark.workloads.resnet50.shared import options  # noqa: E402
+from trainmark.workloads.resnet50.shared import program  # noqa: E402
 
 
 def training(engine):
     words = "--layout NHWC --batch 4 --image-size 48 --seed 3 --engine"
-    return pytorch.Training(options.parse([*words.split(), engine], "program"))
+    return pytorch.Training(program.parse_options([*words.split(), engine], "program"))
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,11 @@ from matrices import (  # noqa: E402
 )
 
 from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
-from trainmark.workloads.resnet50.fused.side_stream import AT_ONCE  # noqa: E402
-from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined  # noqa: E402
+from trainmark.workloads.resnet50.fused.network import (  # noqa: E402
+    INLINE,
+    BatchNormGrad,
+    ResidualSum,
+)
 
 KINDS = [torch.float32, torch.float16]
 SHAPES = [(64, 256), (256, 64)]
@@ -80,7 +83,7 @@ WIDENED = ["a matrix", "every second of a matrix", "to be normed"]
 def test_a_product_with_its_statistics(both, way, operand, shape, kind):
     inputs, outputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = reference_ops.join(x) if isinstance(x, Joined) else x
+    x = reference_ops.join(x) if isinstance(x, ResidualSum) else x
     (computed, expected), given = both("product", x, convolution(outputs, inputs, kind))
     assert_same(computed.raw, expected.raw, kind)
     for part in ("factor", "offset", "mean", "deviation"):
@@ -102,17 +105,17 @@ ENDS = list(product(["together", "apart"], OPERANDS, ADDED))
 def test_both_gradients_of_a_product_with_the_sums_of_its_norms(both, way, added, operand, shape, kind):
     outputs, inputs = shape
     x = OPERANDS[operand](inputs, kind)
-    x = reference_ops.join(x) if isinstance(x, Joined) else x
+    x = reference_ops.join(x) if isinstance(x, ResidualSum) else x
     spread = (3, 10, 5) if added == "a matrix with strides" else None
     rows = 3 * 5 * 3 if spread else ROWS
     addend = None if added == "nothing" else matrix(inputs, kind, rows)
     s = batch_norm_grad(outputs, kind, rectify=added == "nothing")
     conv = convolution(outputs, inputs, kind)
     onto = None if operand == "a matrix" else x
-    (computed, expected), given = both("product_gradients", s, x, conv, AT_ONCE, onto, addend, spread)
+    (computed, expected), given = both("product_gradients", s, x, conv, INLINE, onto, addend, spread)
     assert_same(given[0][2].gradient, given[1][2].gradient, kind)
     assert_same(computed[0], expected[0], kind)
-    if isinstance(x, Joined):
+    if isinstance(x, ResidualSum):
         assert_same(computed[1].sum(0), expected[1], kind)
     elif onto is not None:
         for partial, sums in zip(computed[1], expected[1], strict=True):
@@ -157,7 +160,7 @@ def test_a_block_ends_joined(kernels, way, shortcut, kind):
         operand = matrix(128, kind)
         others = [ops.widen(operand, copy.deepcopy(other)) for ops in (kernels, reference_ops)]
     computed, expected = (
-        ops.join(Joined(ops.widen(x, copy.deepcopy(conv)), given)).value
+        ops.join(ResidualSum(ops.widen(x, copy.deepcopy(conv)), given)).value
         for ops, given in zip((kernels, reference_ops), others, strict=True)
     )
     assert_same(computed, expected, kind)

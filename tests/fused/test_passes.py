@@ -12,8 +12,8 @@ from torch.nn import functional as F  # noqa: E402
 
 from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
 from trainmark.workloads.resnet50.fused.network import Passes  # noqa: E402
-from trainmark.workloads.resnet50.fused.parameters import Parameters  # noqa: E402
-from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.fused.step import FlatParameters  # noqa: E402
+from trainmark.workloads.resnet50.pytorch import ResNet50, named_tensors  # noqa: E402
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
 
 
@@ -34,7 +34,7 @@ class Late:
 
 def test_a_block_is_given_when_its_gradients_are_there_and_not_before():
     torch.manual_seed(0)
-    parameters = Parameters(ResNet50().double(), torch.float64)
+    parameters = FlatParameters(ResNet50().double(), torch.float64)
     passes = Passes(parameters, reference_ops, Late())
     features = passes.forward(torch.randn(2, 3, 32, 32).double())
     given = 0
@@ -50,7 +50,7 @@ def test_every_gradient_and_running_statistic_is_that_of_autograd():
     torch.manual_seed(0)
     reference = ResNet50().double()
     model = copy.deepcopy(reference)
-    parameters = Parameters(model, torch.float64)
+    parameters = FlatParameters(model, torch.float64)
     pixels, labels = torch.randn(images, 3, rows, columns).double(), torch.randint(0, 1000, (images,))
 
     passes = Passes(parameters, reference_ops)

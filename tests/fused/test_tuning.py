@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(tuning, tmp_path):
     ],
 )
 def test_as_many_programs_walk_as_a_multiprocessor_holds(kernels, registers, shared, warps, programs):
-    from trainmark.workloads.resnet50.fused.kernels.persistent import _side_by_side
+    from trainmark.workloads.resnet50.fused.tiles import _programs_per_multiprocessor
 
     compiled = SimpleNamespace(n_regs=registers, metadata=SimpleNamespace(shared=shared))
     device = SimpleNamespace(
@@ -107,4 +107,4 @@ def test_as_many_programs_walk_as_a_multiprocessor_holds(kernels, registers, sha
         shared_memory_per_multiprocessor=233_472,
         max_threads_per_multi_processor=2_048,
     )
-    assert _side_by_side(compiled, warps, device) == programs
+    assert _programs_per_multiprocessor(compiled, warps, device) == programs

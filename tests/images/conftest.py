@@ -11,5 +11,5 @@ from trainmark.workloads.images import jpeg
 def codec(request):
     try:
         return jpeg.codec(request.param)
-    except jpeg.Absent as error:
+    except jpeg.CodecMissing as error:
         pytest.skip(f"{request.param}: {error}")

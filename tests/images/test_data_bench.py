@@ -34,7 +34,7 @@ def test_loaders_are_timed_side_by_side_and_the_absent_say_how_to_get_them(train
 def test_the_table_names_loader_rate_and_rate_for_each_core(trainmark, pictures):
     try:
         jpeg.codec("native")
-    except jpeg.Absent as error:
+    except jpeg.CodecMissing as error:
         pytest.skip(str(error))
     result = trainmark("data", "bench", str(pictures), *QUICK, "--loader", "host", "--loader", "paddle")
     assert result.code == 0

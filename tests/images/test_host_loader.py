@@ -15,7 +15,7 @@ from noisy_picture import picture
 
 from trainmark.datasets.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, dataset, host, jpeg, native
+from trainmark.workloads.images import dataset, host, jpeg, native, sampling
 
 TRAIN, VAL = 23, 7
 SIZE = 24
@@ -75,7 +75,7 @@ def test_the_same_bytes_with_one_two_and_five_workers(root):
 def with_codec(root, codec, **options):
     try:
         return loader(root, workers=3, codec=codec, **options)
-    except jpeg.Absent as error:
+    except jpeg.CodecMissing as error:
         pytest.skip(f"{codec}: {error}")
 
 
@@ -106,9 +106,9 @@ def test_the_decoder_draws_the_windows_that_python_draws(width, height, seed, ep
     except native.Unbuilt as error:
         pytest.skip(str(error))
     key = chance.key(seed, epoch)
-    expected = augment.training_window(width, height, seed, epoch, index, least)
+    expected = sampling.training_window(width, height, seed, epoch, index, least)
     assert library.window(width, height, True, size, least, key, index) == tuple(expected)
-    expected = augment.evaluation_window(width, height, size)
+    expected = sampling.evaluation_window(width, height, size)
     assert library.window(width, height, False, size, least, key, index) == tuple(expected)
 
 
@@ -253,14 +253,16 @@ def test_a_label_outside_the_classes_is_refused(tmp_path):
     rows = np.load(root / "train" / "index.npy")
     rows["label"][3] = TRAIN
     np.save(root / "train" / "index.npy", rows)
-    with pytest.raises(dataset.Unfit, match=r"1 labels lie outside the 23 classes, first 23 of c03/train3"):
+    with pytest.raises(
+        dataset.UnfitImages, match=r"1 labels lie outside the 23 classes, first 23 of c03/train3"
+    ):
         dataset.open_split(root, "train")
 
 
 def test_a_folder_that_is_no_set_and_a_wrong_format_are_told_what_to_do(tmp_path, root):
-    with pytest.raises(dataset.Unfit, match=r"no dataset\.json"):
+    with pytest.raises(dataset.UnfitImages, match=r"no dataset\.json"):
         dataset.open_split(tmp_path, "train")
-    with pytest.raises(dataset.Unfit, match=r"data convert .* --to rec"):
+    with pytest.raises(dataset.UnfitImages, match=r"data convert .* --to rec"):
         dataset.require_format(root, "rec")
 
 

@@ -13,7 +13,7 @@ import pytest
 from noisy_picture import picture
 from PIL import Image
 
-from trainmark.workloads.images import augment, jpeg, native
+from trainmark.workloads.images import jpeg, native, sampling
 
 # Of 255, where the same pixels are decoded: rounding between two passes. Where the DCT shrinks the image
 # before the filter does, the filters differ: the mean over an image.
@@ -31,11 +31,11 @@ def both(codec, data, window, size):
 
 
 def training(index):
-    return lambda width, height: augment.training_window(width, height, 0, 0, index)
+    return lambda width, height: sampling.training_window(width, height, 0, 0, index)
 
 
 def evaluation(size):
-    return lambda width, height: augment.evaluation_window(width, height, size)
+    return lambda width, height: sampling.evaluation_window(width, height, size)
 
 
 @pytest.mark.parametrize("options", [{}, {"subsampling": 0}, {"subsampling": 1}, {"progressive": True}])
@@ -110,7 +110,7 @@ def test_a_png_of_eight_bits_is_read_and_others_are_named(codec):
 
 
 def test_an_unknown_codec_is_named():
-    with pytest.raises(jpeg.Absent, match="no JPEG codec 'best'"):
+    with pytest.raises(jpeg.CodecMissing, match="no JPEG codec 'best'"):
         jpeg.codec("best")
 
 
@@ -131,7 +131,7 @@ def test_without_a_compiler_the_next_codec_is_taken_and_the_reason_kept(tmp_path
     program = (
         "from trainmark.workloads.images import jpeg\n"
         "try: jpeg.codec('native')\n"
-        "except jpeg.Absent as error: print(error)\n"
+        "except jpeg.CodecMissing as error: print(error)\n"
         "print(jpeg.codec().name)\n"
     )
     changed = {**os.environ, "CC": str(tmp_path / "none"), "XDG_CACHE_HOME": str(tmp_path)}
@@ -149,4 +149,4 @@ def test_a_library_to_carry_needs_no_libjpeg(tmp_path):
     if done.returncode:
         pytest.skip(done.stderr)
     assert b"libjpeg.so" not in out.read_bytes()
-    assert native.Library(str(out)).size(picture(31, 17)) == (31, 17)
+    assert native.JpegLibrary(str(out)).size(picture(31, 17)) == (31, 17)

@@ -25,7 +25,7 @@ OF_WORKLOADS = (
     "trainmark.workloads.resnet50.conformance",
     "trainmark.workloads.resnet50.fused",
     "trainmark.workloads.resnet50.shared",
-    "trainmark.workloads.resnet50.models",
+    "trainmark.workloads.resnet50.pytorch",
     "trainmark.workloads.images",
     "trainmark.workloads.fabric",
     "trainmark.workloads.tokens",

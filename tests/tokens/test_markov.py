@@ -9,8 +9,7 @@ import pytest
 
 from trainmark.workloads.common import chance
 from trainmark.workloads.tokens import markov
-from trainmark.workloads.tokens.alias import Tables
-from trainmark.workloads.tokens.markov import Markov, best_loss
+from trainmark.workloads.tokens.markov import AliasTables, Markov, best_loss
 
 
 def block_entropy(source, length):
@@ -130,7 +129,7 @@ def test_another_seed_or_split_is_another_corpus():
 
 def test_a_table_draws_its_weights():
     weights = [1, 0, 70, 29, 100]
-    tables = Tables([[5, 5], weights])
+    tables = AliasTables([[5, 5], weights])
     bits = chance.bits(1, np.arange(1_000_000, dtype=np.uint64)) >> np.uint64(32)
     counts = np.bincount(tables.draw(bits, np.full(len(bits), 2), np.uint64(5)), minlength=5)
     assert counts / len(bits) == pytest.approx(np.array(weights) / 200, abs=0.002)

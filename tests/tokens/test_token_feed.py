@@ -9,15 +9,14 @@ import token_files
 
 from trainmark.workloads.common.refusal import Refusal
 from trainmark.workloads.tokens import dataset
-from trainmark.workloads.tokens.feed import Feed, check
-from trainmark.workloads.tokens.loader import Loader
+from trainmark.workloads.tokens.feed import TokenFeed, check_dataset
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
+from trainmark.workloads.tokens.loader import BATCHES_IN_USE, Prefetched, TokenLoader
 from trainmark.workloads.tokens.markov import best_loss
-from trainmark.workloads.tokens.prefetch import IN_USE, Prefetched
-from trainmark.workloads.tokens.unfit import Unfit
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.flops import TransformerShape
 
 IDS = np.random.RandomState(2).randint(0, 500, 4003)
-DECODER = Shape(1, 8, 1, 1, 8, vocabulary=512, positions=64)
+DECODER = TransformerShape(1, 8, 1, 1, 8, vocabulary=512, positions=64)
 ENCODER = DECODER._replace(causal=False)
 
 
@@ -58,7 +57,7 @@ class PlainTraining:
 
 
 def opened(folder, **changed):
-    return Feed(options(folder, **changed)).open(PlainTraining)
+    return TokenFeed(options(folder, **changed)).open(PlainTraining)
 
 
 def listed(batches):
@@ -145,7 +144,7 @@ def test_a_damaged_record_stops_the_training_with_a_sentence(tmp_path, field, va
     records[field][5, ...] = value
     np.save(path, records)
     feed = opened(tmp_path, shape=ENCODER, by_epochs=False)
-    with pytest.raises(Unfit, match="beyond their 16 tokens; run `trainmark data verify`"):
+    with pytest.raises(UnfitTokens, match="beyond their 16 tokens; run `trainmark data verify`"):
         list(feed.training(0))
 
 
@@ -157,11 +156,11 @@ def test_buffers_are_used_again_only_when_nobody_reads_them(corpus):
         allocated.append(shape)
         return np.empty(shape, dtype)
 
-    loader = Loader(split, 16, 8, 4, allocate=allocate)
-    fresh = Loader(split, 16, 8, 4)
+    loader = TokenLoader(split, 16, 8, 4, allocate=allocate)
+    fresh = TokenLoader(split, 16, 8, 4)
     recent = []
     for batch, wanted in zip(itertools.islice(loader.training(0), 40), fresh.training(0)):  # noqa: B905 - one is endless
-        recent = [*recent, (batch, wanted)][-IN_USE:]
+        recent = [*recent, (batch, wanted)][-BATCHES_IN_USE:]
         assert all((ours[0] == theirs[0]).all() for ours, theirs in recent)
     assert len(allocated) < 20
     loader.close()
@@ -171,12 +170,12 @@ def test_buffers_are_used_again_only_when_nobody_reads_them(corpus):
 def test_what_goes_wrong_while_batches_are_made_is_raised_to_the_caller():
     def make(step):
         if step == 2:
-            raise Unfit("no more.")
+            raise UnfitTokens("no more.")
         return step
 
     stream = Prefetched(make, itertools.count())
     assert [next(stream), next(stream)] == [0, 1]
-    with pytest.raises(Unfit, match="no more"):
+    with pytest.raises(UnfitTokens, match="no more"):
         next(stream)
     assert list(stream) == []
 
@@ -184,19 +183,19 @@ def test_what_goes_wrong_while_batches_are_made_is_raised_to_the_caller():
 def test_an_id_that_the_model_does_not_have_stops_the_training_with_a_sentence(tmp_path):
     token_files.llmc(tmp_path / "train.bin", np.where(np.arange(4000) == 3900, 512, 7))
     feed = opened(tmp_path, by_epochs=False)
-    with pytest.raises(Unfit, match="have the id 512, and the model's vocabulary has 512"):
+    with pytest.raises(UnfitTokens, match="have the id 512, and the model's vocabulary has 512"):
         list(feed.training(0))
 
 
 def test_the_facts_name_the_data_and_the_best_loss_that_its_source_allows(corpus, trainmark):
     trainmark("data", "make", "known", "--tokens", "20000", "--vocabulary", "100")
-    facts = Feed(options("known")).start_facts()
+    facts = TokenFeed(options("known")).start_facts()
     plateaus = dataset.describe("known")["plateaus"]
     assert facts["best_loss"] == best_loss(plateaus, 16)
     assert (facts["dataset"], facts["dataset_format"]) == ("known", "llmc")
     assert facts["training_samples"] == 19_999 // 16 * 16
-    assert Feed(options(corpus)).start_facts()["dataset_checksum"] != facts["dataset_checksum"]
-    assert "best_loss" not in Feed(options(corpus)).start_facts()
+    assert TokenFeed(options(corpus)).start_facts()["dataset_checksum"] != facts["dataset_checksum"]
+    assert "best_loss" not in TokenFeed(options(corpus)).start_facts()
 
 
 @pytest.mark.parametrize(
@@ -217,9 +216,9 @@ def test_the_facts_name_the_data_and_the_best_loss_that_its_source_allows(corpus
     ],
 )
 def test_what_cannot_be_trained_on_is_refused_in_one_sentence(corpus, changed, sentence):
-    assert check(options(corpus)) is None
+    assert check_dataset(options(corpus)) is None
     with pytest.raises(Refusal) as refused:
-        check(options(**{"folder": corpus, **changed}))
+        check_dataset(options(**{"folder": corpus, **changed}))
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -227,7 +226,7 @@ def test_what_cannot_be_trained_on_is_refused_in_one_sentence(corpus, changed, s
 def test_records_of_another_length_or_for_another_model_are_refused(tmp_path):
     token_files.mlm(tmp_path / "train.mlm.npy", 20)
     with pytest.raises(Refusal, match="this model predicts the next token"):
-        check(options(tmp_path, by_epochs=False))
+        check_dataset(options(tmp_path, by_epochs=False))
     with pytest.raises(Refusal, match="records of 16 tokens and length is 32; set length to 16"):
-        check(options(tmp_path, by_epochs=False, shape=ENCODER, length=32))
-    check(options(tmp_path, by_epochs=False, shape=ENCODER))
+        check_dataset(options(tmp_path, by_epochs=False, shape=ENCODER, length=32))
+    check_dataset(options(tmp_path, by_epochs=False, shape=ENCODER))

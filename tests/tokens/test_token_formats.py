@@ -9,7 +9,7 @@ import pytest
 import token_files
 
 from trainmark.workloads.tokens import dataset
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 IDS = np.random.RandomState(1).randint(0, 1000, 5000)
 
@@ -177,7 +177,7 @@ def two_lengths(folder):
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path, make, sentence):
     make(tmp_path)
-    with pytest.raises(Unfit) as refused:
+    with pytest.raises(UnfitTokens) as refused:
         dataset.open_split(tmp_path, "train")
     assert sentence in str(refused.value)
     assert str(refused.value).endswith(".")
@@ -187,5 +187,5 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(tmp_path, make, sentence
 def test_an_unfinished_folder_is_not_taken_for_a_small_set(tmp_path):
     token_files.llmc(tmp_path / "train_000000.bin", IDS)
     (tmp_path / ".unfinished").mkdir()
-    with pytest.raises(Unfit, match="is unfinished"):
+    with pytest.raises(UnfitTokens, match="is unfinished"):
         dataset.open_split(tmp_path, "train")

@@ -15,29 +15,28 @@ from unittest.mock import patch
 
 import numpy as np
 
-from trainmark.workloads.bert.conformance import network64 as bert
+from trainmark.workloads.bert.conformance import reference as bert
 from trainmark.workloads.bert.shared import model as bert_model
-from trainmark.workloads.gpt2.conformance import network64 as gpt2
+from trainmark.workloads.gpt2.conformance import reference as gpt2
 from trainmark.workloads.gpt2.shared import model as gpt2_model
-from trainmark.workloads.llama.conformance import network64 as llama
+from trainmark.workloads.llama.conformance import reference as llama
 from trainmark.workloads.llama.shared import model as llama_model
-from trainmark.workloads.transformers.conformance import initial, optimizer64, parts64, reference
+from trainmark.workloads.transformers.conformance import layers64, observe, reference
 from trainmark.workloads.transformers.conformance import layers64 as layer
-from trainmark.workloads.transformers.conformance.differences import compared
-from trainmark.workloads.transformers.conformance.parts64 import Parts
-from trainmark.workloads.transformers.conformance.tape64 import Value
+from trainmark.workloads.transformers.conformance.comparison import rank_deviations
+from trainmark.workloads.transformers.conformance.layers64 import Parts, TapeValue
 
 Change = tuple[ModuleType, str, Any]
 # The functions as they are; a planted one replaces the module's.
 attention, part, rotary, cross_entropy = layer.attention, layer.part, layer.rotary, layer.cross_entropy
-positions, averaged, loss_of_bert = parts64.positions, reference.averaged, bert.loss
+positions, averaged, loss_of_bert = layers64.positions, reference.averaged, bert.loss
 sentence_loss, masked_loss, embedded, gather = (
     bert.sentence_loss,
     bert.masked_loss,
     bert.embedded,
     layer.gather,
 )
-direction, is_decayed, clipped = optimizer64.direction, optimizer64.is_decayed, optimizer64.clipped
+direction, is_decayed, clipped = reference.direction, reference.is_decayed, reference.clipped
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,18 @@ def plant(module: ModuleType, name: str, wrong: Any, **options: Any) -> Planted:
 # What the networks can have wrong.
 
 
-def untied_head(net: Parts, x: Value) -> Value:
+def untied_head(net: Parts, x: TapeValue) -> TapeValue:
     """A head of its own with the embedding's values; its gradients go to itself."""
-    return net(layer.linear, x, Value(net.weights["token_embedding.weight"].array))
+    return net(layer.linear, x, TapeValue(net.weights["token_embedding.weight"].array))
 
 
-def gpt2_post_norm(net: Parts, name: str, x: Value) -> Value:
+def gpt2_post_norm(net: Parts, name: str, x: TapeValue) -> TapeValue:
     allowed = layer.causal(x.array.shape[1])
     x = net.norm(f"{name}.norm1", net(layer.addition, x, net.qkv_attention(name, x, allowed)))
     return net.norm(f"{name}.norm2", net(layer.addition, x, net.mlp(name, x, layer.gelu_tanh)))
 
 
-def bert_pre_norm(net: Parts, name: str, x: Value, lengths: Any) -> Value:
+def bert_pre_norm(net: Parts, name: str, x: TapeValue, lengths: Any) -> TapeValue:
     allowed = layer.within(lengths, x.array.shape[1])
     x = net(layer.addition, x, net.qkv_attention(name, net.norm(f"{name}.norm1", x), allowed))
     return net(layer.addition, x, net.mlp(name, net.norm(f"{name}.norm2", x), layer.gelu_erf))
@@ -157,7 +156,7 @@ def sample_variance_norm(x, scale, bias, *, epsilon):
 ordinary_layer_norm = layer.layer_norm
 
 
-def swapped_swiglu(net: Parts, name: str, x: Value) -> Value:
+def swapped_swiglu(net: Parts, name: str, x: TapeValue) -> TapeValue:
     gate = net(layer.silu, net.linear(f"{name}.up", x))
     return net.linear(f"{name}.down", net(layer.product, gate, net.linear(f"{name}.gate", x)))
 
@@ -170,8 +169,8 @@ def part_in_order(*order: int) -> Callable[..., Any]:
     return lambda x, index, parts: part(x, index=order[index], parts=parts)
 
 
-def no_sentence_loss(net: Parts, x: Value, next_sentence: Any) -> Value:
-    return net(layer.product, sentence_loss(net, x, next_sentence), Value(np.zeros(())))
+def no_sentence_loss(net: Parts, x: TapeValue, next_sentence: Any) -> TapeValue:
+    return net(layer.product, sentence_loss(net, x, next_sentence), TapeValue(np.zeros(())))
 
 
 def loss_over_padding(logits, *, labels):
@@ -190,12 +189,12 @@ def mean_of_micro_batches(tape, weights, batch, shape):
     """Take the mean over two micro-batches' own means."""
     halves = zip(*(np.split(array, 2) for array in batch), strict=True)
     one, other = (loss_of_bert(tape, weights, half, shape) for half in halves)
-    return tape(layer.product, tape(layer.addition, one, other), Value(np.asarray(0.5)))
+    return tape(layer.product, tape(layer.addition, one, other), TapeValue(np.asarray(0.5)))
 
 
 def weighted_loss(factor: float) -> Callable[..., Any]:
-    def wrong(net: Parts, x: Value, next_sentence: Any) -> Value:
-        return net(layer.product, sentence_loss(net, x, next_sentence), Value(np.asarray(factor)))
+    def wrong(net: Parts, x: TapeValue, next_sentence: Any) -> TapeValue:
+        return net(layer.product, sentence_loss(net, x, next_sentence), TapeValue(np.asarray(factor)))
 
     return wrong
 
@@ -223,7 +222,7 @@ def epsilon_before_correction(first, second, steps, constants):
     return factor * first / (np.sqrt(second) + constants.epsilon)
 
 
-class CoupledDecay(optimizer64.Optimizer):
+class CoupledDecay(reference.Optimizer):
     """Adam with the decay in the gradient, instead of AdamW."""
 
     def update(self, weights, gradients, rate):
@@ -232,7 +231,7 @@ class CoupledDecay(optimizer64.Optimizer):
             name: gradient + decay * weights[name] if weights[name].ndim >= 2 else gradient
             for name, gradient in gradients.items()
         }
-        with patch.object(optimizer64, "is_decayed", never_decayed):
+        with patch.object(reference, "is_decayed", never_decayed):
             return super().update(weights, regular, rate)
 
 
@@ -249,7 +248,7 @@ def embeddings_not_decayed(name, weight):
 
 
 def clipped_by_rank(family: str) -> Callable[..., Any]:
-    return lambda ranks: averaged([clipped(gradients, initial.CONSTANTS[family].clip) for gradients in ranks])
+    return lambda ranks: averaged([clipped(gradients, observe.CONSTANTS[family].clip) for gradients in ranks])
 
 
 def clipped_by_tensor(gradients: Mapping[str, Any], limit: float) -> dict[str, Any]:
@@ -266,23 +265,23 @@ def summed_over_micro_batches(ranks):
 
 def of_all_families(family: str) -> dict[str, Planted]:
     return {
-        "decay on norms and biases": plant(optimizer64, "is_decayed", always_decayed),
-        "no weight decay": plant(optimizer64, "is_decayed", never_decayed, optimizer="adamw"),
-        "no decay on embeddings": plant(optimizer64, "is_decayed", embeddings_not_decayed),
-        "bias correction forgotten": plant(optimizer64, "direction", without_bias_correction),
-        "optimizer's epsilon under the root": plant(optimizer64, "direction", epsilon_under_root),
+        "decay on norms and biases": plant(reference, "is_decayed", always_decayed),
+        "no weight decay": plant(reference, "is_decayed", never_decayed, optimizer="adamw"),
+        "no decay on embeddings": plant(reference, "is_decayed", embeddings_not_decayed),
+        "bias correction forgotten": plant(reference, "direction", without_bias_correction),
+        "optimizer's epsilon under the root": plant(reference, "direction", epsilon_under_root),
         "optimizer's epsilon before the bias correction": plant(
-            optimizer64, "direction", epsilon_before_correction
+            reference, "direction", epsilon_before_correction
         ),
         "decay in the gradient (Adam with L2)": plant(
             reference, "Optimizer", CoupledDecay, optimizer="adamw"
         ),
-        "no clipping": plant(optimizer64, "clipped", lambda gradients, limit: dict(gradients)),
-        "clipping by tensor": plant(optimizer64, "clipped", clipped_by_tensor),
+        "no clipping": plant(reference, "clipped", lambda gradients, limit: dict(gradients)),
+        "clipping by tensor": plant(reference, "clipped", clipped_by_tensor),
         "clipping by rank instead of globally": Planted(
             (
                 (reference, "averaged", clipped_by_rank(family)),
-                (optimizer64, "clipped", lambda gradients, limit: dict(gradients)),
+                (reference, "clipped", lambda gradients, limit: dict(gradients)),
             ),
             ranks=2,
         ),
@@ -302,8 +301,8 @@ PLANTED: dict[str, dict[str, Planted]] = {
         "GELU by erf instead of tanh": plant(layer, "gelu_tanh", layer.gelu_erf),
         "untied head": plant(gpt2, "head", untied_head),
         "mask lets a token see the next": plant(layer, "causal", causal_mask(1)),
-        "no causal mask": plant(layer, "causal", causal_mask(initial.LENGTH)),
-        "positions off by one": plant(parts64, "positions", positions_of(1)),
+        "no causal mask": plant(layer, "causal", causal_mask(observe.LENGTH)),
+        "positions off by one": plant(layers64, "positions", positions_of(1)),
         "key before query in qkv": plant(layer, "part", part_in_order(1, 0, 2)),
         "value before key in qkv": plant(layer, "part", part_in_order(0, 2, 1)),
         "post-norm instead of pre-norm": plant(gpt2, "block", gpt2_post_norm),
@@ -323,17 +322,17 @@ PLANTED: dict[str, dict[str, Planted]] = {
         "segments ignored": plant(
             bert, "embedded", lambda net, tokens, segments: embedded(net, tokens, 0 * segments)
         ),
-        "positions off by one": plant(parts64, "positions", positions_of(1)),
+        "positions off by one": plant(layers64, "positions", positions_of(1)),
         "last token pooled instead of first": plant(layer, "gather", last_token_pooled),
         "pre-norm instead of post-norm": plant(bert, "block", bert_pre_norm),
         "norm's epsilon 1e-5 instead of 1e-12": plant(bert_model, "NORM_EPSILON", 1e-5),
         "key before query in qkv": plant(layer, "part", part_in_order(1, 0, 2)),
-        "LAMB's trust ratio forgotten": plant(optimizer64, "trust", lambda weight, step: 1.0),
+        "LAMB's trust ratio forgotten": plant(reference, "trust", lambda weight, step: 1.0),
         "LAMB's trust ratio of the gradient's step without decay": plant(
-            optimizer64,
+            reference,
             "trust",
             lambda weight, step: np.linalg.norm(weight)
-            / np.linalg.norm(step - initial.CONSTANTS["bert"].weight_decay * weight),
+            / np.linalg.norm(step - observe.CONSTANTS["bert"].weight_decay * weight),
         ),
         **of_all_families("bert"),
     },
@@ -369,7 +368,7 @@ def margin(family: str, error: Planted) -> tuple[float, str]:
     figures = [
         figure
         for seen, right in zip(shown, expected, strict=True)
-        for figure in compared(family, seen, right)
+        for figure in rank_deviations(family, seen, right)
     ]
     worst = max(figures, key=lambda figure: figure.share)
     return worst.share, worst.what

@@ -33,7 +33,7 @@ def reference(hidden, head, labels, bias):
 
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_loss_and_gradients_are_those_of_cross_entropy(with_bias):
-    from trainmark.workloads.transformers.kernels.head_loss import head_loss
+    from trainmark.workloads.transformers.frameworks.pytorch_head_loss import head_loss
 
     expected = losses_and_gradients(reference, with_bias, torch.float64)
     for value, right in zip(

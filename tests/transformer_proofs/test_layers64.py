@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainmark.workloads.common.conformance.differences import total
-from trainmark.workloads.transformers.conformance import initial, reference
+from trainmark.workloads.common.conformance import total_norm
 from trainmark.workloads.transformers.conformance import layers64 as layer
-from trainmark.workloads.transformers.conformance.declared import comparison
+from trainmark.workloads.transformers.conformance import observe as initial
+from trainmark.workloads.transformers.conformance import reference
 from trainmark.workloads.transformers.conformance.observe import observe
+from trainmark.workloads.transformers.declare import comparison
 
 FAMILIES = ("gpt2", "llama", "bert")
 TRAININGS = [("gpt2", "adamw"), ("llama", "adamw"), ("bert", "lamb"), ("bert", "adamw")]
@@ -87,7 +88,7 @@ def test_a_network_has_the_loss_and_the_gradients_of_autograd(family, torch_trai
 
     net = reference.network(family)
     batch = net.batches(net.shapes, 0)[initial.GENTLE]
-    weights = {name: value.astype(np.float64) for name, value in initial.weights(net.shapes).items()}
+    weights = {name: value.astype(np.float64) for name, value in initial.initial_weights(net.shapes).items()}
     loss, gradients = net.gradients(weights, batch)
     training = torch_trainings.TorchTraining(family, torch_trainings.Recipe(), torch.float64)
     tensors = {name: torch.tensor(value, requires_grad=True) for name, value in weights.items()}
@@ -126,12 +127,12 @@ def test_five_steps_of_pytorch_in_float64_give_the_shipped_reference(family, opt
 def test_pytorch_in_float32_conforms_in_micro_batches_with_room_to_spare(family, optimizer, torch_trainings):
     import torch
 
-    from trainmark.workloads.transformers.conformance.differences import compared
+    from trainmark.workloads.transformers.conformance.comparison import rank_deviations
 
     observed = shown(torch_trainings, family, optimizer, torch.float32, accumulate=2)
     assert comparison(family, optimizer)([observed]).differs == ()
     (expected,) = reference.expected(family, optimizer, 1)
-    assert max(figure.share for figure in compared(family, observed, expected)) < 0.4
+    assert max(figure.share for figure in rank_deviations(family, observed, expected)) < 0.4
 
 
 @pytest.mark.parametrize(("family", "optimizer"), TRAININGS)
@@ -149,6 +150,6 @@ def test_the_steep_batch_is_clipped_and_the_gentle_one_is_not(family):
     for ranks in reference.RANKS:
         optimizer = reference.network(family).optimizers[0]
         norms = reference.expected(family, optimizer, ranks)[0]["gradient_norms"]
-        sizes = {kind: total(parts) for kind, parts in norms.items()}
+        sizes = {kind: total_norm(parts) for kind, parts in norms.items()}
         assert sizes[initial.STEEP] == pytest.approx(clip, rel=1e-6)
         assert sizes[initial.GENTLE] < 0.95 * clip

@@ -11,9 +11,10 @@ from planted_in_transformers import PLANTED, Planted, margin, observed
 from trainmark.workloads.bert.shared import model as bert_model
 from trainmark.workloads.gpt2.shared import model as gpt2_model
 from trainmark.workloads.llama.shared import model as llama_model
-from trainmark.workloads.transformers.conformance import differences, initial, reference
-from trainmark.workloads.transformers.conformance.declared import comparison
-from trainmark.workloads.transformers.conformance.optimizer64 import global_norm
+from trainmark.workloads.transformers.conformance import comparison as differences
+from trainmark.workloads.transformers.conformance import observe, reference
+from trainmark.workloads.transformers.conformance.reference import global_norm
+from trainmark.workloads.transformers.declare import comparison
 
 MODELS = {"gpt2": gpt2_model, "bert": bert_model, "llama": llama_model}
 NARROW = {"layers": 2, "width": 32, "hidden": 64, "vocabulary": 64, "positions": 40}
@@ -25,10 +26,10 @@ def narrow_networks():
     """References of narrow networks, computed here; a clip between the norms of their two batches."""
     with pytest.MonkeyPatch.context() as change:
         for model in MODELS.values():
-            shape = model.SIZES[initial.SIZE]._replace(**NARROW)
-            change.setitem(model.SIZES, initial.SIZE, shape)
+            shape = model.SIZES[observe.SIZE]._replace(**NARROW)
+            change.setitem(model.SIZES, observe.SIZE, shape)
         for family in MODELS:
-            change.setitem(initial.CONSTANTS, family, initial.Constants(clip=between_norms(family)))
+            change.setitem(observe.CONSTANTS, family, observe.Constants(clip=between_norms(family)))
         change.setattr(differences, "_given", cache(differences._given.__wrapped__))
         change.setattr(reference, "expected", cache(computed))
         for family in MODELS:
@@ -40,7 +41,7 @@ def narrow_networks():
 
 def between_norms(family: str) -> float:
     net = reference.network(family)
-    weights = {name: value.astype(np.float64) for name, value in initial.weights(net.shapes).items()}
+    weights = {name: value.astype(np.float64) for name, value in observe.initial_weights(net.shapes).items()}
     batches = net.batches(net.shapes, 0).values()
     norms = [global_norm(net.gradients(weights, batch)[1]) for batch in batches]
     return float(np.sqrt(np.prod(norms)))

@@ -13,13 +13,13 @@ from torch.nn import functional
 from trainmark.workloads.bert.shared import model as bert_model
 from trainmark.workloads.gpt2.shared import model as gpt2_model
 from trainmark.workloads.llama.shared import model as llama_model
-from trainmark.workloads.transformers.conformance import initial
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.conformance import observe
+from trainmark.workloads.transformers.flops import TransformerShape
 
 Weights = Mapping[str, Tensor]
 
 
-def gpt2(w: Weights, batch: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
+def gpt2(w: Weights, batch: list[Tensor], shape: TransformerShape) -> tuple[Tensor, Tensor]:
     """Return the sum of the losses, and the labels that it is over."""
     tokens, targets = batch
     x = w["token_embedding.weight"][tokens] + w["position_embedding.weight"][: tokens.shape[1]]
@@ -37,7 +37,7 @@ def gpt2(w: Weights, batch: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]
     return summed_loss(logits, targets), (targets >= 0).sum()
 
 
-def llama(w: Weights, batch: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
+def llama(w: Weights, batch: list[Tensor], shape: TransformerShape) -> tuple[Tensor, Tensor]:
     tokens, targets = batch
     x = w["token_embedding.weight"][tokens]
 
@@ -56,7 +56,7 @@ def llama(w: Weights, batch: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor
     return summed_loss(linear(w, "head", norm("norm", x)), targets), (targets >= 0).sum()
 
 
-def bert(w: Weights, batch: list[Tensor], shape: Shape) -> tuple[Tensor, Tensor]:
+def bert(w: Weights, batch: list[Tensor], shape: TransformerShape) -> tuple[Tensor, Tensor]:
     tokens, segments, lengths, positions, labels, next_sentence = batch
     places = torch.arange(tokens.shape[1])
     x = w["token_embedding.weight"][tokens] + w["segment_embedding.weight"][segments]
@@ -93,7 +93,7 @@ def split(x: Tensor, width: int) -> Tensor:
     return x.unflatten(-1, (-1, width)).transpose(1, 2)
 
 
-def attention(query: Tensor, key: Tensor, value: Tensor, shape: Shape, **mask) -> Tensor:
+def attention(query: Tensor, key: Tensor, value: Tensor, shape: TransformerShape, **mask) -> Tensor:
     heads = (split(x, shape.head_width) for x in (query, key, value))
     return functional.scaled_dot_product_attention(*heads, **mask).transpose(1, 2).flatten(2)
 
@@ -113,9 +113,9 @@ def summed_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 NETWORKS = {
-    "gpt2": (gpt2, gpt2_model, initial.decoder_batches),
-    "llama": (llama, llama_model, initial.decoder_batches),
-    "bert": (bert, bert_model, initial.bert_batches),
+    "gpt2": (gpt2, gpt2_model, observe.decoder_batches),
+    "llama": (llama, llama_model, observe.decoder_batches),
+    "bert": (bert, bert_model, observe.bert_batches),
 }
 
 
@@ -149,7 +149,7 @@ class TorchTraining:
 
     def __post_init__(self) -> None:
         self.network, model, self.make_batches = NETWORKS[self.family]
-        self.shape = model.SIZES[initial.SIZE]
+        self.shape = model.SIZES[observe.SIZE]
         self.shapes = model.shapes(self.shape)
 
     def load(self, tensors, momenta=None, rest=None) -> None:

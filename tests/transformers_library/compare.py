@@ -22,14 +22,14 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from trainmark.workloads.transformers.conformance import initial
-from trainmark.workloads.transformers.frameworks.torch_optimizers import canonical_parameters
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.conformance import observe
+from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.frameworks.pytorch_optimizers import canonical_parameters
 
 Tensors = dict[str, torch.Tensor]
 
 
-def gpt2(shape: Shape) -> torch.nn.Module:
+def gpt2(shape: TransformerShape) -> torch.nn.Module:
     return GPT2LMHeadModel(
         GPT2Config(
             vocab_size=shape.vocabulary,
@@ -44,7 +44,7 @@ def gpt2(shape: Shape) -> torch.nn.Module:
     )
 
 
-def bert(shape: Shape) -> torch.nn.Module:
+def bert(shape: TransformerShape) -> torch.nn.Module:
     return BertForPreTraining(
         BertConfig(
             vocab_size=shape.vocabulary,
@@ -58,7 +58,7 @@ def bert(shape: Shape) -> torch.nn.Module:
     )
 
 
-def llama(shape: Shape) -> torch.nn.Module:
+def llama(shape: TransformerShape) -> torch.nn.Module:
     from trainmark.workloads.llama.shared.model import NORM_EPSILON, ROTARY_BASE
 
     return LlamaForCausalLM(
@@ -177,7 +177,7 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 def ours(family: str, engine: str, weights: Tensors, batch: list[torch.Tensor]) -> Output:
     program = importlib.import_module(f"trainmark.workloads.{family}.shared.program")
-    arguments = [*initial.arguments(), "--engine", engine, "--conform", "yes"]
+    arguments = [*observe.arguments(), "--engine", engine, "--conform", "yes"]
     opt = program.SPEC.parse([*arguments, *(["--predictions", "all"] if family == "bert" else [])], family)
     module = importlib.import_module(f"trainmark.workloads.{family}.pytorch")
     model = module.build(opt).double()
@@ -200,7 +200,7 @@ def ours(family: str, engine: str, weights: Tensors, batch: list[torch.Tensor]) 
     return Output(logits, translated(family, gradients), own_loss)
 
 
-def library(family: str, shape: Shape, weights: Tensors, batch: list[torch.Tensor]) -> Output:
+def library(family: str, shape: TransformerShape, weights: Tensors, batch: list[torch.Tensor]) -> Output:
     model = LIBRARY[family](shape).eval().double()
     parameters = dict(model.named_parameters())
     with torch.no_grad():
@@ -242,11 +242,13 @@ def relative_error(value: torch.Tensor, right: torch.Tensor) -> float:
 def errors(family: str) -> dict[str, dict[str, float]]:
     """Return by engine how far ours is from the library, at most."""
     model = importlib.import_module(f"trainmark.workloads.{family}.shared.model")
-    shape = model.SIZES[initial.SIZE]
+    shape = model.SIZES[observe.SIZE]
     shapes = model.shapes(shape)
-    weights = {name: torch.from_numpy(value).double() for name, value in initial.weights(shapes).items()}
-    batches = initial.bert_batches if family == "bert" else initial.decoder_batches
-    batch = [torch.from_numpy(array) for array in batches(shapes, 0)[initial.GENTLE]]
+    weights = {
+        name: torch.from_numpy(value).double() for name, value in observe.initial_weights(shapes).items()
+    }
+    batches = observe.bert_batches if family == "bert" else observe.decoder_batches
+    batch = [torch.from_numpy(array) for array in batches(shapes, 0)[observe.GENTLE]]
     right = library(family, shape, weights, batch)
     compared = {}
     for engine in ("stock", "plain"):

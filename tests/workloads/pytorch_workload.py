@@ -12,12 +12,12 @@ import pytest
 
 from trainmark.events import Event, Step
 from trainmark.events.stream import read
-from trainmark.workloads.resnet50.shared import options
+from trainmark.workloads.resnet50.shared import program
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip install 'trainmark[pytorch]'")
 
+from trainmark.workloads.resnet50 import pytorch as model  # noqa: E402
 from trainmark.workloads.resnet50 import pytorch as workload  # noqa: E402, F401 - only where torch is
-from trainmark.workloads.resnet50.models import pytorch as model  # noqa: E402
 
 PROGRAM = "trainmark.workloads.resnet50.pytorch"
 CPU = torch.device("cpu")
@@ -27,7 +27,7 @@ HANG_SECONDS = 300  # far above what a run takes; a test that meets it hangs
 
 def asked(*arguments: str):
     """Tiny unless told otherwise: the last of two equal options counts."""
-    return options.parse([*TINY, *arguments], PROGRAM)
+    return program.parse_options([*TINY, *arguments], PROGRAM)
 
 
 def small_network() -> torch.nn.Module:

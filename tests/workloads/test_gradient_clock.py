@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.workloads.common.clocks.gradient_clock import (
-    STEPS_TO_TELL,
-    EventMarks,
-    GradientClock,
-    Untimed,
-)
+from trainmark.workloads.common.gradient_clock import STEPS_TO_TELL, EventMarks, GradientClock, Untimed
 
 
 class Parameter:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from trainmark.workloads.common.ranks.own_address import AddressGuard, own_address
+from trainmark.workloads.common.own_address import AddressGuard, own_address
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a filter on a socket is Linux's")
 

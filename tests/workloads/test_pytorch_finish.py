@@ -20,10 +20,9 @@ import small_resnet
 from trainmark.events import Mark, RunEnd, RunStart
 from trainmark.events.stream import read
 from trainmark.measure.trace import trace_of
-from trainmark.workloads.common.checkpoints import checkpoint
-from trainmark.workloads.common.optimizer import mixup
+from trainmark.workloads.common import checkpoint, optimizer
 from trainmark.workloads.common.refusal import REFUSED
-from trainmark.workloads.resnet50.shared import feed, program
+from trainmark.workloads.resnet50.shared import data, program
 
 TRAIN, VAL, BATCH = 24, 7, 4
 
@@ -187,21 +186,23 @@ def training(words, folder: Path, *more: str):
 def test_a_full_disk_leaves_the_last_good_checkpoint(words, small_disk):
     opt, begun = training(words, small_disk)
     checkpoints = checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch")
-    assert checkpoints.save(checkpoint.Place(4, 0, 4)) > 0
-    assert checkpoints.save(checkpoint.Place(8, 1, 2)) is None
+    assert checkpoints.save(checkpoint.TrainingPosition(4, 0, 4)) > 0
+    assert checkpoints.save(checkpoint.TrainingPosition(8, 1, 2)) is None
     assert [path.name for path in small_disk.iterdir()] == ["step-00000004"]
-    assert checkpoints.restore() == checkpoint.Place(4, 0, 4)
+    assert checkpoints.restore() == checkpoint.TrainingPosition(4, 0, 4)
 
 
 def test_a_checkpoint_of_another_training_is_refused_and_a_damaged_one_passed_over(words, tmp_path, capsys):
     opt, begun = training(words, tmp_path)
-    checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").save(checkpoint.Place(4, 0, 4))
+    checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").save(checkpoint.TrainingPosition(4, 0, 4))
     other = asked(*words, "--checkpoints", str(tmp_path), "--seed", "7")
     with pytest.raises(checkpoint.OtherTrainingError, match="another training"):
         checkpoint.Checkpoints(program.SPEC, other, begun, "pytorch").restore()
     file = tmp_path / "step-00000004" / "rank0.npz"
     file.write_bytes(file.read_bytes()[:-100_000])
-    assert checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").restore() == checkpoint.Place()
+    assert (
+        checkpoint.Checkpoints(program.SPEC, opt, begun, "pytorch").restore() == checkpoint.TrainingPosition()
+    )
     assert "checkpoint step-00000004 is passed over: rank0.npz has" in capsys.readouterr().err
 
 
@@ -227,7 +228,7 @@ def test_with_no_checkpoint_left_whole_it_begins_anew_in_the_same_record(words, 
 def test_evaluation_goes_by_the_running_statistics_and_leaves_all_as_it_was(words, tmp_path):
     opt, begun = training(words, tmp_path)
     before = begun.tensors()
-    fed = feed.Feed(opt).open(begun)
+    fed = data.ImageFeed(opt).open(begun)
     batches = [(images.clone(), labels) for images, labels in fed.evaluation()]
     fed.close()
     assert sum(int((labels >= 0).sum()) for _, labels in batches) == VAL
@@ -253,9 +254,9 @@ def test_mixup_takes_the_rest_from_the_other_end_of_the_batch(words):
 
 def test_the_mixing_coefficient_follows_from_seed_and_step_alone():
     alpha = asked("--recipe", "ngc-250").recipe.mixup
-    drawn = [mixup.coefficient(alpha, 7, step) for step in range(200)]
-    assert drawn == [mixup.coefficient(alpha, 7, step) for step in range(200)]
-    assert drawn[0] != mixup.coefficient(alpha, 8, 0)
+    drawn = [optimizer.mixup_coefficient(alpha, 7, step) for step in range(200)]
+    assert drawn == [optimizer.mixup_coefficient(alpha, 7, step) for step in range(200)]
+    assert drawn[0] != optimizer.mixup_coefficient(alpha, 8, 0)
     assert 0.3 < np.mean(drawn) < 0.7
     assert np.mean([0.1 < lam < 0.9 for lam in drawn]) < 0.5  # beta(0.2, 0.2) keeps to the ends
 

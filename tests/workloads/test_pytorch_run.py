@@ -11,7 +11,7 @@ from pytorch_workload import CPU, PROGRAM, asked, events_of_run, model, run, ste
 import small_resnet
 from trainmark.events import RunEnd, RunStart
 from trainmark.workloads.common.refusal import REFUSED as REFUSED_CODE
-from trainmark.workloads.resnet50.shared import program, recipe, synthetic
+from trainmark.workloads.resnet50.shared import data, program, recipe
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,8 @@ def test_a_resident_batch_is_the_same_in_every_step():
 
 def test_host_batches_come_in_turn_and_then_again():
     stream = workload.batches(asked("--data", "synthetic-host"), CPU, None)
-    images = [next(stream)[0] for _ in range(2 * synthetic.BATCHES)]
-    first, again = images[: synthetic.BATCHES], images[synthetic.BATCHES :]
+    images = [next(stream)[0] for _ in range(2 * data.SYNTHETIC_BATCHES)]
+    first, again = images[: data.SYNTHETIC_BATCHES], images[data.SYNTHETIC_BATCHES :]
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
     assert not any(torch.equal(first[0], other) for other in first[1:])
 

@@ -6,7 +6,7 @@ import pytest
 
 from trainmark.workloads import registry
 from trainmark.workloads.common.refusal import Refusal
-from trainmark.workloads.resnet50.shared import options, refusals
+from trainmark.workloads.resnet50.shared import program
 
 HOPPER, VOLTA, PASCAL = (9, 0), (7, 0), (6, 1)
 ALL = {"triton": True, "cxx": True, "cinn": True, "avx512_bf16": True, "mpi_fault": None}
@@ -14,9 +14,9 @@ LAYOUT = {"tensorflow": "NHWC"}  # on the CPU; all others train in NCHW there
 
 
 def refused(framework: str, words: str, capability=None, ranks: int = 1, **machine) -> str | None:
-    opt = options.settle(options.parse(["--batch", "4096", *words.split()], "program"), ranks)
+    opt = program.settle_options(program.parse_options(["--batch", "4096", *words.split()], "program"), ranks)
     try:
-        refusals.check(framework, opt, capability, **(ALL | machine))
+        program.refuse(framework, opt, capability, **(ALL | machine))
     except Refusal as refusal:
         return str(refusal)
     return None

@@ -8,7 +8,7 @@ from trainmark.workloads.bert.shared import model as bert
 from trainmark.workloads.gpt2.shared import model as gpt2
 from trainmark.workloads.llama.shared import model as llama
 from trainmark.workloads.transformers import flops
-from trainmark.workloads.transformers.conventions import bert_conventions, decoder_conventions
+from trainmark.workloads.transformers.flops import bert_conventions, decoder_conventions
 
 GPT2, LLAMA, BERT = gpt2.SIZES["124m"], llama.SIZES["8b"], bert.SIZES["base"]
 FAMILIES = {"gpt2": gpt2, "llama": llama, "bert": bert}
@@ -76,7 +76,7 @@ def test_layers_have_all_parameters_and_all_of_the_forward_pass(name):
     tensors, predicted = family.shapes(shape), None if shape.causal else 20
     layers = list(flops.layers(shape, 128, tensors, predicted))
     whole = flops.decoder_flops(shape, 128) if shape.causal else flops.bert_flops(shape, 128, 20)
-    assert sum(parameters for parameters, _ in layers) == flops.parameters(tensors)
+    assert sum(parameters for parameters, _ in layers) == flops.parameter_count(tensors)
     assert 6 * sum(work for _, work in layers) == whole
     assert len(layers) == 2 * shape.layers + 2
 

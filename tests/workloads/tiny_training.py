@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trainmark.workloads.common.checkpoints import checkpoint
+from trainmark.workloads.common import checkpoint
 from trainmark.workloads.resnet50.shared import program, tensors
 
 SHAPES = {"stem.norm.mean": (3,), "classifier.weight": (40, 60), "classifier.bias": (40,)}

@@ -21,8 +21,7 @@ from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, Message
 from trainmark.runner.program.carry_out import carry_out
 from trainmark.runner.program.code import keep_code
 from trainmark.suite.model import Topology
-from trainmark.workloads.fabric.repetition import PATIENCE
-from trainmark.workloads.fabric.schedule import rounds
+from trainmark.workloads.fabric.schedule import GIVE_UP_FACTOR, rounds
 
 PROGRAM = "trainmark.workloads.fabric.pytorch"
 DAY = 86400.0
@@ -62,7 +61,7 @@ def measure_fabric(
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
         code = Path(made, "code")
         keep_code(code)
-        quiet = QUIET_SECONDS + PATIENCE * wanted.seconds * len(wanted.sizes)
+        quiet = QUIET_SECONDS + GIVE_UP_FACTOR * wanted.seconds * len(wanted.sizes)
         try:
             with launcher.shipped(code):
                 job, _, judgement = carry_out(

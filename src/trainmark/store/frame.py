@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataFrame:
-    """Return one row a trial: of a run (path, name or `latest`), a folder of runs, a packed file, or a server.
+    """Return one row a trial: of a run (path, name, `latest`), a folder of runs, a packed file, or a server.
 
     `https://HOST` has the trials of all runs there, `https://HOST/runs/UUID` those of one; a token comes from
     `$TRAINMARK_TOKEN` or the file `token` in Trainmark's home. Of a packed file the digests are checked;

@@ -8,7 +8,7 @@ import time
 from trainmark import probe
 from trainmark.workloads.gpt2.shared.model import SIZES, shapes
 from trainmark.workloads.transformers import flops
-from trainmark.workloads.transformers.conventions import decoder_conventions
+from trainmark.workloads.transformers.flops import decoder_conventions
 
 SHAPE, POSITIONS, BYTES_A_TOKEN = SIZES["mini"], 320, 1 << 20
 TENSORS = shapes(SHAPE)
@@ -48,7 +48,7 @@ run = probe.start(
     flops_per_sample=flops.decoder_flops(SHAPE, asked.length),
     hardware_flops_per_sample=flops.decoder_hardware_flops(SHAPE, asked.length, asked.recompute or "none"),
     flops_by_convention=decoder_conventions(SHAPE, asked.length, TENSORS),
-    bytes_per_sample=flops.decoder_bytes(SHAPE, flops.parameters(TENSORS), 4, tokens, asked.accumulate),
+    bytes_per_sample=flops.decoder_bytes(SHAPE, flops.parameter_count(TENSORS), 4, tokens, asked.accumulate),
 )
 for _ in range(asked.steps):
     time.sleep(0.004)

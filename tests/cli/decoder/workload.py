@@ -5,7 +5,7 @@ from itertools import starmap
 from trainmark.workloads.declaration import Axis, Layer, Workload
 from trainmark.workloads.gpt2.shared.model import SIZES, shapes
 from trainmark.workloads.transformers import flops
-from trainmark.workloads.transformers.conventions import decoder_conventions
+from trainmark.workloads.transformers.flops import decoder_conventions
 
 SHAPE = SIZES["mini"]
 TENSORS = shapes(SHAPE)

@@ -15,11 +15,14 @@ from trainmark.runner.conform import record
 from trainmark.runner.conform.digest import code_digest
 from trainmark.runner.conform.verdict import Check, Verdict
 from trainmark.workloads import registry
-from trainmark.workloads.common.sketch import SKETCHES
+from trainmark.workloads.common.chance import SKETCHES
 from trainmark.workloads.resnet50.conformance import reference
-from trainmark.workloads.resnet50.conformance.comparison import compare
-from trainmark.workloads.resnet50.conformance.differences import differences, statistics_convention
-from trainmark.workloads.resnet50.shared import conformance, recipe, tensors
+from trainmark.workloads.resnet50.conformance.comparison import (
+    compare,
+    rank_deviations,
+    statistics_convention,
+)
+from trainmark.workloads.resnet50.shared import recipe, tensors
 
 DIGEST = code_digest(registry.find("resnet50"), "pytorch")
 
@@ -27,7 +30,7 @@ DIGEST = code_digest(registry.find("resnet50"), "pytorch")
 @pytest.fixture(scope="module")
 def right():
     """What a framework without any rounding would show."""
-    start = {name: conformance.sketch(name, value) for name, value in tensors.initial().items()}
+    start = {name: tensors.sketch(name, value) for name, value in tensors.initial_weights().items()}
     shapes = {name: list(shape) for name, shape in tensors.shapes().items()}
     known = {"start": start, "shapes": shapes, "parameters": recipe.PARAMETERS}
     return {**reference.expected(1)[0], **known}
@@ -39,7 +42,7 @@ def shown(right):
 
 
 def wrong(shown) -> list[str]:
-    return [str(difference) for difference in differences(shown, reference.expected(1)[0])]
+    return [str(difference) for difference in rank_deviations(shown, reference.expected(1)[0])]
 
 
 def verdict(*checks: Check, version: str = "1.0", code: str | None = None) -> Verdict:
@@ -48,7 +51,7 @@ def verdict(*checks: Check, version: str = "1.0", code: str | None = None) -> Ve
 
 def test_the_shipped_reference_is_what_its_program_computes(monkeypatch):
     """Of the first step; PyTorch takes all five, full size by the reference, small by its program."""
-    monkeypatch.setattr(conformance, "STEPS", 1)
+    monkeypatch.setattr(tensors, "STEPS", 1)
     computed, shipped = reference.observe(1)[0], reference.expected(1)[0]
     assert computed["losses"] == pytest.approx(shipped["losses"][:1], rel=1e-8)
     assert computed["gradient_norms"] == pytest.approx(shipped["gradient_norms"], rel=1e-6)
@@ -119,7 +122,7 @@ def test_one_layer_that_remembers_another_variance_than_the_rest_differs(shown):
 def test_a_sketch_estimates_the_norm_of_a_difference():
     random = np.random.RandomState(0)
     one, other = random.standard_normal((2, 100_000))
-    apart = np.subtract(conformance.sketch("x", one), conformance.sketch("x", other))
+    apart = np.subtract(tensors.sketch("x", one), tensors.sketch("x", other))
     assert np.sqrt(np.mean(apart**2)) == pytest.approx(np.linalg.norm(one - other), rel=0.6)
 
 

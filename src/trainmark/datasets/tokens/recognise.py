@@ -9,7 +9,7 @@ from trainmark.datasets.index import DATASET
 from trainmark.datasets.tokens import bert_records
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 #: What `convert --to` takes for tokens; `tfrecord` is a name of pictures too, and is decided by the source.
 TOKEN_FORMATS = ("llmc", "nanogpt", "megatron", "arrow", "mlm")
@@ -25,7 +25,7 @@ def is_token_set(path: Path) -> bool:
         return True
     try:
         names = dataset.names_in(str(path))
-    except Unfit as error:
+    except UnfitTokens as error:
         raise UserError(str(error)) from error
     return any(name in NAMES or name.endswith(ENDINGS) for name in names) or bert_records.holds(path)
 
@@ -38,5 +38,5 @@ def format_of(path: Path) -> str:
         if bert_records.holds(path) and not (path / dataset.UNFINISHED).exists():
             return bert_records.NAME
         return str(dataset.detect(str(path)))
-    except Unfit as error:
+    except UnfitTokens as error:
         raise UserError(str(error)) from error

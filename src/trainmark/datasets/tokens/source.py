@@ -14,8 +14,8 @@ from trainmark.base.errors import UserError
 from trainmark.datasets.tokens import arrow, bert_records
 from trainmark.datasets.tokens.recognise import format_of
 from trainmark.workloads.tokens import dataset
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 from trainmark.workloads.tokens.loader import sequences_in
-from trainmark.workloads.tokens.unfit import Unfit
 
 SPLITS = ("train", "val")
 PIECE = 1 << 22  # tokens that are read at a time
@@ -68,7 +68,7 @@ def open_source(path: Path) -> Source:
         if not splits:
             raise UserError(f"{path} has no files of a split; give them names that begin with train and val.")
         return Source(path, form, splits, form == "mlm", about)
-    except Unfit as error:
+    except UnfitTokens as error:
         raise UserError(str(error)) from error
 
 
@@ -123,7 +123,7 @@ def check_batch(path: Path, batch: int, length: int) -> None:
     """UserError where the training part does not fill one batch of sequences, or no loader reads it."""
     try:
         opened = dataset.open_split(str(path), "train")
-    except Unfit as error:
+    except UnfitTokens as error:
         raise UserError(str(error)) from error
     sequences = sequences_in(opened, length)
     if sequences < batch:

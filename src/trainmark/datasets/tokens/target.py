@@ -18,7 +18,7 @@ from trainmark.datasets import checksums
 from trainmark.datasets.files import write_whole
 from trainmark.datasets.index import CHECKSUMS
 from trainmark.workloads.tokens import dataset
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 
 class Target:
@@ -33,7 +33,7 @@ class Target:
         if self.root.is_dir() and (self.root / dataset.META).exists() and not self._marker.exists():
             try:
                 before = dict(dataset.describe(str(self.root)))
-            except Unfit as error:
+            except UnfitTokens as error:
                 raise UserError(str(error)) from error
             self._same(before.get("plan", {}))
             return False

@@ -20,7 +20,7 @@ from trainmark.datasets.verify.verify import Progress
 from trainmark.datasets.workers import in_parallel
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 FORMATS = (*dataset.READERS, arrow.NAME, bert_records.NAME)
 BYTES_OF_WORKER = 1 << 26  # fewer are read before another process has started
@@ -68,7 +68,7 @@ def verify_tokens(root: Path, workers: int, progress: Progress = lambda done, to
     about: dict[str, Any] = {}
     try:
         about = dict(dataset.describe(str(root)))
-    except Unfit as error:
+    except UnfitTokens as error:
         findings.append(Finding(dataset.META, STRUCTURE, _without(root / dataset.META, error)))
     # What a damaged file looks like says nothing where it is written what it should be.
     form = str(about.get("format"))
@@ -142,7 +142,7 @@ def verify_file(task: FileTask) -> FileAnswer:
         if task.checksum and checksums.of_file(path) != task.checksum:
             findings.append(Finding(task.file, DIFFERS, "differs from its checksum"))
         count, largest = _content(task, path, findings) if task.format else (0, -1)
-    except (Unfit, UserError) as error:
+    except (UnfitTokens, UserError) as error:
         findings.append(Finding(task.file, STRUCTURE, _without(path, error)))
         count, largest = 0, -1
     except OSError as error:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from trainmark.workloads.bert.shared import model, program
 from trainmark.workloads.declaration import Axis, Variant, Workload
 from trainmark.workloads.transformers import declare
-from trainmark.workloads.transformers.conformance import declared
 
 LENGTH = 128
 AXES = (
@@ -15,7 +14,7 @@ AXES = (
     Axis("optimizer", "recipe", "optimizer", choices=program.OPTIMIZERS, label="optimizer {}"),
     Axis("predictions", "masked", "predictions", choices=program.PREDICTIONS, label="predictions {}"),
 )
-ADAMW = declared.optimizer_variant("bert", "adamw")
+ADAMW = declare.optimizer_variant("bert", "adamw")
 
 
 def by_adamw(variant: Variant) -> Variant:
@@ -27,14 +26,14 @@ def by_adamw(variant: Variant) -> Variant:
 # The head over all tokens has no other loss: those without a label count for nothing.
 ALL = Variant("predictions all", ("--predictions", "all"), ranks=(1,))
 VARIANTS = (
-    declared.STOCK,
+    declare.STOCK,
     ADAMW,
     ALL,
-    declared.ACCUMULATE,
-    declared.RECOMPUTE,
-    *map(by_adamw, (declared.PLAIN, declared.FSDP, declared.FSDP_ACCUMULATE)),
+    declare.ACCUMULATE,
+    declare.RECOMPUTE,
+    *map(by_adamw, (declare.PLAIN, declare.FSDP, declare.FSDP_ACCUMULATE)),
 )
 
 WORKLOAD: Workload = declare.transformer(
-    program.SPEC, AXES, declared.conformance("bert", "lamb", VARIANTS), "seq", {"mlperf": "bert"}
+    program.SPEC, AXES, declare.conformance("bert", "lamb", VARIANTS), "seq", {"mlperf": "bert"}
 )

@@ -1,6 +1,10 @@
-"""Random numbers that follow from a key and a counter: no state, the same in any order and any thread.
+"""Random numbers that follow from a key and a counter, and sketches of tensors by random signs.
 
-The mixing is SplitMix64's (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+There is no state: the same numbers in any order and any thread. The mixing is SplitMix64's (Steele, Lea,
+Flood, "Fast splittable pseudorandom number generators", 2014). A sketch is eight sums of the elements
+under fixed random signs: the root mean square of the difference of two estimates the norm of the
+difference of the tensors (Achlioptas 2003), so that millions of weights can be compared with a reference
+of a few kilobytes.
 """
 
 import numpy as np
@@ -40,3 +44,20 @@ def bits(seed_key, counters):
     value = (value ^ (value >> np.uint64(30))) * np.uint64(FIRST)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(SECOND)
     return value ^ (value >> np.uint64(31))
+
+
+SKETCHES = 8
+
+
+def sketch(name, value):
+    """Return the sums; the signs follow from the name and the size alone."""
+    flat = np.asarray(value, np.float64).reshape(-1)
+    random = np.random.RandomState([ord(letter) for letter in name])
+    bits = np.frombuffer(random.bytes(-(-flat.size // 8) * SKETCHES), np.uint8).reshape(SKETCHES, -1)
+    signs = (np.unpackbits(row)[: flat.size].astype(np.float64) for row in bits)
+    total = flat.sum()
+    return [float(2.0 * flat.dot(ones) - total) for ones in signs]
+
+
+def float64_difference(one, other):
+    return one.astype(np.float64) - other.astype(np.float64)

@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from trainmark.workloads.common.optimizer.recipe import RecipeError
+from trainmark.workloads.common.recipe import RecipeError
 from trainmark.workloads.common.refusal import Refusal
 
 

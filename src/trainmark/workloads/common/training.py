@@ -1,6 +1,6 @@
 """The training that the loop drives: the same few verbs in every framework's file."""
 
-from trainmark.workloads.common.clocks.gradient_clock import Untimed
+from trainmark.workloads.common.gradient_clock import Untimed
 from trainmark.workloads.common.memory_cap import process_memory_peak
 
 

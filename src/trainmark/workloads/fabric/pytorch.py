@@ -16,9 +16,8 @@ import torch
 import torch.distributed as dist
 
 from trainmark import probe
-from trainmark.workloads.common.ranks import torch_ranks
-from trainmark.workloads.fabric.repetition import TURNS, by_size
-from trainmark.workloads.fabric.schedule import leaders, rounds
+from trainmark.workloads.common import torch_ranks
+from trainmark.workloads.fabric.schedule import TURNS_PER_LINK, leaders, repeat_by_size, rounds
 
 REFUSED = 3
 SIGN_OF_LIFE_SECONDS = 10.0
@@ -93,7 +92,7 @@ def ping_pong(ranks, opt, pair):
 
         return round_trip
 
-    for size, times in by_size(opt.sizes, opt.seconds / TURNS, operation, agree, ranks.clock):
+    for size, times in repeat_by_size(opt.sizes, opt.seconds / TURNS_PER_LINK, operation, agree, ranks.clock):
         yield size, [seconds / 2 for seconds in times]
 
 
@@ -109,7 +108,7 @@ def all_reduce(ranks, opt, members, group):
         numbers = torch.zeros(max(1, size // 4), device=ranks.device)  # zeros: their sum does not overflow
         return lambda: dist.all_reduce(numbers, group=group)
 
-    yield from by_size(opt.sizes, opt.seconds / TURNS, operation, agree, ranks.clock)
+    yield from repeat_by_size(opt.sizes, opt.seconds / TURNS_PER_LINK, operation, agree, ranks.clock)
 
 
 def nccl_tests(sizes, gpus):
@@ -133,7 +132,7 @@ def measure(ranks, opt, run):
     reducing = [everybody] + ([first] if 1 < len(first) < len(everybody) else [])
     # By all ranks, members or not.
     groups = [dist.new_group(members, backend=BACKENDS[opt.device]) for members in reducing]
-    for _ in range(TURNS):
+    for _ in range(TURNS_PER_LINK):
         for pairs in rounds(ranks.nodes, opt.together):
             for pair in pairs:
                 if ranks.rank in pair:

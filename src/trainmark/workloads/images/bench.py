@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from trainmark.workloads.common import loader_rate
-from trainmark.workloads.images import augment, cpu_time, dataset, host, jpeg
+from trainmark.workloads.images import dataset, host, jpeg, sampling
 
 UNFIT = 3  # exit code: this loader cannot be had here; standard output says why
 WARM_SECONDS = 1.0  # threads start, compilers compile, caches fill
@@ -21,7 +21,7 @@ def main():
     try:
         loader = make(options)
         result = measure(loader, options)
-    except (ImportError, dataset.Unfit, jpeg.Absent) as error:
+    except (ImportError, dataset.UnfitImages, jpeg.CodecMissing) as error:
         print(json.dumps({"unfit": str(error)}))
         return UNFIT
     print(json.dumps(result))
@@ -53,13 +53,13 @@ def parse():
 
 def make(options):
     if options.loader.startswith("host"):
-        return Host(options)
+        return HostBench(options)
     return importlib.import_module(f"trainmark.workloads.images.own.{options.loader.split('-')[0]}").Images(
         options
     )
 
 
-class Host:
+class HostBench:
     """The host loader as the others are: with `-float`, normalised on the processor like theirs."""
 
     def __init__(self, options):
@@ -80,7 +80,7 @@ class Host:
 
     def _normalised(self, pixels):
         out = np.empty((len(pixels), 3, *pixels.shape[1:3]), np.float32)
-        for colour, (mean, deviation) in enumerate(zip(augment.MEAN, augment.DEVIATION)):
+        for colour, (mean, deviation) in enumerate(zip(sampling.MEAN, sampling.DEVIATION)):
             plane = out[:, colour]
             np.subtract(pixels[..., colour], np.float32(mean), out=plane)
             plane *= np.float32(1 / deviation)
@@ -89,12 +89,16 @@ class Host:
 
 def measure(loader, options):
     """Batches for `--seconds` after a warm-up, over as many epochs as that takes."""
-    batches = (batch for epoch in itertools.count() for batch in checked(loader.training(epoch), options))
-    count, seconds, cpu = loader_rate.timed(batches, options.seconds, WARM_SECONDS, cpu_time.of_tree)
+    batches = (
+        batch for epoch in itertools.count() for batch in at_least_one_batch(loader.training(epoch), options)
+    )
+    count, seconds, cpu = loader_rate.timed(
+        batches, options.seconds, WARM_SECONDS, loader_rate.process_tree_cpu_seconds
+    )
     return {"images": count * options.batch, "seconds": seconds, "cpu_seconds": cpu}
 
 
-def finish(images):
+def wait_until_computed(images):
     """Two frameworks give out what is still to be computed."""
     if hasattr(images, "wait_to_read"):
         images.wait_to_read()
@@ -102,14 +106,16 @@ def finish(images):
         images[-1:, :1, :1, :1].numpy()
 
 
-def checked(batches, options):
+def at_least_one_batch(batches, options):
     """An epoch without a batch would be asked for again and again."""
     count = 0
     for count, (images, labels) in enumerate(batches, 1):  # noqa: B007
-        finish(images)
+        wait_until_computed(images)
         yield images, labels
     if not count:
-        raise dataset.Unfit(f"{options.dataset} has fewer training images than one batch of {options.batch}.")
+        raise dataset.UnfitImages(
+            f"{options.dataset} has fewer training images than one batch of {options.batch}."
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ VERSION = 1
 MOST_OPEN = 256  # descriptors that one split keeps; a folder of images has a file for each
 
 
-class Unfit(Exception):  # noqa: N818 - it is an answer, not a fault
+class UnfitImages(Exception):  # noqa: N818 - it is an answer, not a fault
     """What was asked cannot be had from this set; one sentence that says why and what to do."""
 
 
@@ -26,7 +26,7 @@ class BadImage(Exception):  # noqa: N818
         super().__init__(f"{split.name} image {index} ({self.name}): {why}")
 
 
-class Lines:
+class TextLines:
     """The lines of a text file by number, without a Python object for each of a million."""
 
     def __init__(self, path):
@@ -43,7 +43,7 @@ class Lines:
         return line.decode("utf-8", "surrogateescape")
 
 
-class Split:
+class ImageSplit:
     """One split of a set: `count` images, their `labels`, and `read(i)`, which threads may share."""
 
     def __init__(self, root, name, about):
@@ -53,9 +53,9 @@ class Split:
         self.folder = os.path.join(self.root, name)
         try:
             rows = np.load(os.path.join(self.folder, "index.npy"), mmap_mode="r", allow_pickle=False)
-            self._shards = Lines(os.path.join(self.folder, "shards.txt"))
+            self._shards = TextLines(os.path.join(self.folder, "shards.txt"))
         except (OSError, ValueError) as error:
-            raise Unfit(
+            raise UnfitImages(
                 f"{self.folder} has no usable index ({error}); `trainmark data index` makes it."
             ) from error
         self._offset, self._size, self.shard_of = rows["offset"], rows["size"], rows["shard"]
@@ -101,7 +101,7 @@ class Split:
         """CLASS/NAME.JPEG as in the source of the set."""
         with self._guard:
             if self._names is None:
-                self._names = Lines(os.path.join(self.folder, "names.txt"))
+                self._names = TextLines(os.path.join(self.folder, "names.txt"))
         return self._names[index] if index < len(self._names) else f"record {index}"
 
     def shard_path(self, shard):
@@ -146,16 +146,16 @@ class Split:
     def _check(self, about):
         stated = about.get("splits", {}).get(self.name, self.count)
         if stated != self.count:
-            raise Unfit(
+            raise UnfitImages(
                 f"{self.folder}: the index has {self.count} images, dataset.json says {stated}; "
                 "run `trainmark data verify`."
             )
         if not self.count:
-            raise Unfit(f"{self.folder} has no images.")
+            raise UnfitImages(f"{self.folder} has no images.")
         wrong = np.flatnonzero((self.labels < 0) | (self.labels >= len(self.classes)))
         if len(wrong):
             first = int(wrong[0])
-            raise Unfit(
+            raise UnfitImages(
                 f"{self.folder}: {len(wrong)} labels lie outside the {len(self.classes)} classes, first "
                 f"{self.labels[first]} of {self.name_of(first)}; run `trainmark data index`."
             )
@@ -168,29 +168,29 @@ def describe(root):
         with open(path, encoding="utf-8") as file:
             about = json.load(file)
         if about["trainmark_dataset"] != VERSION:
-            raise Unfit(f"{path} is of version {about['trainmark_dataset']}, which is not known here.")
+            raise UnfitImages(f"{path} is of version {about['trainmark_dataset']}, which is not known here.")
         if not {"format", "classes"} <= set(about):
             raise KeyError("format or classes")
     except FileNotFoundError:
         if not os.path.exists(str(root)):
-            raise Unfit(f"{root} does not exist; name the folder of a set.") from None
-        raise Unfit(
+            raise UnfitImages(f"{root} does not exist; name the folder of a set.") from None
+        raise UnfitImages(
             f"{root} has no dataset.json: it is unfinished, or no set (see `trainmark data index`)."
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unfit(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
+        raise UnfitImages(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
     return about
 
 
 def open_split(root, split):
-    return Split(root, split, describe(root))
+    return ImageSplit(root, split, describe(root))
 
 
 def require_format(root, *formats):
     """What dataset.json says, where the set has one of these formats."""
     about = describe(root)
     if about["format"] not in formats:
-        raise Unfit(
+        raise UnfitImages(
             f"{root} has the format '{about['format']}', this loader reads {' or '.join(formats)}: "
             f"`trainmark data convert {root} NEW --to {formats[0]}` makes one."
         )

@@ -11,17 +11,17 @@ import weakref
 import numpy as np
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, jpeg, order
+from trainmark.workloads.images import jpeg, sampling
 from trainmark.workloads.images.dataset import BadImage
 
 AHEAD = 3  # batches in the making beside the one that is asked for
 BATCHES_IN_USE = 2  # batches that stay untouched after they were given out
 PADDING = -1  # the label of a place without an image
-WHOLE = -1  # the place of a task that is a whole batch
+WHOLE_BATCH = -1  # the place of a task that is a whole batch
 
-Draw = collections.namedtuple("Draw", "training least key")
+CropDraw = collections.namedtuple("CropDraw", "training least key")
 # How the images of a pass are cut: `window(index)` for Python, `draw` for the decoder's own threads.
-Task = collections.namedtuple("Task", "window draw substitute")
+PassTask = collections.namedtuple("PassTask", "window draw substitute")
 
 
 class HostLoader:
@@ -44,12 +44,12 @@ class HostLoader:
         allocate=None,
         on_bad="stop",
         codec=None,
-        least_area=augment.AREA[0],
+        least_area=sampling.AREA[0],
     ):
         self.split, self.batch, self.size = split, batch, size
         self.rank, self.world_size, self.seed = rank, world_size, seed
         self.workers, self.on_bad, self.least_area = max(1, workers), on_bad, least_area
-        self.steps_per_epoch = order.steps_per_epoch(split.count, batch, world_size)
+        self.steps_per_epoch = sampling.steps_per_epoch(split.count, batch, world_size)
         self.bad_names = {}
         self.codec = jpeg.codec(codec)
         # Threads of Python, of which each hands whole batches to a decoder that has threads of its own. Were
@@ -67,27 +67,27 @@ class HostLoader:
 
     def training(self, epoch, first=0):
         """The batches of an epoch from batch number `first` on."""
-        places = order.training_share(self.split.count, self.batch, self.rank, self.world_size)[first:]
-        images = order.epoch_order(self.split.count, self.seed, epoch)
+        places = sampling.training_share(self.split.count, self.batch, self.rank, self.world_size)[first:]
+        images = sampling.epoch_order(self.split.count, self.seed, epoch)
 
         def window(index):
             drawn_from = self.seed, epoch, index, self.least_area
-            return lambda width, height: augment.training_window(width, height, *drawn_from)
+            return lambda width, height: sampling.training_window(width, height, *drawn_from)
 
-        draw = Draw(training=True, least=self.least_area, key=chance.key(self.seed, epoch))
+        draw = CropDraw(training=True, least=self.least_area, key=chance.key(self.seed, epoch))
         return self._pass((images[step] for step in places), window, draw, substitute=True)
 
     def evaluation(self):
         """Every image once over all ranks; as many batches on each, padded with zeros and the label -1."""
-        share = order.evaluation_share(self.split.count, self.rank, self.world_size)
-        batches = order.evaluation_batches(self.split.count, self.batch, self.world_size)
+        share = sampling.evaluation_share(self.split.count, self.rank, self.world_size)
+        batches = sampling.evaluation_batches(self.split.count, self.batch, self.world_size)
         padded = np.full(batches * self.batch, PADDING)
         padded[: len(share)] = share
 
         def window(_):
-            return lambda width, height: augment.evaluation_window(width, height, self.size)
+            return lambda width, height: sampling.evaluation_window(width, height, self.size)
 
-        draw = Draw(training=False, least=self.least_area, key=0)
+        draw = CropDraw(training=False, least=self.least_area, key=0)
         return self._pass(iter(padded.reshape(batches, self.batch)), window, draw, substitute=False)
 
     def close(self):
@@ -96,7 +96,7 @@ class HostLoader:
             one_pass.close()
 
     def _pass(self, steps, window, draw, substitute):
-        made = Pass(self, steps, Task(window, draw, substitute))
+        made = HostPass(self, steps, PassTask(window, draw, substitute))
         self._passes.add(made)
         return made
 
@@ -159,7 +159,7 @@ class HostLoader:
             raise BadImage(self.split, index, str(error)) from error
 
 
-class Coming:
+class PendingBatch:
     """A batch in the making: how many places are still open, and what went wrong."""
 
     def __init__(self, buffer, places):
@@ -174,14 +174,14 @@ class Coming:
                 self.done.set()
 
 
-class Pass:
+class HostPass:
     """One iterator over batches, with threads of its own that end with it."""
 
     def __init__(self, loader, steps, task):
         self._loader, self._steps = loader, steps
         self._work, self._coming = queue.SimpleQueue(), collections.deque()
         self._over = threading.Event()
-        crew = _Crew(loader, task, self._work, self._over)
+        crew = _Workers(loader, task, self._work, self._over)
         self._threads = [
             threading.Thread(target=crew.work, name=f"trainmark-images-{number}", daemon=True)
             for number in range(loader.drivers or loader.workers)
@@ -238,14 +238,14 @@ class Pass:
         if step is None:
             return False
         whole = bool(self._loader.drivers)
-        coming = Coming(self._loader.take(), 1 if whole else len(step))
+        coming = PendingBatch(self._loader.take(), 1 if whole else len(step))
         self._coming.append(coming)
-        for work in [(WHOLE, step)] if whole else enumerate(step.tolist()):
+        for work in [(WHOLE_BATCH, step)] if whole else enumerate(step.tolist()):
             self._work.put((coming, *work))
         return True
 
 
-class _Crew:
+class _Workers:
     """What the threads hold: not the iterator itself, which would then never be collected."""
 
     def __init__(self, loader, task, work, over):
@@ -259,7 +259,7 @@ class _Crew:
                 return
             coming, place, index = task
             try:
-                if place == WHOLE:
+                if place == WHOLE_BATCH:
                     self._loader.fill_batch(coming.buffer, index, self._task)
                 else:
                     self._loader.fill(coming.buffer, place, index, self._task)

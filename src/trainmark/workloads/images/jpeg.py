@@ -15,7 +15,7 @@ class Undecodable(Exception):  # noqa: N818
     """Why the bytes are no image that can be used."""
 
 
-class Absent(Exception):  # noqa: N818
+class CodecMissing(Exception):  # noqa: N818
     """Why a codec cannot be used here."""
 
 
@@ -28,13 +28,13 @@ class Pillow:
         try:
             from PIL import Image
         except ImportError:
-            raise Absent("Pillow is not installed") from None
+            raise CodecMissing("Pillow is not installed") from None
         self._image = Image
 
     def decode(self, data, choose, out):
         """Writes the window that `choose(width, height)` names into `out`, uint8 (size, size, 3)."""
         if data[:3] == JPEG:
-            whole(data)
+            require_end_marker(data)
         out[:] = self._cut(self._open(data), choose, out.shape[0])
 
     def resize(self, pixels, window, size):
@@ -77,14 +77,14 @@ class Simplejpeg:
         try:
             import simplejpeg
         except ImportError:
-            raise Absent("simplejpeg is not installed") from None
+            raise CodecMissing("simplejpeg is not installed") from None
         self._decode = simplejpeg.decode_jpeg
         self._pillow = Pillow()
 
     def decode(self, data, choose, out):
         if data[:3] != JPEG:
             return self._pillow.decode(data, choose, out)
-        whole(data)
+        require_end_marker(data)
         try:
             pixels = self._decode(data, "RGB")
         except ValueError as error:
@@ -105,17 +105,17 @@ class Native:
         try:
             self._library = native.load()
         except native.Unbuilt as error:
-            raise Absent(str(error)) from error
+            raise CodecMissing(str(error)) from error
         self._pillow = None
 
     def decode(self, data, choose, out):
         if data[:3] != JPEG:
             return self._other(data, choose, out)
-        whole(data)
+        require_end_marker(data)
         try:
             width, height = self._library.size(data)
             self._library.decode(data, choose(width, height), out)
-        except native.Failed as error:
+        except native.DecodeFailed as error:
             raise Undecodable(str(error)) from error
         return None
 
@@ -128,12 +128,12 @@ class Native:
         if self._pillow is None:
             try:
                 self._pillow = Pillow()
-            except Absent:
+            except CodecMissing:
                 raise Undecodable("no JPEG, and Pillow, which might read it, is not installed") from None
         return self._pillow.decode(data, choose, out)
 
 
-def whole(data):
+def require_end_marker(data):
     """A JPEG that was cut short is bad wherever the window lies: the end marker must be there."""
     if data.rfind(END) < 0:
         raise Undecodable("no end of image: the JPEG was cut short")
@@ -145,12 +145,12 @@ def codec(name=None):
     kinds = {"native": Native, "simplejpeg": Simplejpeg, "pillow": Pillow}
     if name:
         if name not in kinds:
-            raise Absent(f"there is no JPEG codec '{name}', only {', '.join(CODECS)}")
+            raise CodecMissing(f"there is no JPEG codec '{name}', only {', '.join(CODECS)}")
         return kinds[name]()
     reasons = []
     for each in CODECS:
         try:
             return kinds[each]()
-        except Absent as error:
+        except CodecMissing as error:
             reasons.append(f"{each}: {error}")
-    raise Absent("no JPEG codec: " + "; ".join(reasons))
+    raise CodecMissing("no JPEG codec: " + "; ".join(reasons))

@@ -1,4 +1,4 @@
-"""Training ResNet-50 v1.5 in plain JAX: the model, the data, the step, main."""
+"""ResNet-50 v1.5 in JAX: the model, the data, the step, main."""
 
 import functools
 import itertools
@@ -10,12 +10,90 @@ from jax import lax
 from jax import numpy as jnp
 from jax.sharding import PartitionSpec as P
 
+from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import jax as framework
 from trainmark.workloads.common.frameworks.jax import HALF, RANKS, on_host, prefetch, put
-from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.jax import Pass, resnet50
-from trainmark.workloads.resnet50.shared import program, recipe, refusals, synthetic, tensors
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Pass(NamedTuple):
+    """One forward pass: the weights by canonical name, and what the batch norms see of the batch.
+
+    To train, they put it into `moments`; to evaluate, they find the running statistics there.
+    """
+
+    weights: dict
+    moments: dict
+    layout: str
+    training: bool = True
+
+
+def bottleneck(net, name, x, stride):
+    y = jax.nn.relu(batch_norm(net, name + ".norm1", conv(net, name + ".conv1", x)))
+    y = conv(net, name + ".conv2", y, stride)  # v1.5: the stride is here
+    y = jax.nn.relu(batch_norm(net, name + ".norm2", y))
+    y = batch_norm(net, name + ".norm3", conv(net, name + ".conv3", y))
+    if name + ".shortcut.conv.weight" in net.weights:
+        x = batch_norm(net, name + ".shortcut.norm", conv(net, name + ".shortcut.conv", x, stride))
+    return jax.nn.relu(y + x)
+
+
+def resnet50(net, x):
+    x = jax.nn.relu(batch_norm(net, "stem.norm", conv(net, "stem.conv", x, 2)))
+    x = max_pool(net, x)
+    index = 0
+    for stage, (depth, _) in enumerate(recipe.STAGES):
+        for block in range(depth):
+            name, stride = f"blocks.{index}", 2 if block == 0 and stage > 0 else 1
+            with jax.named_scope(name):
+                x = bottleneck(net, name, x, stride)
+            index += 1
+    x = x.mean(axis=(net.layout.index("H"), net.layout.index("W")))
+    weight, bias = net.weights["classifier.weight"], net.weights["classifier.bias"]
+    return x @ weight.astype(x.dtype).T + bias.astype(x.dtype)
+
+
+def conv(net, name, x, stride=1):
+    """In the precision of `x`. The layout names the axes; how they lie in memory is XLA's choice."""
+    weight = net.weights[name + ".weight"].astype(x.dtype)
+    border = weight.shape[-1] // 2
+    axes = (net.layout, "OIHW", net.layout)
+    with jax.named_scope(name.rpartition(".")[2]):
+        return lax.conv_general_dilated(
+            x, weight, (stride, stride), [(border, border)] * 2, dimension_numbers=axes
+        )
+
+
+def batch_norm(net, name, x):
+    """In float32; the moments are of the batch to train, the running ones to evaluate."""
+    with jax.named_scope(name.rpartition(".")[2] + ".batch_norm"):
+        channel = net.layout.index("C")
+        others = tuple(axis for axis in range(4) if axis != channel)
+        along = functools.partial(jnp.expand_dims, axis=others)
+        shifted = x.astype(jnp.float32)
+        if net.training:
+            # Both moments from one reading of `x`, as deviations from some pixel of each channel: without
+            # that, the variance of a channel far from zero would be a small difference of two large numbers.
+            middle = tuple(slice(None) if axis == channel else x.shape[axis] // 2 for axis in range(4))
+            origin = lax.stop_gradient(x[middle].astype(jnp.float32))
+            shifted = shifted - along(origin)
+            mean = shifted.mean(others)
+            variance = jnp.maximum((shifted**2).mean(others) - mean**2, 0.0)
+            net.moments.update({name + ".mean": mean + origin, name + ".variance": variance})
+        else:
+            mean, variance = net.moments[name + ".mean"], net.moments[name + ".variance"]
+        scale = net.weights[name + ".scale"] * lax.rsqrt(variance + recipe.BATCH_NORM_EPSILON)
+        bias = net.weights[name + ".bias"] - mean * scale
+        return (shifted * along(scale) + along(bias)).astype(x.dtype)
+
+
+def max_pool(net, x):
+    window = [3 if axis in "HW" else 1 for axis in net.layout]
+    strides = [2 if axis in "HW" else 1 for axis in net.layout]
+    border = [(1, 1) if axis in "HW" else (0, 0) for axis in net.layout]
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
+
 
 facts = framework.facts
 
@@ -34,7 +112,7 @@ def build_model(opt):
             gain = 2.0 if layer.kind == "conv" else 1.0
             deviation = np.float32(np.sqrt(gain / np.prod(layer.shape[1:])))
             parts = random.standard_normal(layer.shape, np.float32) * deviation, zeros
-        values.update(zip(tensors.names(layer), parts))
+        values.update(zip(tensors.tensor_names(layer), parts))
     return values
 
 
@@ -44,8 +122,8 @@ def build_model(opt):
 def batches(opt, own):
     """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
-        return itertools.repeat(place(opt, own, *synthetic.batches(opt, 1)[0]))
-    pool = [arranged(opt, *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
+        return itertools.repeat(place(opt, own, *data.synthetic_batches(opt, 1)[0]))
+    pool = [arranged(opt, *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
     return framework.cycled(pool, own, opt.device)
 
 
@@ -71,7 +149,7 @@ def normalise(opt, own, loaded):
 
 @functools.partial(jax.jit, static_argnums=1)
 def numbers(pixels, layout):
-    images = (pixels.astype(jnp.float32) - jnp.array(augment.MEAN)) / jnp.array(augment.DEVIATION)
+    images = (pixels.astype(jnp.float32) - jnp.array(sampling.MEAN)) / jnp.array(sampling.DEVIATION)
     return images if layout == "NHWC" else images.transpose(0, 3, 1, 2)
 
 
@@ -150,9 +228,12 @@ def plain_loss(opt, net, images, labels):
 
 def mixup_loss(opt, net, images, labels, lam):
     """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
-    scores, smoothing = logits(opt, net, mixup.mix(images, images[::-1], lam)), opt.recipe.label_smoothing
+    scores, smoothing = (
+        logits(opt, net, optimizer.mixup(images, images[::-1], lam)),
+        opt.recipe.label_smoothing,
+    )
     own, other = (smoothed_cross_entropy(scores, target, smoothing) for target in (labels, labels[::-1]))
-    return mixup.mix(own, other, lam)
+    return optimizer.mixup(own, other, lam)
 
 
 def smoothed_cross_entropy(logits, labels, smoothing):
@@ -163,10 +244,10 @@ def smoothed_cross_entropy(logits, labels, smoothing):
 
 def apply_lars(by, weight, gradient, rate):
     """Scale a layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
-    if lars.is_excluded(weight.ndim):
+    if optimizer.is_excluded_from_lars(weight.ndim):
         return rate * gradient
     weight_norm, gradient_norm = jnp.linalg.norm(weight.ravel()), jnp.linalg.norm(gradient.ravel())
-    ratio = lars.trust_ratio(weight_norm, gradient_norm, by.trust, by.weight_decay)
+    ratio = optimizer.lars_trust_ratio(weight_norm, gradient_norm, by.trust, by.weight_decay)
     ratio = jnp.where((weight_norm > 0) & (gradient_norm > 0), ratio, 1.0)
     return rate * ratio * (gradient + by.weight_decay * weight)
 
@@ -214,7 +295,7 @@ class Training(framework.Training):
     def load(self, values, momenta=None, rest=None):
         trained = {name: value for name, value in values.items() if not tensors.is_statistic(name)}
         momenta = momenta or {name: np.zeros_like(value) for name, value in trained.items()}
-        rest = rest or {"scale": loss_scale.initial(self.opt), "good_steps": 0}
+        rest = rest or {"scale": optimizer.initial_loss_scale(self.opt), "good_steps": 0}
         self.state = State(
             weights={name: put(self.all, value) for name, value in trained.items()},
             momenta={name: put(self.all, momenta[name]) for name in trained},
@@ -235,7 +316,7 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    refusals.check("jax", opt, framework.capability(opt))
+    program.refuse("jax", opt, framework.capability(opt))
 
 
 if __name__ == "__main__":

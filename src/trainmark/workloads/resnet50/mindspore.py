@@ -1,19 +1,83 @@
-"""Training ResNet-50 v1.5 in MindSpore: the model, the data, the step, main."""
+"""ResNet-50 v1.5 in MindSpore: the model, the data, the step, main."""
 
 import itertools
 
-from trainmark.workloads.common.frameworks import mindspore as framework  # sets what MindSpore's import reads
-
-# isort: split
 import mindspore as ms
 import numpy as np
 from mindspore import amp, nn, ops
+from mindspore.common.initializer import HeNormal
 
-from trainmark.workloads.common.optimizer.lars import is_excluded, trust_ratio
-from trainmark.workloads.common.optimizer.mixup import mix
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.mindspore import ResNet50, named_tensors
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
+from trainmark.workloads.common.frameworks import mindspore as framework  # sets what MindSpore's import reads
+from trainmark.workloads.common.optimizer import is_excluded_from_lars, lars_trust_ratio, mixup
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Bottleneck(nn.Cell):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.ReLU()
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.SequentialCell(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def construct(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.SequentialCell(
+            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(), nn.MaxPool2d(3, stride=2, pad_mode="pad", padding=1)
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.SequentialCell(*blocks)
+        self.classifier = nn.Dense(
+            channels, recipe.CLASSES, weight_init=HeNormal(nonlinearity="linear"), bias_init="zeros"
+        )
+
+    def construct(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean((2, 3)))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    he_normal, padding = HeNormal(nonlinearity="relu"), kernel // 2
+    return nn.Conv2d(inputs, outputs, kernel, stride, pad_mode="pad", padding=padding, weight_init=he_normal)
+
+
+def batch_norm(channels):
+    # Here momentum is the share that the running statistics keep.
+    return nn.BatchNorm2d(channels, recipe.BATCH_NORM_EPSILON, momentum=1 - recipe.BATCH_NORM_MOMENTUM)
+
+
+def named_tensors(model):
+    """Every tensor by its canonical name; cells come in the order of the canonical layers."""
+    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Dense)
+    named = {}
+    cells = (cell for _, cell in model.cells_and_names() if isinstance(cell, kinds))
+    for layer, cell in zip(tensors.layers(), cells):
+        if layer.kind == "norm":
+            parts = cell.gamma, cell.beta, cell.moving_mean, cell.moving_variance
+        else:
+            parts = cell.get_parameters()
+        named.update(zip(tensors.tensor_names(layer), parts))
+    return named
+
+
+# isort: split
+
 
 # The model
 
@@ -34,9 +98,9 @@ def build_model(opt):
 def batches(opt):
     """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
-        return itertools.repeat(place(*synthetic.batches(opt, 1)[0]))
+        return itertools.repeat(place(*data.synthetic_batches(opt, 1)[0]))
     # A tensor keeps its copy on the device once it has one: only a new one is copied again.
-    return (place(*batch) for batch in itertools.cycle(synthetic.batches(opt, synthetic.BATCHES)))
+    return (place(*batch) for batch in itertools.cycle(data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)))
 
 
 def place(images, labels):
@@ -46,7 +110,7 @@ def place(images, labels):
 
 def normalise(loaded):
     """Copy a loader's batches to the device; there, and not before, pixels become float32."""
-    moments = augment.MEAN, augment.DEVIATION
+    moments = sampling.MEAN, sampling.DEVIATION
     mean, deviation = (ms.Tensor(part, ms.float32).view(3, 1, 1) for part in moments)
     for pixels, labels in loaded:
         # Copied: MindSpore would share the memory that the loader soon writes anew.
@@ -92,8 +156,8 @@ class Step(nn.Cell):
 
     def mixup_loss(self, images, labels, lam):
         """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
-        logits = self.model(mix(images, images.flip((0,)), lam)).astype(ms.float32)
-        return mix(self.criterion(logits, labels), self.criterion(logits, labels.flip((0,))), lam)
+        logits = self.model(mixup(images, images.flip((0,)), lam)).astype(ms.float32)
+        return mixup(self.criterion(logits, labels), self.criterion(logits, labels.flip((0,))), lam)
 
     def construct(self, images, labels, rate, lam):
         if not self.is_lars:
@@ -117,11 +181,11 @@ class Step(nn.Cell):
         """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
         steps = ()
         for parameter, gradient in zip(self.optimizer.parameters, gradients):
-            if is_excluded(parameter.ndim):
+            if is_excluded_from_lars(parameter.ndim):
                 steps += (rate * gradient,)
             else:
                 weight_norm, gradient_norm = ops.norm(parameter), ops.norm(gradient)
-                ratio = trust_ratio(weight_norm, gradient_norm, self.trust, self.decay)
+                ratio = lars_trust_ratio(weight_norm, gradient_norm, self.trust, self.decay)
                 both_positive = ops.logical_and(weight_norm > 0, gradient_norm > 0)
                 ratio = ops.where(both_positive, ratio, ops.ones_like(ratio))
                 steps += (rate * ratio * (gradient + self.decay * parameter),)
@@ -212,7 +276,7 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    refusals.check("mindspore", opt, **framework.machine(opt))
+    program.refuse("mindspore", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":

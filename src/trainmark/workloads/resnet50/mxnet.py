@@ -1,4 +1,4 @@
-"""Training ResNet-50 v1.5 in MXNet (Gluon): the model, the data, the step, main."""
+"""ResNet-50 v1.5 in MXNet: the model, the data, the step, main."""
 
 import itertools
 
@@ -7,11 +7,76 @@ import numpy as np
 from mxnet import autograd
 from mxnet.gluon import nn
 
+from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import mxnet as framework
-from trainmark.workloads.common.optimizer import lars, mixup
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.mxnet import ResNet50, named_parameters
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Bottleneck(nn.HybridBlock):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.Activation("relu")
+        self.shortcut = nn.HybridSequential()
+        if stride != 1 or inputs != outputs:
+            self.shortcut.add(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def hybrid_forward(self, F, x):  # noqa: N803 - Gluon passes the array or the symbol namespace as F
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.HybridBlock):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.HybridSequential()
+        self.stem.add(
+            conv(3, 64, 7, 2), batch_norm(64), nn.Activation("relu"), nn.MaxPool2D(3, strides=2, padding=1)
+        )
+        self.blocks, channels = nn.HybridSequential(), 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                self.blocks.add(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.pool = nn.GlobalAvgPool2D()
+        normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=1)
+        self.classifier = nn.Dense(recipe.CLASSES, in_units=channels, weight_initializer=normal)
+
+    def hybrid_forward(self, F, x):  # noqa: N803
+        return self.classifier(self.pool(self.blocks(self.stem(x))))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    he_normal = mx.init.Xavier("gaussian", factor_type="in", magnitude=2)
+    options = {"use_bias": False, "in_channels": inputs, "weight_initializer": he_normal}
+    return nn.Conv2D(outputs, kernel, stride, padding=kernel // 2, **options)
+
+
+def batch_norm(channels):
+    # MXNet's momentum is the share of the old statistics.
+    old_share = 1 - recipe.BATCH_NORM_MOMENTUM
+    return nn.BatchNorm(momentum=old_share, epsilon=recipe.BATCH_NORM_EPSILON, in_channels=channels)
+
+
+def named_parameters(model):
+    """Every parameter by its canonical name; blocks come in the order of the canonical layers."""
+    blocks = []
+    model.apply(blocks.append)  # children first, in the order in which they were set
+    kinds = (nn.Conv2D, nn.BatchNorm, nn.Dense)
+    named = {}
+    for layer, block in zip(tensors.layers(), (b for b in blocks if isinstance(b, kinds))):
+        if layer.kind == "norm":
+            parts = block.gamma, block.beta, block.running_mean, block.running_var
+        else:
+            parts = block.weight, block.bias
+        named.update(zip(tensors.tensor_names(layer), parts))
+    return named
+
 
 # The model
 
@@ -28,8 +93,8 @@ def build_model(opt):
 
 def batches(opt):
     """Return an endless stream: one batch, or several in turn; on the CPU there is nothing to copy."""
-    count = 1 if opt.data == "synthetic" else synthetic.BATCHES
-    return itertools.cycle([place(*batch) for batch in synthetic.batches(opt, count)])
+    count = 1 if opt.data == "synthetic" else data.SYNTHETIC_BATCHES
+    return itertools.cycle([place(*batch) for batch in data.synthetic_batches(opt, count)])
 
 
 def place(images, labels):
@@ -39,7 +104,7 @@ def place(images, labels):
 
 def normalise(loaded):
     """Make a loader's batches NCHW; here, and not before, pixels become float32."""
-    moments = augment.MEAN, augment.DEVIATION
+    moments = sampling.MEAN, sampling.DEVIATION
     mean, deviation = (mx.nd.array(part).reshape((1, 3, 1, 1)) for part in moments)
     for pixels, labels in loaded:
         images, labels = place(pixels.transpose(0, 3, 1, 2), labels)
@@ -113,7 +178,7 @@ class MixupObjective(Objective):
         wide = F.reshape(lam, shape=(1, 1, 1, 1))  # the operators of arrays do not broadcast
         images = F.broadcast_mul(images, wide) + F.broadcast_mul(F.flip(images, axis=0), 1 - wide)
         log_p = F.log_softmax(self.model(images))
-        return mixup.mix(self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0)), lam)
+        return optimizer.mixup(self.loss(F, log_p, labels), self.loss(F, log_p, F.flip(labels, axis=0)), lam)
 
 
 class Bucket(framework.Bucket):
@@ -139,11 +204,11 @@ class Bucket(framework.Bucket):
         """Scale each layer's gradient by the rate and its LARS trust ratio (You et al. 2017)."""
         self.flat *= share
         for weight, gradient in zip(self.weights, self.gradients):
-            if lars.is_excluded(weight.ndim):
+            if optimizer.is_excluded_from_lars(weight.ndim):
                 gradient *= rate
                 continue
             decay, weight_norm, gradient_norm = recipe.weight_decay, weight.norm(), gradient.norm()
-            ratio = lars.trust_ratio(weight_norm, gradient_norm, recipe.trust, decay)
+            ratio = optimizer.lars_trust_ratio(weight_norm, gradient_norm, recipe.trust, decay)
             ratio = mx.nd.where((weight_norm > 0) * (gradient_norm > 0), ratio, mx.nd.ones_like(ratio))
             gradient += decay * weight
             gradient *= rate * ratio.reshape((1,) * weight.ndim)
@@ -209,7 +274,7 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    refusals.check("mxnet", opt, **framework.machine(opt))
+    program.refuse("mxnet", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":

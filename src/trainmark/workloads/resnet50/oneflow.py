@@ -1,18 +1,82 @@
-"""Training ResNet-50 v1.5 in OneFlow: the model, the data, the step, main."""
+"""ResNet-50 v1.5 in OneFlow: the model, the data, the step, main."""
 
 import itertools
 import os
 
-from trainmark.workloads.common.frameworks import oneflow as framework  # joins the ranks, before all else
-
-# isort: split
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.common.optimizer import lars, mixup
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.oneflow import ResNet50, named_tensors
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
+from trainmark.workloads.common import optimizer
+from trainmark.workloads.common.frameworks import oneflow as framework  # joins the ranks, before all else
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self, layout):
+        super().__init__()
+        self.pixels = (2, 3) if layout == "NCHW" else (1, 2)
+        self.stem = nn.Sequential(
+            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.Sequential(*blocks)
+        self.classifier = nn.Linear(channels, recipe.CLASSES)
+        nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean(dim=self.pixels))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
+    return layer
+
+
+def batch_norm(channels):
+    return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
+
+
+def named_tensors(model):
+    """This rank's own of every tensor by its canonical name; modules come in the order of the layers."""
+    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
+    named = {}
+    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
+        if layer.kind == "norm":
+            parts = module.weight, module.bias, module.running_mean, module.running_var
+        else:
+            parts = module.parameters()
+        named.update(zip(tensors.tensor_names(layer), (part.to_local() for part in parts)))
+    return named
+
+
+# isort: split
+
 
 # The model
 
@@ -30,8 +94,8 @@ def build_model(opt):
 def batches(opt):
     """Return an endless stream: one batch that stays on the device, or several that the step copies to it."""
     if opt.data == "synthetic":
-        return itertools.repeat(place(opt, opt.device, *synthetic.batches(opt, 1)[0]))
-    pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
+        return itertools.repeat(place(opt, opt.device, *data.synthetic_batches(opt, 1)[0]))
+    pool = [place(opt, "cpu", *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
     return itertools.cycle(pool)
 
 
@@ -49,7 +113,7 @@ def split_global(own):
 def normalise(opt, loaded):
     """Copy a loader's batches to the device; there, and not before, pixels become float32."""
     to_nchw = opt.layout == "NCHW"
-    shape, moments = (3, 1, 1) if to_nchw else (3,), (augment.MEAN, augment.DEVIATION)
+    shape, moments = (3, 1, 1) if to_nchw else (3,), (sampling.MEAN, sampling.DEVIATION)
     mean, deviation = (flow.tensor(part).to(opt.device).view(*shape) for part in moments)
     for batch in loaded:
         images, labels = (flow.tensor(part).to(opt.device) for part in batch)
@@ -110,7 +174,7 @@ class StepGraph(nn.Graph):
         """Return the cross-entropy of a mixup batch (Zhang et al. 2018), whose images are mixed already."""
         logits = self.model(images.to(self.device))
         own, other = (self.criterion(logits, target.to(self.device)) for target in (labels, others))
-        return mixup.mix(own, other, lam)
+        return optimizer.mixup(own, other, lam)
 
     def compile_with_rate(self, *inputs):
         """The update of a graph takes its rate from a fixed schedule; here from the graph's last input."""
@@ -152,7 +216,7 @@ def lars_optimizer(opt, model):
     """Return an optimizer that scales each layer's gradient by its LARS trust ratio (You et al. 2017)."""
     weights, others = [], []
     for parameter in model.parameters():
-        (others if lars.is_excluded(parameter.ndim) else weights).append(parameter)
+        (others if optimizer.is_excluded_from_lars(parameter.ndim) else weights).append(parameter)
     return Lars(weights, others, opt.recipe)
 
 
@@ -179,12 +243,12 @@ class Step:
     def mixed(self, images, labels):
         """Return a mixup batch (Zhang et al. 2018): the images mixed, with the labels of both."""
         lam = self.lam.to_local().to(images.device)
-        return split_global([mixup.mix(images, images.flip(0), lam), labels, labels.flip(0)])
+        return split_global([optimizer.mixup(images, images.flip(0), lam), labels, labels.flip(0)])
 
     def state(self):
         """What the graph keeps beside the model, by its own names."""
         if not self.graph.is_compiled:
-            batch = place(self.opt, self.opt.device, *synthetic.batches(self.opt, 1)[0])
+            batch = place(self.opt, self.opt.device, *data.synthetic_batches(self.opt, 1)[0])
             self.graph.compile_with_rate(*self.inputs(*batch))
         beside = (item for item in self.graph.state_dict().items() if isinstance(item[1], flow.Tensor))
         return {name: value.to_local() for name, value in beside}
@@ -288,7 +352,7 @@ def on_host(opt, named):
 
 def check(opt):
     """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    refusals.check("oneflow", opt, **framework.machine(opt))
+    program.refuse("oneflow", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":

@@ -1,19 +1,93 @@
-"""Training ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
+"""ResNet-50 v1.5 in Paddle: the model, the data, the step, main."""
 
 import itertools
 
-from trainmark.workloads.common.frameworks import paddle as framework  # sets what Paddle's import reads
-
-# isort: split
 import numpy as np
 import paddle
 from paddle import nn
 from paddle.static import default_main_program
 
-from trainmark.workloads.common.optimizer import lars, mixup
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.paddle import ResNet50, named_tensors, turned
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
+from trainmark.workloads.common import optimizer
+from trainmark.workloads.common.frameworks import paddle as framework  # sets what Paddle's import reads
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Bottleneck(nn.Layer):
+    def __init__(self, inputs, width, stride, layout):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1, 1, layout), batch_norm(width, layout)
+        # v1.5: the stride is here.
+        self.conv2, self.bn2 = conv(width, width, 3, stride, layout), batch_norm(width, layout)
+        self.conv3, self.bn3 = conv(width, outputs, 1, 1, layout), batch_norm(outputs, layout)
+        self.relu = nn.ReLU()
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(
+                conv(inputs, outputs, 1, stride, layout), batch_norm(outputs, layout)
+            )
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Layer):
+    def __init__(self, layout):
+        super().__init__()
+        self.pixels = (2, 3) if layout == "NCHW" else (1, 2)
+        self.stem = nn.Sequential(
+            conv(3, 64, 7, 2, layout),
+            batch_norm(64, layout),
+            nn.ReLU(),
+            nn.MaxPool2D(3, stride=2, padding=1, data_format=layout),
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                stride = 2 if block == 0 and stage > 0 else 1
+                blocks.append(Bottleneck(channels, width, stride, layout))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.Sequential(*blocks)
+        normal, zeros = nn.initializer.KaimingNormal(nonlinearity="linear"), nn.initializer.Constant(0.0)
+        self.classifier = nn.Linear(channels, recipe.CLASSES, weight_attr=normal, bias_attr=zeros)
+
+    def forward(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean(axis=self.pixels))
+
+
+def conv(inputs, outputs, kernel, stride, layout):
+    he_normal = nn.initializer.KaimingNormal(nonlinearity="relu")
+    padding = kernel // 2
+    return nn.Conv2D(
+        inputs, outputs, kernel, stride, padding, weight_attr=he_normal, bias_attr=False, data_format=layout
+    )
+
+
+def batch_norm(channels, layout):
+    old_share = 1 - recipe.BATCH_NORM_MOMENTUM  # which is momentum to Paddle
+    return nn.BatchNorm2D(channels, old_share, recipe.BATCH_NORM_EPSILON, data_format=layout)
+
+
+def named_tensors(model):
+    """Every tensor by its canonical name; layers come in the canonical order, running statistics last."""
+    kinds = (nn.Conv2D, nn.BatchNorm2D, nn.Linear)
+    named = {}
+    for layer, module in zip(tensors.layers(), (m for m in model.sublayers() if isinstance(m, kinds))):
+        named.update(zip(tensors.tensor_names(layer), module.parameters()))
+    return named
+
+
+def turned(name, value):
+    """The classifier's weight is (features, classes) here; turning it twice gives it back."""
+    return value.T if name == "classifier.weight" else value
+
+
+# isort: split
+
 
 # The model
 
@@ -31,8 +105,8 @@ def build_model(opt):
 def batches(opt):
     """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
-        return itertools.repeat(place(opt, *synthetic.batches(opt, 1)[0]))
-    pool = synthetic.batches(opt, synthetic.BATCHES)
+        return itertools.repeat(place(opt, *data.synthetic_batches(opt, 1)[0]))
+    pool = data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)
     return framework.cycled([to_layout(opt, *batch) for batch in pool], opt)
 
 
@@ -48,7 +122,7 @@ def to_layout(opt, images, labels):
 def normalise(opt, loaded):
     """Copy a loader's batches to the device; there, and not before, pixels become float32."""
     to_nchw = opt.layout == "NCHW"
-    moments = augment.MEAN, augment.DEVIATION
+    moments = sampling.MEAN, sampling.DEVIATION
     mean, deviation = (paddle.to_tensor(part).reshape([3, 1, 1] if to_nchw else [3]) for part in moments)
     for images, labels in framework.loaded(loaded, opt):
         images = images.transpose([0, 3, 1, 2]) if to_nchw else images
@@ -102,8 +176,10 @@ class Step:
 
     def mixup_loss(self, images, labels):
         """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
-        logits = self.model(mixup.mix(images, images.flip(0), self.lam))
-        return mixup.mix(self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam)
+        logits = self.model(optimizer.mixup(images, images.flip(0), self.lam))
+        return optimizer.mixup(
+            self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam
+        )
 
     @paddle.no_grad()
     def apply_lars(self):
@@ -111,11 +187,11 @@ class Step:
         trust, decay = self.recipe.trust, self.recipe.weight_decay
         for parameter in filter(is_trained, self.model.parameters()):
             gradient = parameter.grad
-            if lars.is_excluded(parameter.ndim):
+            if optimizer.is_excluded_from_lars(parameter.ndim):
                 gradient.scale_(self.rate)
                 continue
             weight_norm, gradient_norm = parameter.norm(), gradient.norm()
-            ratio = lars.trust_ratio(weight_norm, gradient_norm, trust, decay)
+            ratio = optimizer.lars_trust_ratio(weight_norm, gradient_norm, trust, decay)
             both_positive = (weight_norm > 0) & (gradient_norm > 0)
             ratio = paddle.where(both_positive, ratio, paddle.ones_like(ratio))
             gradient.add_(decay * parameter).multiply_(self.rate * ratio)
@@ -199,7 +275,7 @@ def on_host(named):
 
 def check(opt):
     """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    refusals.check("paddle", opt, **framework.machine(opt))
+    program.refuse("paddle", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Training ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
+"""ResNet-50 v1.5 in PyTorch: the model, the data, the step, main."""
 
 import inspect
 import itertools
@@ -7,11 +7,73 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import pytorch as framework
-from trainmark.workloads.common.optimizer import lars, loss_scale, mixup
-from trainmark.workloads.images import augment
-from trainmark.workloads.resnet50.models.pytorch import ResNet50, named_tensors
-from trainmark.workloads.resnet50.shared import program, refusals, synthetic, tensors
+from trainmark.workloads.images import sampling
+from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        outputs = width * recipe.EXPANSION
+        self.conv1, self.bn1 = conv(inputs, width, 1), batch_norm(width)
+        self.conv2, self.bn2 = conv(width, width, 3, stride), batch_norm(width)  # v1.5: the stride is here
+        self.conv3, self.bn3 = conv(width, outputs, 1), batch_norm(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.shortcut = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(conv(inputs, outputs, 1, stride), batch_norm(outputs))
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(
+            conv(3, 64, 7, 2), batch_norm(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2, padding=1)
+        )
+        blocks, channels = [], 64
+        for stage, (depth, width) in enumerate(recipe.STAGES):
+            for block in range(depth):
+                blocks.append(Bottleneck(channels, width, stride=2 if block == 0 and stage > 0 else 1))
+                channels = width * recipe.EXPANSION
+        self.blocks = nn.Sequential(*blocks)
+        self.classifier = nn.Linear(channels, recipe.CLASSES)
+        nn.init.kaiming_normal_(self.classifier.weight, mode="fan_in", nonlinearity="linear")
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, x):
+        x = self.blocks(self.stem(x))
+        return self.classifier(x.mean(dim=(2, 3)))
+
+
+def conv(inputs, outputs, kernel, stride=1):
+    layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
+    return layer
+
+
+def batch_norm(channels):
+    return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
+
+
+def named_tensors(model):
+    """Every tensor by its canonical name; modules come in the order of the canonical layers."""
+    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
+    named = {}
+    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
+        if layer.kind == "norm":
+            parts = module.weight, module.bias, module.running_mean, module.running_var
+            named.update(zip(tensors.tensor_names(layer), parts))
+        else:
+            named.update(zip(tensors.tensor_names(layer), module.parameters()))
+    return named
+
 
 # The model
 
@@ -39,12 +101,12 @@ def batches(opt, device, resident):
     """Return an endless stream: one batch that stays on the device, or several copied to it step by step."""
     if opt.data == "synthetic":
         return itertools.repeat(resident)
-    pool = [place(opt, "cpu", *batch) for batch in synthetic.batches(opt, synthetic.BATCHES)]
+    pool = [place(opt, "cpu", *batch) for batch in data.synthetic_batches(opt, data.SYNTHETIC_BATCHES)]
     return framework.cycled(pool, device)
 
 
 def synthetic_batch(opt, device):
-    return place(opt, device, *synthetic.batches(opt, 1)[0])
+    return place(opt, device, *data.synthetic_batches(opt, 1)[0])
 
 
 def place(opt, device, images, labels):
@@ -55,7 +117,7 @@ def place(opt, device, images, labels):
 
 def normalise(opt, device, loaded):
     """Copy a loader's batches to the device; there, and not before, pixels become float32."""
-    moments = augment.MEAN, augment.DEVIATION
+    moments = sampling.MEAN, sampling.DEVIATION
     mean, deviation = (torch.tensor(part, device=device).view(3, 1, 1) for part in moments)
     loaded = (tuple(map(torch.from_numpy, batch)) for batch in loaded)
     for images, labels in framework.prefetch(loaded, device) if device.type == "cuda" else loaded:
@@ -93,7 +155,7 @@ class Step:
         self.autocast = framework.make_autocast(opt, device)
         self.static_scale = None if opt.loss_scale == "dynamic" else opt.loss_scale
         self.scaler = torch.amp.GradScaler(
-            device.type, init_scale=loss_scale.initial(opt), enabled=opt.precision == "amp"
+            device.type, init_scale=optimizer.initial_loss_scale(opt), enabled=opt.precision == "amp"
         )
 
     def __call__(self, images, labels):
@@ -114,8 +176,10 @@ class Step:
 
     def mixup_loss(self, images, labels):
         """Return the cross-entropy of a mixup batch (Zhang et al. 2018)."""
-        logits = self.model(mixup.mix(images, images.flip(0), self.lam))
-        return mixup.mix(self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam)
+        logits = self.model(optimizer.mixup(images, images.flip(0), self.lam))
+        return optimizer.mixup(
+            self.criterion(logits, labels), self.criterion(logits, labels.flip(0)), self.lam
+        )
 
     @torch.no_grad()
     def apply_lars(self):
@@ -123,11 +187,11 @@ class Step:
         trust, decay = self.recipe.trust, self.recipe.weight_decay
         for parameter in self.model.parameters():
             gradient = parameter.grad
-            if lars.is_excluded(parameter.ndim):
+            if optimizer.is_excluded_from_lars(parameter.ndim):
                 gradient.mul_(self.rate)
                 continue
             weight_norm, gradient_norm = parameter.norm(), gradient.norm()
-            ratio = lars.trust_ratio(weight_norm, gradient_norm, trust, decay)
+            ratio = optimizer.lars_trust_ratio(weight_norm, gradient_norm, trust, decay)
             ratio = torch.where((weight_norm > 0) & (gradient_norm > 0), ratio, 1.0)
             gradient.add_(parameter, alpha=decay).mul_(self.rate * ratio)
 
@@ -144,7 +208,7 @@ class Step:
 def step_class(opt):
     """Return the one above, or the one that we fused by hand."""
     if opt.engine == "fused":
-        from trainmark.workloads.resnet50.fused.step import Step as FusedStep
+        from trainmark.workloads.resnet50.fused.step import FusedStep as FusedStep
 
         return FusedStep
     return Step
@@ -249,7 +313,7 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    refusals.check("pytorch", opt, **framework.machine(opt))
+    program.refuse("pytorch", opt, **framework.machine(opt))
 
 
 if __name__ == "__main__":

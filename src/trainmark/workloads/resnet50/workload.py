@@ -16,7 +16,7 @@ from trainmark.workloads.declaration import (
     Workload,
 )
 from trainmark.workloads.resnet50.shared import recipe
-from trainmark.workloads.resnet50.shared.metrics import METRICS
+from trainmark.workloads.resnet50.shared.recipe import METRICS
 
 
 def flops(axes: Axes) -> float:
@@ -42,7 +42,7 @@ def recipes() -> list[RecipeSummary]:
     return [_summary(recipe.read(name)) for name in recipe.names()]
 
 
-def _summary(read: recipe.Recipe) -> RecipeSummary:
+def _summary(read: recipe.ResNet50Recipe) -> RecipeSummary:
     return RecipeSummary(
         name=read.name,
         about=read.about,
@@ -56,7 +56,7 @@ def _summary(read: recipe.Recipe) -> RecipeSummary:
 
 # Their modules import numpy, and read the reference: not before they are needed.
 def conformance_arguments() -> tuple[str, ...]:
-    from trainmark.workloads.resnet50.shared.conformance import BATCH, IMAGE_SIZE, STEPS, TRAINING_IMAGES
+    from trainmark.workloads.resnet50.shared.tensors import BATCH, IMAGE_SIZE, STEPS, TRAINING_IMAGES
 
     return (
         *("--batch", str(BATCH), "--image-size", str(IMAGE_SIZE)),

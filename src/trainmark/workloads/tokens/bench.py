@@ -6,8 +6,8 @@ import sys
 
 from trainmark.workloads.common import loader_rate
 from trainmark.workloads.tokens import dataset
-from trainmark.workloads.tokens.loader import Loader, sequences_in
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
+from trainmark.workloads.tokens.loader import TokenLoader, sequences_in
 
 UNFIT = 3  # exit code: these files cannot be read so; standard output says why
 WARM_SECONDS = 0.2
@@ -22,7 +22,7 @@ def main():
     options = parser.parse_args()
     try:
         result = measure(options)
-    except Unfit as error:
+    except UnfitTokens as error:
         print(json.dumps({"unfit": str(error)}))
         return UNFIT
     print(json.dumps(result))
@@ -34,12 +34,12 @@ def measure(options):
     split = dataset.open_split(options.dataset, "train")
     length = getattr(split, "length", options.length)
     if sequences_in(split, length) < options.batch:
-        raise Unfit(
+        raise UnfitTokens(
             "{} has {} training sequences of {} tokens, fewer than a batch of {}.".format(
                 options.dataset, sequences_in(split, length), length, options.batch
             )
         )
-    loader = Loader(split, length, options.batch, options.batch, vocabulary=1 << 31)
+    loader = TokenLoader(split, length, options.batch, options.batch, vocabulary=1 << 31)
     count, seconds, cpu = loader_rate.timed(loader.training(0), options.seconds, WARM_SECONDS)
     loader.close()
     sequences = count * options.batch

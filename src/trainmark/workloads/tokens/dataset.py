@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from trainmark.workloads.tokens.formats import llmc, mapped, megatron, mlm, nanogpt
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 VERSION = 1
 META = "meta.json"
@@ -86,7 +86,7 @@ class Records:
         self.shards = [mlm.open_file(path) for path in paths]
         kinds = {shard.dtype["tokens"].shape + shard.dtype["labels"].shape for shard in self.shards}
         if len(kinds) > 1:
-            raise Unfit("{}: its {} files have records of several lengths.".format(folder, split))
+            raise UnfitTokens("{}: its {} files have records of several lengths.".format(folder, split))
         ((self.length, self.predictions),) = kinds
         self.ends = np.cumsum([len(shard) for shard in self.shards])
         self.count = int(self.ends[-1])
@@ -117,13 +117,13 @@ def open_split(folder, split):
     folder = str(folder)
     form = detect(folder)
     if form == ARROW:
-        raise Unfit(
+        raise UnfitTokens(
             "{0} has Arrow files, which no training reads: "
             "`trainmark data convert {0} NEW --to llmc` makes files that it does.".format(folder)
         )
     about = describe(folder)
     if about.get("format", form) != form:
-        raise Unfit(
+        raise UnfitTokens(
             "{} says the format {}, the files are {}; run `trainmark data verify`.".format(
                 os.path.join(folder, META), about["format"], form
             )
@@ -131,14 +131,16 @@ def open_split(folder, split):
     paths = files_of(folder, form, split)
     if not paths:
         named = "names that begin with {}".format(split)
-        raise Unfit("{} has no {} files in the format {}: give them {}.".format(folder, split, form, named))
+        raise UnfitTokens(
+            "{} has no {} files in the format {}: give them {}.".format(folder, split, form, named)
+        )
     opened = (
         Records(folder, split, about, paths)
         if form == mlm.NAME
         else Tokens(folder, split, form, about, paths)
     )
     if not opened.count:
-        raise Unfit("{}: its {} files hold nothing.".format(folder, split))
+        raise UnfitTokens("{}: its {} files hold nothing.".format(folder, split))
     return opened
 
 
@@ -146,20 +148,20 @@ def detect(folder):
     """Return the format of the files in a folder: by their names, and for `.bin` by their first bytes."""
     names = names_in(folder)
     if os.path.exists(os.path.join(folder, UNFINISHED)):
-        raise Unfit("{} is unfinished: start the command that makes it again.".format(folder))
+        raise UnfitTokens("{} is unfinished: start the command that makes it again.".format(folder))
     forms = {}
     for name in names:
         form = _form(folder, name, names)
         if form:
             forms.setdefault(form, name)
     if not forms:
-        raise Unfit(
+        raise UnfitTokens(
             "{} holds no token files (llm.c's or nanoGPT's .bin, Megatron's .bin and .idx, .mlm.npy, "
             "Arrow).".format(folder)
         )
     if len(forms) > 1:
         both = " and ".join("{} ({})".format(form, forms[form]) for form in sorted(forms))
-        raise Unfit("{} holds files of several formats, {}: leave one kind there.".format(folder, both))
+        raise UnfitTokens("{} holds files of several formats, {}: leave one kind there.".format(folder, both))
     return next(iter(forms))
 
 
@@ -171,7 +173,7 @@ def _form(folder, name, names):
     path = os.path.join(folder, name)
     if name.endswith(".idx") and name[:-4] + ".bin" not in names:
         if mapped.first_bytes(path, len(megatron.MAGIC)) == megatron.MAGIC:
-            raise Unfit("{} lies there without its .bin.".format(path))
+            raise UnfitTokens("{} lies there without its .bin.".format(path))
         return None
     if not name.endswith(".bin"):
         return None
@@ -181,7 +183,7 @@ def _form(folder, name, names):
         return llmc.NAME
     if name in ("train.bin", "val.bin"):
         return nanogpt.NAME
-    raise Unfit(
+    raise UnfitTokens(
         "{} has neither llm.c's header nor an index of Megatron's beside it, and only train.bin and val.bin "
         "are read as nanoGPT's.".format(path)
     )
@@ -192,7 +194,7 @@ def names_in(folder):
     try:
         names = os.listdir(folder)
     except OSError as error:
-        raise Unfit("{} cannot be read: {}.".format(folder, error.strerror)) from error
+        raise UnfitTokens("{} cannot be read: {}.".format(folder, error.strerror)) from error
     shown = [name for name in names if not name.startswith(".")]
     return sorted(shown, key=_natural)
 
@@ -252,7 +254,7 @@ def describe(folder):
         ):
             raise ValueError("plateaus are no numbers")
     except (ValueError, RecursionError) as error:
-        raise Unfit("{} is damaged ({}).".format(path, error)) from error
+        raise UnfitTokens("{} is damaged ({}).".format(path, error)) from error
     return about
 
 
@@ -271,7 +273,7 @@ def _whole(values, name, least, most):
 def _check_count(opened, about):
     stated = about.get("splits", {}).get(opened.split, opened.count)
     if stated != opened.count:
-        raise Unfit(
+        raise UnfitTokens(
             "{}: its {} files hold {}, {} says {}; a file is missing or too many are there.".format(
                 opened.folder, opened.split, opened.count, META, stated
             )

@@ -4,15 +4,16 @@ import os
 import zlib
 
 from trainmark.workloads.common.refusal import Refusal
-from trainmark.workloads.tokens import dataset, order
-from trainmark.workloads.tokens.loader import Loader, sequences_in
+from trainmark.workloads.tokens import dataset
+from trainmark.workloads.tokens import loader as order
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
+from trainmark.workloads.tokens.loader import TokenLoader, sequences_in
 from trainmark.workloads.tokens.markov import best_loss
-from trainmark.workloads.tokens.unfit import Unfit
 
-ENDS = 1 << 16  # bytes at either end of a file that a checksum looks at
+CHECKSUM_BYTES = 1 << 16  # bytes at either end of a file that a checksum looks at
 
 
-class Feed:
+class TokenFeed:
     """`training(epoch, first)` and `evaluation()` give placed batches of token sequences or MLM records.
 
     A training step has batch × accumulate sequences a rank, an evaluation batch `batch` of them.
@@ -41,7 +42,7 @@ class Feed:
         opt = self.opt
         self.place = training.feed
         self.loaders = {
-            name: Loader(
+            name: TokenLoader(
                 split,
                 opt.length,
                 sequences=opt.batch * opt.accumulate,
@@ -106,21 +107,21 @@ def checksum(folder, split):
     for path in [listed] if os.path.isfile(listed) else split.paths:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
-            for at in {0, max(0, size - ENDS)} if path != listed else {0}:
+            for at in {0, max(0, size - CHECKSUM_BYTES)} if path != listed else {0}:
                 file.seek(at)
-                value = zlib.crc32(file.read(size if path == listed else ENDS), value)
+                value = zlib.crc32(file.read(size if path == listed else CHECKSUM_BYTES), value)
         value = zlib.crc32(str(size).encode(), value)
     return "crc32:{:08x}".format(value)
 
 
-def check(opt):
+def check_dataset(opt):
     """Refuse a dataset that is not there, not whole, too small, or of another vocabulary or length."""
     if not opt.dataset:
         raise Refusal("data: tokens needs a dataset; name its folder.")
     try:
         for name in ("train", "val") if opt.by_epochs else ("train",):
             _check_split(opt, dataset.open_split(opt.dataset, name))
-    except Unfit as error:
+    except UnfitTokens as error:
         raise Refusal(str(error)) from error
 
 

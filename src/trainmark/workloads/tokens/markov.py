@@ -1,20 +1,52 @@
-"""A Markov source over a Zipf vocabulary: a corpus whose entropy is known exactly.
+"""Walker's alias method in whole numbers: one table lookup draws from any distribution.
 
-Ids are ranks: within its class, id i has a weight of 1/(i + 1). The class of an id is i modulo the number of
-classes. The classes are a Markov chain of order k with random transitions, and the id is drawn from its class
-alone. So with the classes' conditional entropies H(c | the last j classes), the best loss of a model that
-sees the last j tokens, in nats a token, is
-
-    plateau(j) = H(c | the last j classes) + sum over c of p(c) H(id | c),    entropy = plateau(k).
-
-Weights are whole numbers and draws follow from (seed, split, place), so that the same source gives the same
-bytes on every machine, in pieces of any size.
+A distribution over n outcomes becomes n columns of the same weight, each shared by at most two outcomes
+(Walker 1977; Vose 1991). The tables are made in integer arithmetic, so that they and what is drawn from them
+are the same bytes on every machine.
 """
 
 import numpy as np
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.tokens.alias import LOW, SHIFT, Tables
+
+COLUMN_SHIFT = np.uint64(32)
+LOW_BITS = np.uint64((1 << 32) - 1)
+COLUMN_WEIGHT = 1 << 32  # the weight of a column
+
+
+class AliasTables:
+    """The tables of several distributions, one behind the other."""
+
+    def __init__(self, distributions):
+        pairs = [_alias_table(weights) for weights in distributions]
+        self.limits = np.concatenate([limits for limits, _ in pairs])
+        self.others = np.concatenate([others for _, others in pairs])
+
+    def draw(self, bits, begins, sizes):
+        """Return an outcome for each 32-bit number, of the table that begins there and is that long."""
+        product = bits * sizes
+        column = (product >> COLUMN_SHIFT).astype(np.int64)
+        place = begins + column
+        return np.where((product & LOW_BITS) < self.limits[place], column, self.others[place])
+
+
+def _alias_table(weights):
+    """Return the limit of each column in units of 1/FULL, and who has what is above."""
+    total, size = sum(weights), len(weights)
+    limits, others = np.full(size, COLUMN_WEIGHT, np.uint64), np.arange(size)
+    # Exact: weights times n against the total, all Python integers.
+    left = [weight * size for weight in weights]
+    small = [index for index in range(size) if left[index] < total]
+    large = [index for index in range(size) if left[index] >= total]
+    while small and large:
+        lower, upper = small.pop(), large[-1]
+        limits[lower] = left[lower] * COLUMN_WEIGHT // total
+        others[lower] = upper
+        left[upper] -= total - left[lower]
+        if left[upper] < total:
+            small.append(large.pop())
+    return limits, others
+
 
 MOST_TRANSITIONS = 1 << 22
 BURN_IN = 4096  # tokens that are drawn and dropped, so that the beginning is stationary
@@ -117,8 +149,8 @@ class Markov:
 
     def _tables(self):
         if self._prepared is None:
-            chain = Tables([row.tolist() for row in self._weights])
-            members = Tables(self._members)
+            chain = AliasTables([row.tolist() for row in self._weights])
+            members = AliasTables(self._members)
             sizes = np.array([len(group) for group in self._members])
             self._prepared = chain, members, sizes.astype(np.uint64), np.cumsum(sizes) - sizes
         return self._prepared
@@ -139,7 +171,7 @@ class Markov:
         blocks = max(1, count // SHORTEST_BLOCK)
         length = -(-count // blocks)
         padded = np.zeros(blocks * length, np.uint64)
-        np.right_shift(bits, SHIFT, out=padded[:count])
+        np.right_shift(bits, COLUMN_SHIFT, out=padded[:count])
         columns = np.ascontiguousarray(padded.reshape(blocks, length).T)
         drawn = np.empty((length, blocks), np.int64)
         starts = np.zeros(blocks, np.int64)
@@ -189,7 +221,7 @@ class Markov:
 
     def _ids(self, bits, groups):
         _, members, sizes, begins = self._tables()
-        return members.draw(bits & LOW, begins[groups], sizes[groups]) * self.classes + groups
+        return members.draw(bits & LOW_BITS, begins[groups], sizes[groups]) * self.classes + groups
 
 
 def check(vocabulary, order, classes):

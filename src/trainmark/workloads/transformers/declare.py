@@ -1,25 +1,69 @@
-"""The declaration of a family of transformers: axes, costs and proof from its spec. Harness side."""
+"""The declaration of a family of transformers: axes, costs, and the variants that prove it. Harness side.
+
+Numpy is imported when the proof is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from trainmark.metric import declared_metrics
-from trainmark.workloads.common.optimizer.recipe import Recipe, Recipes
+from trainmark.workloads.common.recipe import Recipe, Recipes
 from trainmark.workloads.declaration import (
     Axes,
     Axis,
     AxisValue,
+    Compare,
+    Comparison,
     Conformance,
     Layer,
     RecipeSummary,
+    Variant,
     Workload,
 )
-from trainmark.workloads.transformers import options
-from trainmark.workloads.transformers.conformance.declared import conformance
+from trainmark.workloads.transformers import spec as options
 from trainmark.workloads.transformers.spec import DecoderSpec, TransformerSpec
+
+STOCK = Variant()
+# Eager, attention written out, unfused optimizer.
+PLAIN = Variant("plain", ("--engine", "plain"), ranks=(1,), ranks_if_unproven=(2,))
+# Two micro-batches of the same four sequences; on two ranks their gradients are exchanged once.
+ACCUMULATE = Variant("accumulate 2", ("--batch", "2", "--accumulate", "2"))
+RECOMPUTE = Variant("recompute", ("--recompute", "blocks"), ranks=(1,))
+FSDP = Variant("fsdp", ("--sharding", "fsdp"), ranks=(2,))
+FSDP_ACCUMULATE = Variant("fsdp, accumulate 2", ("--sharding", "fsdp", *ACCUMULATE.arguments), ranks=(2,))
+VARIANTS = (STOCK, PLAIN, ACCUMULATE, RECOMPUTE, FSDP, FSDP_ACCUMULATE)
+
+
+def conformance(
+    family: str, optimizer: str = "adamw", variants: tuple[Variant, ...] = VARIANTS
+) -> Conformance:
+    """Declare the conformance of a family whose programs train by this optimizer unless another is given."""
+    return Conformance(_conformance_arguments, comparison(family, optimizer), variants)
+
+
+def optimizer_variant(family: str, optimizer: str) -> Variant:
+    """Return the variant that trains by another optimizer, which has a reference of its own."""
+    return Variant(optimizer, ("--optimizer", optimizer), compare=comparison(family, optimizer))
+
+
+def comparison(family: str, optimizer: str) -> Compare:
+    """Return the comparison with the reference of a family and an optimizer."""
+
+    def compare_with_reference(shown: Sequence[Mapping[str, Any]]) -> Comparison:
+        from trainmark.workloads.transformers.conformance.comparison import compare
+
+        return compare(family, optimizer, shown)
+
+    return compare_with_reference
+
+
+def _conformance_arguments() -> tuple[str, ...]:
+    from trainmark.workloads.transformers.conformance.observe import arguments
+
+    return arguments()
 
 
 def axes(sizes: Mapping[str, Any], length: int) -> tuple[Axis, ...]:
@@ -79,7 +123,7 @@ def transformer(
         flops_by_class=lambda axes: spec.flops_by_class(chosen(axes)),
         samples_per_item=lambda axes: spec.samples_per_sequence(chosen(axes)) * int(axes["accumulate"]),
         layers=lambda axes: (Layer(*pair) for pair in spec.layers(chosen(axes))),
-        recipes=lambda: [summary(spec.recipes.read(recipe)) for recipe in spec.recipes.names()],
+        recipes=lambda: [recipe_summary(spec.recipes.read(recipe)) for recipe in spec.recipes.names()],
         standard_recipe=spec.recipes.default,
         conformance=conformance,
         datasets=spec.datasets,
@@ -90,7 +134,7 @@ def transformer(
     )
 
 
-def summary(recipe: Recipe) -> RecipeSummary:
+def recipe_summary(recipe: Recipe) -> RecipeSummary:
     return RecipeSummary(
         name=recipe.name,
         about=recipe.about,

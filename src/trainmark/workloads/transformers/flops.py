@@ -1,10 +1,55 @@
-"""FLOP and bytes of a transformer, counted exactly: a decoder's for one token, BERT's for one sequence.
+"""FLOP and bytes of a transformer of a given shape, counted exactly, and as other codes count them.
 
-Every matrix product counts once, a multiply-add as two FLOP; looking up an embedding is no product, the head
-is one. Backward does each product twice, for the gradients of its two operands. Attention counts the pairs
-that it computes: under a causal mask the position t attends to t + 1 keys, T(T + 1)/2 pairs a sequence, in
-QKᵀ and in PV. Norms, activations, biases and the soft-max are left out, as everywhere.
+A decoder's are for one token, BERT's for one sequence. Every matrix product counts once, a multiply-add
+as two FLOP; looking up an embedding is no product, the head is one. Backward does each product twice, for
+the gradients of its two operands. Attention counts the pairs that it computes: under a causal mask the
+position t attends to t + 1 keys, T(T + 1)/2 pairs a sequence, in QKᵀ and in PV. Norms, activations,
+biases and the soft-max are left out, as everywhere.
+
+The conventions of others, each as its source had it in 2026, differ in which parameters count, in whether
+causal attention is half, and in what the head is. L layers, width C, length T, N parameters:
+
+nanoGPT       model.py estimate_mfu: 6N + 12·L·C·T, N without position embeddings
+llm.c         train_gpt2.cu gpt2_estimate_mfu: 6N + 6·L·C·T, N with everything
+Megatron-LM   megatron/training/training.py num_floating_point_operations: 6 × the products' weights, the
+              vocabulary padded to a multiple of 128, and 6·L·C·T whatever the mask
+torchtitan    torchtitan/models/utils.py: 6 × (N less embeddings that are no head) + 12·L·C·T
+MaxText       maxtext_utils.py calculate_tflops_training_per_device: as Megatron-LM, without the padding
+llm-foundry   scripts/train/benchmarking/collect_results.py: 6N + 12·L·C·T, N with everything
+PaLM          Chowdhery et al. 2022, appendix B: 6N + 12·L·C·T, N with everything
+
+The MFU of most is over a peak from a table; nanoGPT's is over 312e12, whatever the device.
 """
+
+from typing import NamedTuple
+
+
+class TransformerShape(NamedTuple):
+    """One size of a family.
+
+    `hidden` is the width inside the MLP, `positions` the longest sequence, `gated` an MLP with three matrices
+    (SwiGLU). Attention is `causal` in a decoder. A head that is `tied` shares the token embedding's matrix.
+    """
+
+    layers: int
+    width: int
+    heads: int
+    key_value_heads: int
+    hidden: int
+    vocabulary: int
+    positions: int
+    causal: bool = True
+    gated: bool = False
+    tied: bool = True
+
+    @property
+    def head_width(self):
+        return self.width // self.heads
+
+    @property
+    def key_value_width(self):
+        return self.key_value_heads * self.head_width
+
 
 FORWARD_AND_BACKWARD = 3
 MULTIPLY_ADD = 2
@@ -140,7 +185,7 @@ def layers(shape, length, tensors, predicted=None):
     samples = length if shape.causal else 1
     parts = {}
     for name, dimensions in tensors.items():
-        part = _part(name)
+        part = _layer_of(name)
         parts[part] = parts.get(part, 0) + count(dimensions)
     mlp = length * mlp_weights(shape)
     yield parts["embedding"], 0
@@ -150,7 +195,7 @@ def layers(shape, length, tensors, predicted=None):
     yield parts["head"], heads_work(shape, length, predicted) // samples
 
 
-def _part(name):
+def _layer_of(name):
     words = name.split(".")
     if words[0] == "blocks":
         return int(words[1]), "mlp" if words[2] in ("norm2", "gate", "up", "down") else "attention"
@@ -165,5 +210,50 @@ def count(dimensions):
     return number
 
 
-def parameters(tensors):
+def parameter_count(tensors):
     return sum(map(count, tensors.values()))
+
+
+VOCABULARY_MULTIPLE = 128  # Megatron-LM's --make-vocab-size-divisible-by
+
+
+def decoder_conventions(shape, length, tensors):
+    """Return the FLOP of one token by the code that counts so; `tensors` are shapes by canonical name."""
+    whole = parameter_count(tensors)
+    positions = _tensor_size(tensors, "position_embedding.weight")
+    looked_up = positions + (0 if shape.tied else _tensor_size(tensors, "token_embedding.weight"))
+    full, causal = _full_attention(shape, length), _full_attention(shape, length) // 2
+    return {
+        "nanoGPT": 6 * (whole - positions) + full,
+        "llm.c": 6 * whole + causal,
+        "Megatron-LM": megatron_flops(shape, length),
+        "torchtitan": 6 * (whole - looked_up) + full,
+        "MaxText": _product_flops(shape, shape.vocabulary) + causal,
+        "llm-foundry": 6 * whole + full,
+    }
+
+
+def bert_conventions(shape, length, tensors):
+    """Return the FLOP of one sequence. Of the codes above Megatron-LM trains BERT; PaLM's rule fits any."""
+    dense = 6 * parameter_count(tensors) + _full_attention(shape, length)
+    return {"Megatron-LM": length * megatron_flops(shape, length), "PaLM": length * dense}
+
+
+def megatron_flops(shape, length):
+    """Return those of one token; without a causal mask attention is half as well, and all reach the head."""
+    padded = -(-shape.vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
+    return _product_flops(shape, padded) + _full_attention(shape, length) // 2
+
+
+def _product_flops(shape, vocabulary):
+    block = attention_weights(shape) + mlp_weights(shape)
+    return 6 * (shape.layers * block + shape.width * vocabulary)
+
+
+def _full_attention(shape, length):
+    """Return those of QKᵀ and PV, forward and backward, as if every token attended to all."""
+    return 12 * shape.layers * shape.width * length
+
+
+def _tensor_size(tensors, name):
+    return count(tensors[name]) if name in tensors else 0

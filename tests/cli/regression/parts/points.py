@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from trainmark.workloads.common import options
-from trainmark.workloads.common.optimizer.recipe import Recipe, Recipes
+from trainmark.workloads.common.recipe import Recipe, Recipes
 from trainmark.workloads.common.spec import TrainingSpec
 
 RECIPES = Recipes(str(Path(__file__).with_name("recipes")), Recipe, default="short")

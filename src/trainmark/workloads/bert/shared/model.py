@@ -5,7 +5,7 @@ other. Norms come after the sums (post-norm), GELU is the exact one (erf), the M
 embedding's matrix.
 """
 
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.flops import TransformerShape
 
 NORM_EPSILON = 1e-12
 INITIAL_DEVIATION = 0.02
@@ -14,7 +14,7 @@ SEGMENTS = 2
 
 def _size(layers, heads, width, vocabulary=30528):
     # 30,528 is 30,522 rounded up to a multiple of 8, as NVIDIA's trainings do for the matrix units.
-    return Shape(layers, width, heads, heads, 4 * width, vocabulary, positions=512, causal=False)
+    return TransformerShape(layers, width, heads, heads, 4 * width, vocabulary, positions=512, causal=False)
 
 
 SIZES = {"base": _size(12, 12, 768), "large": _size(24, 16, 1024), "mini": _size(2, 4, 128, vocabulary=512)}

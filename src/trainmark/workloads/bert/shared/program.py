@@ -4,9 +4,9 @@ import dataclasses
 import os
 
 from trainmark.workloads.bert.shared import model
-from trainmark.workloads.common.optimizer.recipe import Recipes
-from trainmark.workloads.transformers import conventions, flops, spec
-from trainmark.workloads.transformers.recipe import TransformerRecipe
+from trainmark.workloads.common.recipe import Recipes
+from trainmark.workloads.transformers import flops, spec
+from trainmark.workloads.transformers.spec import TransformerRecipe
 
 METRICS = {
     "loss": {"better": "lower", "title": "validation loss"},  # of the masked tokens, in nats
@@ -56,11 +56,11 @@ class BertSpec(spec.TransformerSpec):
         return flops.bert_hardware_flops(opt.shape, opt.length, predicted(opt), opt.recompute)
 
     def flops_by_convention(self, opt):
-        return conventions.bert_conventions(opt.shape, opt.length, self.shapes(opt))
+        return flops.bert_conventions(opt.shape, opt.length, self.shapes(opt))
 
     def bytes_per_sample(self, opt):
-        parameters, element = flops.parameters(self.shapes(opt)), spec.element_bytes(opt)
-        batch = opt.step_samples, opt.accumulate, spec.shards(opt)
+        parameters, element = flops.parameter_count(self.shapes(opt)), spec.element_bytes(opt)
+        batch = opt.step_samples, opt.accumulate, spec.shard_count(opt)
         return flops.bert_bytes(opt.shape, opt.length, predicted(opt), parameters, element, *batch)
 
     def layers(self, opt):
@@ -86,7 +86,7 @@ def predicted(opt):
     return opt.length if opt.predictions == "all" else model.predictions(opt.length)
 
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes")
 RECIPES = Recipes(FOLDER, TransformerRecipe, default="nvidia-lamb")
 SPEC = BertSpec("bert", "BERT", model, RECIPES, length=128)
 main = SPEC.main

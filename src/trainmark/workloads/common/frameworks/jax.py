@@ -14,9 +14,8 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.optimizer import loss_scale
-from trainmark.workloads.common.ranks.own_address import own_address
+from trainmark.workloads.common import optimizer, peaks
+from trainmark.workloads.common.own_address import own_address
 from trainmark.workloads.common.training import Training as CommonTraining
 
 HALF = {"amp": jnp.float16, "bf16": jnp.bfloat16}
@@ -138,7 +137,7 @@ def meet_at(address):
 
 def rescaled(scale, good_steps, good):
     """Half the loss scale after a gradient that is not finite, twice after so many that are."""
-    due = good_steps + 1 == loss_scale.GROWTH_STEPS
+    due = good_steps + 1 == optimizer.LOSS_SCALE_GROWTH_STEPS
     grown = jnp.where(due, scale * 2, scale)
     return jnp.where(good, grown, scale / 2), jnp.where(good & ~due, good_steps + 1, 0)
 

@@ -20,8 +20,7 @@ from mindspore.device_context.gpu import device as gpu
 from mindspore.device_context.gpu import op_precision
 
 from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.optimizer import loss_scale
+from trainmark.workloads.common import optimizer, peaks
 from trainmark.workloads.common.training import Training as CommonTraining
 
 # On the CPU MindSpore adds only float32 over ranks: numbers go as digits of this base, and none is rounded.
@@ -113,7 +112,9 @@ def loss_scaler(opt):
     if opt.precision != "amp":
         return None
     if opt.loss_scale == "dynamic":
-        return amp.DynamicLossScaler(loss_scale.FIRST, scale_factor=2, scale_window=loss_scale.GROWTH_STEPS)
+        return amp.DynamicLossScaler(
+            optimizer.FIRST_LOSS_SCALE, scale_factor=2, scale_window=optimizer.LOSS_SCALE_GROWTH_STEPS
+        )
     return amp.StaticLossScaler(opt.loss_scale)
 
 

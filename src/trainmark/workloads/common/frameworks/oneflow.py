@@ -2,7 +2,7 @@
 
 import os
 
-from trainmark.workloads.common.ranks.own_address import AddressGuard
+from trainmark.workloads.common.own_address import AddressGuard
 
 RANK = os.environ.get("RANK", "0")
 

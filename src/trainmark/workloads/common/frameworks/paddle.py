@@ -16,8 +16,7 @@ import paddle.distributed as dist
 from paddle.base import core
 
 from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.optimizer import loss_scale
+from trainmark.workloads.common import optimizer, peaks
 from trainmark.workloads.common.training import Training as CommonTraining
 
 HALF = {"amp": "float16", "bf16": "bfloat16"}
@@ -143,7 +142,7 @@ class LossScale(paddle.amp.GradScaler):
     def __init__(self, opt):
         super().__init__(
             enable=opt.precision == "amp",
-            init_loss_scaling=loss_scale.initial(opt),
+            init_loss_scaling=optimizer.initial_loss_scale(opt),
             use_dynamic_loss_scaling=opt.loss_scale == "dynamic",
         )
 

@@ -11,9 +11,7 @@ import torch
 import torch.distributed as dist
 
 from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.clocks import gradient_clock
-from trainmark.workloads.common.ranks import torch_ranks
+from trainmark.workloads.common import gradient_clock, peaks, torch_ranks
 from trainmark.workloads.common.training import Training as CommonTraining
 
 HALF = {"amp": torch.float16, "bf16": torch.bfloat16}

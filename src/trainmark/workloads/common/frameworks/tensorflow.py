@@ -11,8 +11,7 @@ os.environ.setdefault("TF_GPU_THREAD_MODE", "gpu_private")  # who launches kerne
 import tensorflow as tf
 
 from trainmark import probe
-from trainmark.workloads.common import peaks
-from trainmark.workloads.common.optimizer import loss_scale
+from trainmark.workloads.common import optimizer, peaks
 from trainmark.workloads.common.training import Training as CommonTraining
 
 details = tf.config.experimental.get_device_details
@@ -151,7 +150,7 @@ class LossScale:
 
     def __init__(self, opt):
         self.dynamic = opt.loss_scale == "dynamic"
-        self.first = loss_scale.initial(opt)
+        self.first = optimizer.initial_loss_scale(opt)
         self.value, self.good_steps = own(self.first), own(0)
 
     def remove(self, gradients):
@@ -165,7 +164,7 @@ class LossScale:
         """Follow a step whose gradients were all `finite`, or not."""
         if self.dynamic:
             good_steps = self.good_steps + 1
-            due = good_steps == loss_scale.GROWTH_STEPS
+            due = good_steps == optimizer.LOSS_SCALE_GROWTH_STEPS
             self.value.assign(self.value * tf.where(finite, tf.where(due, 2.0, 1.0), 0.5))
             self.good_steps.assign(tf.where(finite & ~due, good_steps, 0))
 

@@ -4,7 +4,7 @@ A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, 
 other. The head is the token embedding's matrix.
 """
 
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.flops import TransformerShape
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.02  # of all matrices; `out` and `down` divide it by sqrt(2 · layers), as the paper does
@@ -12,7 +12,7 @@ INITIAL_DEVIATION = 0.02  # of all matrices; `out` and `down` divide it by sqrt(
 
 def _size(layers, heads, width, vocabulary=50304):
     # 50,304 is 50,257 rounded up to a multiple of 64: nanoGPT's and llm.c's choice, for the matrix units.
-    return Shape(layers, width, heads, heads, 4 * width, vocabulary, positions=1024)
+    return TransformerShape(layers, width, heads, heads, 4 * width, vocabulary, positions=1024)
 
 
 SIZES = {

@@ -2,12 +2,11 @@
 
 import os
 
-from trainmark.workloads.common.optimizer.recipe import Recipes
+from trainmark.workloads.common.recipe import Recipes
 from trainmark.workloads.gpt2.shared import model
-from trainmark.workloads.transformers.recipe import TransformerRecipe
-from trainmark.workloads.transformers.spec import DecoderSpec
+from trainmark.workloads.transformers.spec import DecoderSpec, TransformerRecipe
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes")
 RECIPES = Recipes(FOLDER, TransformerRecipe, default="nanogpt")
 SPEC = DecoderSpec("gpt2", "GPT-2", model, RECIPES, length=1024)
 main = SPEC.main

@@ -3,7 +3,7 @@
 import platform
 import sys
 
-from trainmark.workloads.images.native.build import STATIC, Unbuilt, build
+from trainmark.workloads.images.native import STATIC, Unbuilt, build
 
 
 def main():

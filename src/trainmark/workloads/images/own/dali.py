@@ -1,15 +1,27 @@
-"""NVIDIA DALI: decodes on the CPU or, as "mixed", on the GPU; reads a set of any format.
+"""The size of a JPEG from its first bytes, without decoding."""
 
-The order and the crops are ours, handed to its decoder as slices, so that a run can go on where it stopped:
-DALI's own random crops follow from a state that cannot be set.
-"""
+import struct
 
 import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, samples, sampling
 from trainmark.workloads.images.host import PADDING
-from trainmark.workloads.images.own import header, samples
+
+JPEG_FRAMES = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
+
+
+def jpeg_size(data):
+    """(width, height); ValueError where there is none."""
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        marker = data[at + 1]
+        if marker in JPEG_FRAMES:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return width, height
+        at += 1 if marker == 0xFF else 2 + struct.unpack_from(">H", data, at + 2)[0]
+    raise ValueError("no JPEG, or cut short in its head")
+
 
 FORMATS = ("folder", "list", "rec", "tfrecord", "ofrecord", "mindrecord", "beton", "webdataset")
 REPEATABLE = True
@@ -22,27 +34,27 @@ class Images:
         self.opt = opt
         self.gpu = opt.loader.endswith("gpu")
         if self.gpu and opt.device != "cuda":
-            raise dataset.Unfit("the loader dali-gpu needs a GPU: use dali-cpu.")
+            raise dataset.UnfitImages("the loader dali-gpu needs a GPU: use dali-cpu.")
         self.train = dataset.open_split(opt.dataset, "train")
         self.val = dataset.open_split(opt.dataset, "val")
         self._pipes = {}
 
     def training(self, epoch, first=0):
         opt = self.opt
-        places = order.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
-        images = order.epoch_order(self.train.count, opt.seed, epoch)[places]
+        places = sampling.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
+        images = sampling.epoch_order(self.train.count, opt.seed, epoch)[places]
 
         def window(index, width, height):
-            return augment.training_window(width, height, opt.seed, epoch, index)
+            return sampling.training_window(width, height, opt.seed, epoch, index)
 
-        return self._pass("train", Feed(self.train, images, window))
+        return self._pass("train", DaliFeed(self.train, images, window))
 
     def evaluation(self):
         def window(_, width, height):
-            return augment.evaluation_window(width, height, self.opt.image_size)
+            return sampling.evaluation_window(width, height, self.opt.image_size)
 
         images = samples.evaluation_images(self.opt, self.val.count)
-        return self._pass("val", Feed(self.val, images, window))
+        return self._pass("val", DaliFeed(self.val, images, window))
 
     def _pass(self, name, feed):
         if name not in self._pipes:
@@ -56,7 +68,7 @@ class Images:
 
     def _built(self):
         opt = self.opt
-        source = Source()
+        source = DaliSource()
         pipe = _pipeline(
             source,
             self.gpu,
@@ -71,7 +83,7 @@ class Images:
         return pipe, source
 
 
-class Source:
+class DaliSource:
     """What DALI calls for a batch; the feed behind it changes with the pass."""
 
     feed = None
@@ -80,7 +92,7 @@ class Source:
         return self.feed.batch()
 
 
-class Feed:
+class DaliFeed:
     """The encoded images of one pass, each with the slice to decode."""
 
     def __init__(self, split, images, window):
@@ -99,7 +111,7 @@ class Feed:
         index = max(index, 0)  # where there is none, the first stands in, with the label that does not count
         data = self.split.read(index)
         try:
-            width, height = header.size(data)
+            width, height = jpeg_size(data)
         except ValueError as error:
             raise dataset.BadImage(self.split, index, str(error)) from error
         window = self.window(index, width, height)
@@ -127,8 +139,8 @@ def _pipeline(source, gpu, size, layout):
         images,
         dtype=types.FLOAT,
         output_layout="CHW" if layout == "NCHW" else "HWC",
-        mean=list(augment.MEAN),
-        std=list(augment.DEVIATION),
+        mean=list(sampling.MEAN),
+        std=list(sampling.DEVIATION),
         mirror=flip,
     )
     return images, label

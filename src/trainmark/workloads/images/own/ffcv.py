@@ -6,7 +6,7 @@ from ffcv.fields.decoders import CenterCropRGBImageDecoder, IntDecoder, RandomRe
 from ffcv.loader import Loader, OrderOption
 from ffcv.transforms import NormalizeImage, RandomHorizontalFlip, Squeeze, ToTensor, ToTorchImage
 
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, sampling
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("beton",)
@@ -24,19 +24,19 @@ class Images:
     def training(self, epoch, first=0):
         """The order is ours; the crops are FFCV's."""
         opt = self.opt
-        places = order.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
-        images = order.epoch_order(self.train.count, opt.seed, epoch)[places].reshape(-1)
+        places = sampling.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
+        images = sampling.epoch_order(self.train.count, opt.seed, epoch)[places].reshape(-1)
         crop = RandomResizedCropRGBImageDecoder(
-            (opt.image_size, opt.image_size), augment.AREA, augment.ASPECT
+            (opt.image_size, opt.image_size), sampling.AREA, sampling.ASPECT
         )
         return iter(self._loader(self.train, images, [crop, RandomHorizontalFlip()]))
 
     def evaluation(self):
         opt = self.opt
-        images = order.evaluation_share(self.val.count, opt.rank, opt.world_size)
-        ratio = opt.image_size / round(opt.image_size * augment.RESIZE)
+        images = sampling.evaluation_share(self.val.count, opt.rank, opt.world_size)
+        ratio = opt.image_size / round(opt.image_size * sampling.RESIZE)
         crop = CenterCropRGBImageDecoder((opt.image_size, opt.image_size), ratio)
-        batches = order.evaluation_batches(self.val.count, opt.batch, opt.world_size)
+        batches = sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)
         made = 0
         for pixels, labels in self._loader(self.val, images, [crop]):
             made += 1
@@ -55,7 +55,7 @@ class Images:
 
     def _compiled(self, split, images, crop):
         opt = self.opt
-        normalise = NormalizeImage(np.array(augment.MEAN), np.array(augment.DEVIATION), np.float32)
+        normalise = NormalizeImage(np.array(sampling.MEAN), np.array(sampling.DEVIATION), np.float32)
         return Loader(
             split.shards[0],
             batch_size=opt.batch,

@@ -5,7 +5,7 @@ import mindspore.dataset.vision as vision
 import numpy as np
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, sampling
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("mindrecord",)
@@ -24,18 +24,18 @@ class Images:
         """The order is ours, record by record; the crops are MindSpore's."""
         opt = self.opt
         ds.config.set_seed(chance.key(opt.seed, epoch) >> 33)
-        places = order.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
-        images = order.epoch_order(self.train.count, opt.seed, epoch)[places].reshape(-1)
+        places = sampling.training_share(self.train.count, opt.batch, opt.rank, opt.world_size)[first:]
+        images = sampling.epoch_order(self.train.count, opt.seed, epoch)[places].reshape(-1)
         crop = vision.RandomCropDecodeResize(
-            opt.image_size, augment.AREA, augment.ASPECT, BILINEAR, augment.ATTEMPTS
+            opt.image_size, sampling.AREA, sampling.ASPECT, BILINEAR, sampling.ATTEMPTS
         )
         return self._batches(self.train, images, [crop, vision.RandomHorizontalFlip(0.5)])
 
     def evaluation(self):
         opt = self.opt
-        images = order.evaluation_share(self.val.count, opt.rank, opt.world_size)
-        batches = order.evaluation_batches(self.val.count, opt.batch, opt.world_size)
-        whole = [vision.Decode(), vision.Resize(round(opt.image_size * augment.RESIZE), BILINEAR)]
+        images = sampling.evaluation_share(self.val.count, opt.rank, opt.world_size)
+        batches = sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)
+        whole = [vision.Decode(), vision.Resize(round(opt.image_size * sampling.RESIZE), BILINEAR)]
         made = 0
         for pixels, labels in self._batches(self.val, images, [*whole, vision.CenterCrop(opt.image_size)]):
             made += 1
@@ -52,7 +52,7 @@ class Images:
             sampler=ds.SubsetSampler(images.tolist()),
             num_parallel_workers=workers,
         )
-        operators = [*operators, vision.Normalize(augment.MEAN, augment.DEVIATION)]
+        operators = [*operators, vision.Normalize(sampling.MEAN, sampling.DEVIATION)]
         if opt.layout == "NCHW":
             operators.append(vision.HWC2CHW())
         rows = rows.map(operators, "data", num_parallel_workers=workers)

@@ -7,7 +7,7 @@ its beginning on; which image meets which follows from the shuffle, and so from 
 import mxnet
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, sampling
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("rec",)
@@ -25,16 +25,16 @@ class Images:
     def training(self, epoch, first=0):
         """Goes round where a part is a little shorter than the others: those images come twice."""
         opt, seed = self.opt, chance.key(self.opt.seed, epoch) >> 34
-        steps = order.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
+        steps = sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
         reader = self._reader(
             self.train,
             shuffle=True,
             seed=seed,
             random_resized_crop=True,
-            min_random_area=augment.AREA[0],
-            max_random_area=augment.AREA[1],
-            min_aspect_ratio=augment.ASPECT[0],
-            max_aspect_ratio=augment.ASPECT[1],
+            min_random_area=sampling.AREA[0],
+            max_random_area=sampling.AREA[1],
+            min_aspect_ratio=sampling.ASPECT[0],
+            max_aspect_ratio=sampling.ASPECT[1],
             rand_mirror=True,
             round_batch=True,
         )
@@ -50,11 +50,11 @@ class Images:
     def evaluation(self):
         opt = self.opt
         reader = self._reader(
-            self.val, resize=round(opt.image_size * augment.RESIZE), rand_crop=False, round_batch=True
+            self.val, resize=round(opt.image_size * sampling.RESIZE), rand_crop=False, round_batch=True
         )
         part = -(-self.val.count // opt.world_size)  # as its reader cuts: the last rank has what is left
         left = min(part, max(0, self.val.count - part * opt.rank))
-        for _ in range(order.evaluation_batches(self.val.count, opt.batch, opt.world_size)):
+        for _ in range(sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)):
             try:
                 batch = reader.next()
                 images, labels = batch.data[0], batch.label[0]
@@ -72,7 +72,7 @@ class Images:
     def _reader(self, split, **options):
         opt = self.opt
         path = split.shards[0]
-        for colour, mean, deviation in zip("rgb", augment.MEAN, augment.DEVIATION):
+        for colour, mean, deviation in zip("rgb", sampling.MEAN, sampling.DEVIATION):
             options[f"mean_{colour}"], options[f"std_{colour}"] = mean, deviation
         return mxnet.io.ImageRecordIter(
             path_imgrec=path,

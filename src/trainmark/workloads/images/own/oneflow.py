@@ -4,7 +4,7 @@ import numpy as np
 import oneflow as flow
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, sampling
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("ofrecord",)
@@ -20,7 +20,7 @@ class Images:
         self.val = dataset.open_split(opt.dataset, "val")
         for split in (self.train, self.val):
             if len(split.shards) < opt.world_size:
-                raise dataset.Unfit(
+                raise dataset.UnfitImages(
                     f"{split.folder} has {len(split.shards)} parts for {opt.world_size} ranks: "
                     "convert with as many --shards as ranks, or more."
                 )
@@ -33,15 +33,15 @@ class Images:
         crop = flow.nn.OFRecordImageDecoderRandomCrop(
             "encoded",
             color_space="RGB",
-            num_attempts=augment.ATTEMPTS,
+            num_attempts=sampling.ATTEMPTS,
             random_seed=seed,
-            random_area=list(augment.AREA),
-            random_aspect_ratio=list(augment.ASPECT),
+            random_area=list(sampling.AREA),
+            random_aspect_ratio=list(sampling.ASPECT),
         )
         resize = flow.nn.image.Resize(target_size=[opt.image_size, opt.image_size])
         flip = flow.nn.CoinFlip(batch_size=opt.batch, random_seed=seed)
         normalise = self._normalise()
-        for step in range(order.steps_per_epoch(self.train.count, opt.batch, opt.world_size)):
+        for step in range(sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)):
             records = read()
             if step >= first:
                 yield self._shaped(normalise(resize(crop(records))[0], flip())), self._labels(records)
@@ -51,7 +51,7 @@ class Images:
         read = self._reader(self.val, random_shuffle=False)
         decode = flow.nn.OFRecordImageDecoder("encoded", color_space="RGB")
         resize = flow.nn.image.Resize(
-            resize_side="shorter", keep_aspect_ratio=True, target_size=round(opt.image_size * augment.RESIZE)
+            resize_side="shorter", keep_aspect_ratio=True, target_size=round(opt.image_size * sampling.RESIZE)
         )
         normalise = self._normalise(crop_h=opt.image_size, crop_w=opt.image_size)
         shares = [self._share(self.val, rank) for rank in range(opt.world_size)]
@@ -86,8 +86,8 @@ class Images:
     def _normalise(self, **crop):
         return flow.nn.CropMirrorNormalize(
             color_space="RGB",
-            mean=list(augment.MEAN),
-            std=list(augment.DEVIATION),
+            mean=list(sampling.MEAN),
+            std=list(sampling.DEVIATION),
             output_dtype=flow.float,
             **crop,
         )

@@ -2,8 +2,7 @@
 
 import paddle
 
-from trainmark.workloads.images import dataset
-from trainmark.workloads.images.own import samples
+from trainmark.workloads.images import dataset, samples
 
 FORMATS = ("list", "folder")
 REPEATABLE = True

@@ -2,8 +2,7 @@
 
 import torch
 
-from trainmark.workloads.images import dataset
-from trainmark.workloads.images.own import samples
+from trainmark.workloads.images import dataset, samples
 
 FORMATS = ("folder", "list", "rec", "tfrecord", "ofrecord", "mindrecord", "beton", "webdataset")
 REPEATABLE = True

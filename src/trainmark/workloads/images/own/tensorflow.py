@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainmark.workloads.common import chance
-from trainmark.workloads.images import augment, dataset, order
+from trainmark.workloads.images import dataset, sampling
 from trainmark.workloads.images.host import PADDING
 
 FORMATS = ("tfrecord",)
@@ -19,7 +19,7 @@ FEATURES = {
     "image/encoded": tf.io.FixedLenFeature([], tf.string),
     "image/class/label": tf.io.FixedLenFeature([], tf.int64),
 }
-MEAN, DEVIATION = tf.constant(augment.MEAN), tf.constant(augment.DEVIATION)
+MEAN, DEVIATION = tf.constant(sampling.MEAN), tf.constant(sampling.DEVIATION)
 
 
 class Images:
@@ -32,9 +32,9 @@ class Images:
     def training(self, epoch, first=0):
         """This rank's share, shuffled by file and within a buffer."""
         opt, seed = self.opt, chance.key(self.opt.seed, epoch)
-        steps = order.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
+        steps = sampling.steps_per_epoch(self.train.count, opt.batch, opt.world_size)
         files = [
-            self.train.shards[file] for file in order.epoch_order(len(self.train.shards), opt.seed, epoch)
+            self.train.shards[file] for file in sampling.epoch_order(len(self.train.shards), opt.seed, epoch)
         ]
         records = self._share(self._records(files), self.train.count)
         records = records.shuffle(
@@ -50,11 +50,11 @@ class Images:
 
     def evaluation(self):
         opt = self.opt
-        batches = order.evaluation_batches(self.val.count, opt.batch, opt.world_size)
+        batches = sampling.evaluation_batches(self.val.count, opt.batch, opt.world_size)
         images = self._share(self._records(self.val.shards), self.val.count).map(
             lambda record: evaluation_image(record, opt.image_size), num_parallel_calls=self._parallel()
         )
-        share = len(order.evaluation_share(self.val.count, opt.rank, opt.world_size))
+        share = len(sampling.evaluation_share(self.val.count, opt.rank, opt.world_size))
         blank = (np.zeros((opt.image_size, opt.image_size, 3), np.float32), np.int64(PADDING))
         padding = tf.data.Dataset.from_tensors(blank).repeat(batches * opt.batch - share)
         return iter(self._batches(images.concatenate(padding)))
@@ -96,7 +96,7 @@ def parse(record):
 def training_image(record, place, keys, size):
     data, label = parse(record)
     draws = tf.random.stateless_uniform(
-        [augment.ATTEMPTS, 4], tf.stack([keys[0], keys[1] ^ tf.cast(place, tf.int32)])
+        [sampling.ATTEMPTS, 4], tf.stack([keys[0], keys[1] ^ tf.cast(place, tf.int32)])
     )
     left, top, wide, high = training_box(tf.image.extract_jpeg_shape(data), draws)
     image = tf.image.decode_and_crop_jpeg(data, tf.stack([top, left, high, wide]), channels=3)
@@ -109,14 +109,14 @@ def training_image(record, place, keys, size):
 def training_box(shape, draws):
     """`augment.training_window` in the graph: all ten attempts at once, the first that fits."""
     height, width = tf.cast(shape[0], tf.float32), tf.cast(shape[1], tf.float32)
-    low, high = augment.AREA
+    low, high = sampling.AREA
     area = width * height * (low + (high - low) * draws[:, 0])
-    low, high = augment.LOG_ASPECT
+    low, high = sampling.LOG_ASPECT
     aspect = tf.exp(low + (high - low) * draws[:, 1])
     wide, high = tf.round(tf.sqrt(area * aspect)), tf.round(tf.sqrt(area / aspect))
     fits = (wide > 0) & (wide <= width) & (high > 0) & (high <= height)
     first = tf.argmax(tf.cast(fits, tf.int32))
-    lowest, highest = augment.ASPECT
+    lowest, highest = sampling.ASPECT
     wide = tf.where(fits[first], wide[first], tf.minimum(width, tf.round(height * highest)))
     high = tf.where(fits[first], high[first], tf.minimum(height, tf.round(width / lowest)))
     left = tf.where(fits[first], tf.floor(draws[first, 2] * (width - wide + 1)), tf.floor((width - wide) / 2))
@@ -130,7 +130,7 @@ def evaluation_image(record, size):
     """Cut first, then resized: the same pixels as the other way round, but for the very edge."""
     data, label = parse(record)
     shape = tf.cast(tf.image.extract_jpeg_shape(data)[:2], tf.float32)
-    short = round(size * augment.RESIZE)
+    short = round(size * sampling.RESIZE)
     scale = tf.reduce_min(shape) / short
     begin = tf.round((tf.floor(shape / scale) - size) / 2) * scale
     window = tf.cast(tf.round(tf.concat([begin, tf.repeat(size * scale, 2)], 0)), tf.int32)

@@ -4,7 +4,7 @@ A linear layer's weight is (outputs, inputs). Rotary positions pair the first ha
 second half, as `transformers` does, not even with odd elements. The head has its own matrix in every size.
 """
 
-from trainmark.workloads.transformers.shape import Shape
+from trainmark.workloads.transformers.flops import TransformerShape
 
 NORM_EPSILON = 1e-5
 ROTARY_BASE = 500000.0
@@ -13,7 +13,9 @@ INITIAL_DEVIATION = 0.02
 
 def _size(layers, width, heads, key_value_heads, hidden, vocabulary=128256, positions=8192):
     grouped = width, heads, key_value_heads, hidden
-    return Shape(layers, *grouped, vocabulary=vocabulary, positions=positions, gated=True, tied=False)
+    return TransformerShape(
+        layers, *grouped, vocabulary=vocabulary, positions=positions, gated=True, tied=False
+    )
 
 
 SIZES = {

@@ -1,31 +1,144 @@
-"""The passes through ResNet-50 v1.5, written out: what is kept, what is computed again, what is fused."""
+"""The passes through ResNet-50 v1.5, written out: what is stored, what is computed again, what is fused.
 
-from dataclasses import dataclass
+Activations are handed on as matrices, before their batch norm was applied. A matrix has a row for every
+image, row and column of the picture, and a column for every channel (NHWC). What has one number a channel
+is float32, whatever the matrices are. Weight gradients run on a side stream: only the all-reduce and the
+update wait for them, and such a product fills what small kernels and the gaps between kernels leave of a
+device.
+"""
+
+from dataclasses import dataclass, replace
 
 import torch
 
-from trainmark.workloads.resnet50.fused.side_stream import AT_ONCE
-from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined, Norm, Normed
 from trainmark.workloads.resnet50.shared import recipe
 
 
 @dataclass
-class Conv:
+class BatchNorm:
+    """A batch norm: what it learns, its running statistics, and where its gradients go."""
+
+    scale: torch.Tensor
+    bias: torch.Tensor
+    mean: torch.Tensor
+    variance: torch.Tensor
+    scale_gradient: torch.Tensor
+    bias_gradient: torch.Tensor
+
+    def copy(self):
+        """The same with running statistics of its own, which a try may move."""
+        return replace(self, mean=self.mean.clone(), variance=self.variance.clone())
+
+
+@dataclass
+class PendingNorm:
+    """`raw` is what a convolution gave; who reads it computes `raw · factor + offset` on the way."""
+
+    raw: torch.Tensor
+    factor: torch.Tensor
+    offset: torch.Tensor
+    mean: torch.Tensor
+    deviation: torch.Tensor  # its inverse: 1 / sqrt(variance + ε)
+
+    def of(self, raw):
+        """The same norm over other rows, such as those that pooling has chosen."""
+        return PendingNorm(raw, self.factor, self.offset, self.mean, self.deviation)
+
+
+@dataclass
+class ExpandedNorm(PendingNorm):
+    """What a 1×1 convolution with more outputs than inputs gave: all that its norm needs, the operand tells.
+
+    The sum of squares of an output is its weights times the operand's covariance times its weights, and the
+    operand has fewer columns. `total` is the sum of its rows, `spread` the weights times its covariance.
+    Nobody reads `raw`: kernels never store it.
+    """
+
+    operand: torch.Tensor = None
+    weight: torch.Tensor = None
+    total: torch.Tensor = None
+    spread: torch.Tensor = None
+
+
+@dataclass
+class ResidualSum:
+    """The end of a block: `relu(norm + shortcut)`; the shortcut is a matrix, or again to be normed."""
+
+    norm: PendingNorm
+    shortcut: object
+    value: torch.Tensor = None
+
+
+@dataclass
+class BatchNormGrad:
+    """The gradient of `norm.raw`, as `by · upper + raw · own + rest`, computed by who reads it.
+
+    `upper` is the gradient behind the norm; where `rectify`, behind the ReLU that follows it, and what the
+    ReLU stopped still counts as zero.
+    """
+
+    upper: torch.Tensor
+    norm: PendingNorm
+    by: torch.Tensor
+    own: torch.Tensor
+    rest: torch.Tensor
+    rectify: bool = False
+
+
+def side_stream(device):
+    return SideStream(device) if device.type == "cuda" else INLINE
+
+
+class InlineStream:
+    """Nothing beside: work is done where it is begun."""
+
+    def begin(self, work):
+        work()
+
+    def turn(self):
+        pass
+
+
+INLINE = InlineStream()
+
+
+class SideStream:
+    """What work reads is held until the stream that began it has waited: no one else may write there."""
+
+    def __init__(self, device):
+        self.stream = torch.cuda.Stream(device)
+        self.now, self.before = [], []
+
+    def begin(self, work):
+        self.stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.stream):
+            work()
+            self.now.append((self.stream.record_event(), work))
+
+    def turn(self):
+        """Waits for what was begun before the last turn."""
+        for done, _ in self.before:
+            torch.cuda.current_stream().wait_event(done)
+        self.before, self.now = self.now, []
+
+
+@dataclass
+class ConvNorm:
     """Weights for the products, where their gradient goes, and the batch norm behind."""
 
     weight: torch.Tensor
     gradient: torch.Tensor
-    norm: Norm
+    norm: BatchNorm
 
 
 @dataclass
-class Block:
+class BottleneckWeights:
     """`stride` is that of the 3×3 convolution and of the shortcut."""
 
-    first: Conv
-    second: Conv
-    third: Conv
-    shortcut: Conv
+    first: ConvNorm
+    second: ConvNorm
+    third: ConvNorm
+    shortcut: ConvNorm
     stride: int
 
 
@@ -36,34 +149,34 @@ class SavedActivations:
     `x` is its operand; `x1` and those with a y are as in `Passes.through`.
     """
 
-    block: Block
+    block: BottleneckWeights
     shape: tuple
     x: object
-    y1: Normed
+    y1: PendingNorm
     x1: torch.Tensor
-    y2: Normed
+    y2: PendingNorm
 
 
-def network(parameters):
+def build_network(parameters):
     """The stem and the blocks over these parameters."""
 
     def conv(name, as_picture=False):
         pick = parameters.view if as_picture else parameters.rows
         weights = name.replace("norm", "conv") + ".weight"
-        return Conv(pick(parameters.half, weights), pick(parameters.gradient, weights), norm(name))
+        return ConvNorm(pick(parameters.half, weights), pick(parameters.gradient, weights), norm(name))
 
     def norm(name):
         learnt = [parameters.view(parameters.master, name + part) for part in (".scale", ".bias")]
         statistics = [parameters.named[name + part] for part in (".mean", ".variance")]
         gradients = [parameters.view(parameters.gradient, name + part) for part in (".scale", ".bias")]
-        return Norm(*learnt, *statistics, *gradients)
+        return BatchNorm(*learnt, *statistics, *gradients)
 
     blocks = []
     for stage, (depth, _) in enumerate(recipe.STAGES):
         for index in range(depth):
             name = "blocks.{}.".format(len(blocks))
             blocks.append(
-                Block(
+                BottleneckWeights(
                     conv(name + "norm1"),
                     conv(name + "norm2", as_picture=True),
                     conv(name + "norm3"),
@@ -80,8 +193,8 @@ class Passes:
     Gradients of weights for which nothing else waits are left to `beside`.
     """
 
-    def __init__(self, parameters, operations, beside=AT_ONCE):
-        self.stem, self.blocks = network(parameters)
+    def __init__(self, parameters, operations, beside=INLINE):
+        self.stem, self.blocks = build_network(parameters)
         self.ops, self.beside = operations, beside
         self.kind = parameters.half.dtype
         self.activations = []
@@ -94,7 +207,7 @@ class Passes:
         shape = self.images, self.folded.shape[1] - 3, self.folded.shape[2] - 3
         self.stem_norm = ops.stem(self.folded, ops.fold_weight(self.stem.weight), self.stem.norm)
         x, self.which = ops.pool(self.stem_norm, shape)
-        self.stem_shape, shape = shape, halved(shape)
+        self.stem_shape, shape = shape, halved_shape(shape)
         self.activations = []
         for block in self.blocks:
             x, shape = self.through(block, x, shape)
@@ -105,7 +218,7 @@ class Passes:
         ops = self.ops
         y1 = ops.product(x, block.first)
         x1 = ops.rectified(y1)
-        out = halved(shape) if block.stride == 2 else shape
+        out = halved_shape(shape) if block.stride == 2 else shape
         y2 = ops.statistics(ops.convolution(x1, block.second.weight, shape, block.stride), block.second.norm)
         y3 = ops.widen(y2, block.third)
         if block.shortcut:
@@ -113,7 +226,7 @@ class Passes:
         else:
             shortcut = x.value
         self.activations.append(SavedActivations(block, shape, x, y1, x1, y2))
-        return ops.join(Joined(y3, shortcut)), out
+        return ops.join(ResidualSum(y3, shortcut)), out
 
     def backward(self, gradient):
         """From the gradient of every image's mean; yields a block when its gradients are there."""
@@ -154,6 +267,6 @@ class Passes:
         return BatchNormGrad(upper, x, *coefficients, rectify=rectify)
 
 
-def halved(shape):
+def halved_shape(shape):
     images, rows, columns = shape
     return images, (rows + 1) // 2, (columns + 1) // 2

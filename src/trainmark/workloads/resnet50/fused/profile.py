@@ -11,13 +11,12 @@ import torch
 import triton
 
 from trainmark.workloads.common import kernel_tuning as tuning
-from trainmark.workloads.resnet50.fused import kernels
-from trainmark.workloads.resnet50.fused.network import Passes
-from trainmark.workloads.resnet50.fused.parameters import Parameters
-from trainmark.workloads.resnet50.fused.terms import Widened
-from trainmark.workloads.resnet50.models.pytorch import ResNet50
+from trainmark.workloads.resnet50.fused import triton_ops
+from trainmark.workloads.resnet50.fused.network import ExpandedNorm, Passes
+from trainmark.workloads.resnet50.fused.step import FlatParameters
+from trainmark.workloads.resnet50.pytorch import ResNet50
 
-KINDS = {"amp": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+DTYPES = {"amp": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
 # Products of every row with the weights, and where the convolution stands among what is given.
 PRODUCTS = {"product": (1, 1), "widen": (1, 1), "product_gradients": (2, 2), "widen_back": (2, 3)}
 
@@ -26,14 +25,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--image-size", type=int, default=224)
-    parser.add_argument("--precision", choices=KINDS, default="amp")
+    parser.add_argument("--precision", choices=DTYPES, default="amp")
     opt = parser.parse_args()
-    device, kind = torch.device("cuda"), KINDS[opt.precision]
-    bandwidth, rate = copied_bytes(device), multiplied(device, kind)
+    device, kind = torch.device("cuda"), DTYPES[opt.precision]
+    bandwidth, rate = copy_bandwidth(device), matmul_rate(device, kind)
     print("copy {:.2f} TB/s, products {:.0f} TFLOP/s".format(bandwidth / 1e12, rate / 1e12))
     torch.manual_seed(0)
-    watched = Watched(kernels)
-    passes = Passes(Parameters(ResNet50().to(device), kind), watched)
+    watched = TimedOperations(triton_ops)
+    passes = Passes(FlatParameters(ResNet50().to(device), kind), watched)
     images = torch.randn(opt.batch, 3, opt.image_size, opt.image_size, device=device)
     with torch.no_grad():
         features = passes.forward(images)
@@ -43,7 +42,7 @@ def main():
     show(watched.seen, bandwidth, rate)
 
 
-class Watched:
+class TimedOperations:
     """The operations, each timed when it is called."""
 
     def __init__(self, operations):
@@ -55,7 +54,7 @@ class Watched:
         def timed(*inputs, **more):
             out = operation(*inputs, **more)
             took = tuning.milliseconds(lambda: operation(*inputs, **more))
-            facts = described(name, inputs), moved(inputs, more, out), worked(name, inputs)
+            facts = operand_shape(name, inputs), bytes_moved(inputs, more, out), product_flops(name, inputs)
             times = self.seen.setdefault((name, *facts), [])
             times.append(took / 1e3)
             return out
@@ -63,7 +62,7 @@ class Watched:
         return timed
 
 
-def described(name, inputs):
+def operand_shape(name, inputs):
     return " ".join("×".join(map(str, each.shape)) for each in tensors(inputs[:1]) if each.ndim > 1)
 
 
@@ -81,13 +80,13 @@ def tensors(things):
     return list(seen.values())
 
 
-def moved(inputs, more, out):
+def bytes_moved(inputs, more, out):
     """The fewest bytes: each tensor once; what widened is not read on the way back, only what it read."""
-    read = [each.operand if isinstance(each, Widened) else each for each in inputs]
+    read = [each.operand if isinstance(each, ExpandedNorm) else each for each in inputs]
     return sum(each.numel() * each.element_size() for each in tensors([read, list(more.values()), out]))
 
 
-def worked(name, inputs):
+def product_flops(name, inputs):
     """Floating-point operations of the products in it."""
     if name in PRODUCTS:
         times, at = PRODUCTS[name]
@@ -100,14 +99,14 @@ def worked(name, inputs):
     return 0
 
 
-def copied_bytes(device):
+def copy_bandwidth(device):
     source = torch.empty(2**30, device=device)
     target = torch.empty_like(source)
     took = triton.testing.do_bench(lambda: target.copy_(source), return_mode="median")
     return 2 * source.numel() * 4 / (took / 1e3)
 
 
-def multiplied(device, kind):
+def matmul_rate(device, kind):
     a, b = (torch.randn(8192, 8192, device=device, dtype=kind) for _ in range(2))
     return 2 * 8192**3 / (triton.testing.do_bench(lambda: a @ b, return_mode="median") / 1e3)
 

@@ -6,12 +6,17 @@ Sums and products are taken in float32 or better; what is stored is rounded to t
 import torch
 from torch.nn import functional as F
 
-from trainmark.workloads.resnet50.fused.side_stream import AT_ONCE
-from trainmark.workloads.resnet50.fused.terms import BatchNormGrad, Joined, Normed, Widened
+from trainmark.workloads.resnet50.fused.network import (
+    INLINE,
+    BatchNormGrad,
+    ExpandedNorm,
+    PendingNorm,
+    ResidualSum,
+)
 from trainmark.workloads.resnet50.shared import recipe
 
 
-def wide(matrix):
+def upcast(matrix):
     return matrix.to(torch.promote_types(matrix.dtype, torch.float32))
 
 
@@ -23,14 +28,14 @@ def fallbacks():
 
 
 def normed(x):
-    return wide(x.raw) * x.factor + x.offset
+    return upcast(x.raw) * x.factor + x.offset
 
 
 def value(x):
     """The matrix that a convolution reads, rounded as if it had been stored."""
-    if isinstance(x, Normed):
+    if isinstance(x, PendingNorm):
         return rectified(x)
-    if isinstance(x, Joined):
+    if isinstance(x, ResidualSum):
         return join(x).value
     return x
 
@@ -47,15 +52,15 @@ def join(x):
 
 
 def joined(x):
-    shortcut = normed(x.shortcut) if isinstance(x.shortcut, Normed) else wide(x.shortcut)
+    shortcut = normed(x.shortcut) if isinstance(x.shortcut, PendingNorm) else upcast(x.shortcut)
     return (normed(x.norm) + shortcut).relu().to(x.norm.raw.dtype)
 
 
 def apply(s):
-    upper = wide(s.upper)
+    upper = upcast(s.upper)
     if s.rectify:
         upper = torch.where(normed(s.norm) > 0, upper, 0)
-    return (s.by * upper + s.own * wide(s.norm.raw) + s.rest).to(s.upper.dtype)
+    return (s.by * upper + s.own * upcast(s.norm.raw) + s.rest).to(s.upper.dtype)
 
 
 # Forward
@@ -63,7 +68,7 @@ def apply(s):
 
 def product(x, conv):
     """`value(x) · weightᵀ`, ready to be normed."""
-    raw = (wide(value(x)) @ wide(conv.weight).T).to(conv.weight.dtype)
+    raw = (upcast(value(x)) @ upcast(conv.weight).T).to(conv.weight.dtype)
     return statistics(raw, conv.norm)
 
 
@@ -72,20 +77,20 @@ def widen(x, conv, shape=None):
 
     Where a shape is given, only every second row and column of the pictures is read.
     """
-    operand = value(x) if shape is None else every_second(value(x), *shape)
-    return Widened(**vars(product(operand, conv)), operand=operand)
+    operand = value(x) if shape is None else strided_rows(value(x), *shape)
+    return ExpandedNorm(**vars(product(operand, conv)), operand=operand)
 
 
 def statistics(raw, norm):
     """The norm of a batch; its running statistics move on (the variance kept there is the sample's)."""
-    variance, mean = torch.var_mean(wide(raw), dim=0, correction=0)
+    variance, mean = torch.var_mean(upcast(raw), dim=0, correction=0)
     deviation = (variance + recipe.BATCH_NORM_EPSILON).rsqrt()
     rows = raw.shape[0]
     momentum = recipe.BATCH_NORM_MOMENTUM
     norm.mean.lerp_(mean.to(norm.mean.dtype), momentum)
     norm.variance.lerp_((variance * rows / (rows - 1)).to(norm.mean.dtype), momentum)
     factor = norm.scale * deviation
-    return Normed(raw, factor, norm.bias - mean * factor, mean, deviation)
+    return PendingNorm(raw, factor, norm.bias - mean * factor, mean, deviation)
 
 
 # Backward
@@ -102,10 +107,10 @@ def coefficients(sums, norm, x, rows):
 
 
 def sums(upper, x, rectify=False):
-    upper = wide(upper)
+    upper = upcast(upper)
     if rectify:
         upper = torch.where(normed(x) > 0, upper, 0)
-    return upper.sum(0), (upper * (wide(x.raw) - x.mean)).sum(0)
+    return upper.sum(0), (upper * (upcast(x.raw) - x.mean)).sum(0)
 
 
 def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
@@ -115,36 +120,36 @@ def product_gradients(s, x, conv, beside, onto=None, addend=None, spread=None):
     `addend` came by the shortcut; where that has strides, `spread` (images, rows, columns) says how its rows
     lie among these.
     """
-    gradient, kind = wide(apply(s)), conv.weight.dtype
-    beside.begin(lambda: conv.gradient.copy_(gradient.T @ wide(value(x))))
-    out = gradient @ wide(conv.weight)
+    gradient, kind = upcast(apply(s)), conv.weight.dtype
+    beside.begin(lambda: conv.gradient.copy_(gradient.T @ upcast(value(x))))
+    out = gradient @ upcast(conv.weight)
     if addend is not None:
-        out += wide(addend if spread is None else spread_rows(addend, spread))
+        out += upcast(addend if spread is None else unstrided_rows(addend, spread))
     if onto is None:
         return out.to(kind), None
-    return stopped(out, onto, kind)
+    return relu_backward(out, onto, kind)
 
 
 def widen_back(upper, totals, y, conv, onto=None):
     """Both gradients of what widened, where `totals` are the sums of `upper`."""
     _, against = sums(upper, y)
     numbers = coefficients((totals, against), conv.norm, y, upper.shape[0])
-    return product_gradients(BatchNormGrad(upper, y, *numbers), y.operand, conv, AT_ONCE, onto)
+    return product_gradients(BatchNormGrad(upper, y, *numbers), y.operand, conv, INLINE, onto)
 
 
-def stopped(out, onto, kind):
-    if isinstance(onto, Normed):
+def relu_backward(out, onto, kind):
+    if isinstance(onto, PendingNorm):
         out = torch.where(normed(onto) > 0, out, 0).to(kind)
         return out, sums(out, onto)
     out = torch.where(onto.value > 0, out, 0).to(kind)
-    return out, wide(out).sum(0)
+    return out, upcast(out).sum(0)
 
 
-def every_second(matrix, images, rows, columns):
+def strided_rows(matrix, images, rows, columns):
     return matrix.view(images, rows, columns, -1)[:, ::2, ::2].reshape(-1, matrix.shape[1])
 
 
-def spread_rows(matrix, shape):
+def unstrided_rows(matrix, shape):
     images, rows, columns = shape
     wide_one = matrix.new_zeros(images, rows, columns, matrix.shape[1])
     wide_one[:, ::2, ::2] = matrix.view(images, (rows + 1) // 2, (columns + 1) // 2, -1)
@@ -176,15 +181,15 @@ def unfold_weight(folded):
 
 
 def stem(folded, weight, norm):
-    out = F.conv2d(wide(folded).permute(0, 3, 1, 2), wide(weight).permute(0, 3, 1, 2))
+    out = F.conv2d(upcast(folded).permute(0, 3, 1, 2), upcast(weight).permute(0, 3, 1, 2))
     return statistics(out.permute(0, 2, 3, 1).flatten(0, 2).to(folded.dtype), norm)
 
 
 def stem_back(s, which, folded, shape):
     """The weights' gradient, for folded images; `s.upper` has a row for each pixel that was chosen."""
-    gradient = wide(pool_back(s, which, shape)).view(*shape, -1).permute(0, 3, 1, 2)
+    gradient = upcast(pool_back(s, which, shape)).view(*shape, -1).permute(0, 3, 1, 2)
     out = torch.nn.grad.conv2d_weight(
-        wide(folded).permute(0, 3, 1, 2), (gradient.shape[1], 16, 4, 4), gradient
+        upcast(folded).permute(0, 3, 1, 2), (gradient.shape[1], 16, 4, 4), gradient
     )
     return out.permute(0, 2, 3, 1)
 
@@ -207,7 +212,7 @@ def pool_back(s, which, shape):
     """The gradient of what was pooled; `s.upper` has a row for every pooled one."""
     images, rows, columns = shape
     small = [images, (rows + 1) // 2, (columns + 1) // 2, -1]
-    upper, which = wide(s.upper).view(small), which.view(small)
+    upper, which = upcast(s.upper).view(small), which.view(small)
     # A margin takes what no window of the picture reaches.
     out = upper.new_zeros(images, 2 * small[1] + 1, 2 * small[2] + 1, upper.shape[3])
     for place in range(9):
@@ -215,7 +220,7 @@ def pool_back(s, which, shape):
         here = torch.where(which == place, upper, 0)
         out[:, down : down + 2 * small[1] : 2, right : right + 2 * small[2] : 2] += here
     out = out[:, 1 : rows + 1, 1 : columns + 1].reshape(images * rows * columns, -1)
-    return (s.by * out + s.own * wide(s.norm.raw) + s.rest).to(s.upper.dtype)
+    return (s.by * out + s.own * upcast(s.norm.raw) + s.rest).to(s.upper.dtype)
 
 
 def convolution(x, weight, shape, stride):
@@ -249,8 +254,8 @@ def matrix(picture):
 def head_back(gradient, onto, images):
     """From the gradient of every image's mean to that of the last block."""
     rows = onto.value.shape[0] // images
-    spread = (wide(gradient) / rows).repeat_interleave(rows, dim=0)
-    return stopped(spread, onto, onto.value.dtype)
+    spread = (upcast(gradient) / rows).repeat_interleave(rows, dim=0)
+    return relu_backward(spread, onto, onto.value.dtype)
 
 
 # The update

@@ -1,33 +1,89 @@
-"""Forward, backward and update of one batch, as the passes do them; what PyTorch's step is, but fused."""
+"""Forward, backward, all-reduce and update of one batch; what PyTorch's step is, but fused.
+
+Weights, momenta and gradients lie each in one piece of memory, as the kernels read them.
+"""
 
 import torch
 import torch.distributed as dist
 from torch.nn import functional as F
 
-from trainmark.workloads.common.clocks import gradient_clock
-from trainmark.workloads.common.optimizer import loss_scale
-from trainmark.workloads.resnet50.fused import operations
-from trainmark.workloads.resnet50.fused.network import Passes
-from trainmark.workloads.resnet50.fused.parameters import Parameters
-from trainmark.workloads.resnet50.fused.side_stream import beside
+from trainmark.workloads.common import gradient_clock, optimizer
+from trainmark.workloads.resnet50.fused import reference_ops
+from trainmark.workloads.resnet50.fused.network import Passes, side_stream
+from trainmark.workloads.resnet50.pytorch import named_tensors
+from trainmark.workloads.resnet50.shared import tensors
 
-HALF = {"amp": torch.float16, "bf16": torch.bfloat16}
-BUCKET = 6_000_000  # gradients that are exchanged together: few calls, and early ones
+ALIGNED_ELEMENTS = 64  # elements: a view starts where wide loads may
 
 
-class LossScale:
+class FlatParameters:
+    """The model's own parameters become views of `master`; `half` is their copy for the products."""
+
+    def __init__(self, model, kind):
+        self.named = named_tensors(model)
+        trained = {name: tensor for name, tensor in self.named.items() if not tensors.is_statistic(name)}
+        # Those that decay come first, so that a number says where decay ends.
+        order = sorted(trained, key=lambda name: not tensors.is_decayed(name))
+        starts, end = {}, 0
+        for name in order:
+            starts[name] = end
+            end += -(-trained[name].numel() // ALIGNED_ELEMENTS) * ALIGNED_ELEMENTS
+            if tensors.is_decayed(name):
+                self.decayed = end
+        device = next(model.parameters()).device
+        wide = torch.promote_types(kind, torch.float32)
+        self.master, self.momentum, self.gradient = torch.zeros(3, end, device=device, dtype=wide)
+        self.half = self.master if kind == wide else torch.zeros(end, device=device, dtype=kind)
+        self.places = {name: (starts[name], trained[name].shape) for name in order}
+        with torch.no_grad():
+            for name, tensor in trained.items():
+                view = self.view(self.master, name)
+                view.copy_(tensor)
+                tensor.data = view
+            self.half.copy_(self.master)
+
+    def view(self, flat, name):
+        """As the model has it: a convolution's inputs lie last in memory, but stand second in the shape."""
+        start, shape = self.places[name]
+        if len(shape) == 4:
+            outputs, inputs, rows, columns = shape
+            return self.rows(flat, name).view(outputs, rows, columns, inputs).permute(0, 3, 1, 2)
+        return flat[start : start + shape.numel()].view(shape)
+
+    def rows(self, flat, name):
+        """As a matrix with a row for every output."""
+        start, shape = self.places[name]
+        return flat[start : start + shape.numel()].view(shape[0], -1)
+
+    def trained(self):
+        return list(self.places)
+
+
+def operations_for(device):
+    if device.type == "cuda":
+        from trainmark.workloads.resnet50.fused import triton_ops as kernels
+
+        return kernels
+    return reference_ops
+
+
+HALF_TYPES = {"amp": torch.float16, "bf16": torch.bfloat16}
+BUCKET_ELEMENTS = 6_000_000  # gradients that are exchanged together: few calls, and early ones
+
+
+class LossScaler:
     """By which gradients are multiplied to stay within half precision; grows and backs off, or is static."""
 
     def __init__(self, opt, device):
         self.static = opt.precision != "amp" or opt.loss_scale != "dynamic"
-        self.scale = torch.full((), loss_scale.initial(opt), device=device)
+        self.scale = torch.full((), optimizer.initial_loss_scale(opt), device=device)
         self.steady = torch.zeros((), dtype=torch.int32, device=device)
         self.overflow = torch.zeros((), device=device)
 
     def move(self):
         if not self.static:
             torch._amp_update_scale_(
-                self.scale, self.steady, self.overflow, 2.0, 0.5, loss_scale.GROWTH_STEPS
+                self.scale, self.steady, self.overflow, 2.0, 0.5, optimizer.LOSS_SCALE_GROWTH_STEPS
             )
 
     def state_dict(self):
@@ -38,16 +94,16 @@ class LossScale:
         self.steady.fill_(state["_growth_tracker"])
 
 
-class Step:
+class FusedStep:
     """Has the attributes of PyTorch's own step, so that the same training drives it."""
 
     def __init__(self, opt, model, device):
         self.model, self.recipe, self.ranks = model, opt.recipe, opt.world_size
-        self.parameters = Parameters(model, HALF.get(opt.precision, torch.float32))
-        self.ops = operations.chosen(device)
-        self.passes = Passes(self.parameters, self.ops, beside(device))
+        self.parameters = FlatParameters(model, HALF_TYPES.get(opt.precision, torch.float32))
+        self.ops = operations_for(device)
+        self.passes = Passes(self.parameters, self.ops, side_stream(device))
         self.rate, self.lam = torch.zeros((), device=device), torch.ones((), device=device)
-        self.scaler = LossScale(opt, device)
+        self.scaler = LossScaler(opt, device)
         self.gradient_clock = gradient_clock.Untimed()
         half, gradient = self.parameters.half, self.parameters.gradient
         names = "classifier.weight", "classifier.bias"
@@ -58,7 +114,7 @@ class Step:
     def __call__(self, images, labels):
         features = self.passes.forward(images)
         loss, gradient = self.head(features.view(images.shape[0], -1, features.shape[1]).mean(1), labels)
-        exchanged = Exchange(self.parameters, self.ranks)
+        exchanged = GradientAllReduce(self.parameters, self.ranks)
         for layers in self.passes.backward(gradient):
             exchanged.ready(layers)
         exchanged.finish()
@@ -95,7 +151,7 @@ class Step:
             self.parameters.half.copy_(self.parameters.master)
 
 
-class Exchange:
+class GradientAllReduce:
     """Sums gradients over the ranks while those of earlier layers are still being computed."""
 
     def __init__(self, parameters, ranks):
@@ -107,7 +163,7 @@ class Exchange:
         if self.ranks > 1:
             first = getattr(layers, "first", layers).gradient
             start = first.storage_offset() - self.flat.storage_offset()
-            if self.end - start >= BUCKET or start == 0:
+            if self.end - start >= BUCKET_ELEMENTS or start == 0:
                 self.send(start, self.end)
                 self.end = start
 

@@ -1,25 +1,79 @@
-"""ResNet-50 v1.5 as the common loop sees it, whatever the framework."""
+"""ResNet-50 v1.5 as the common loop sees it, whatever the framework: its command line, and what is refused.
+
+What each framework cannot do is a row of `refusals.json`; see `common/refusal.py` for its form.
+"""
 
 import functools
+import os
 
-from trainmark.workloads.common import loop
+from trainmark.workloads.common import loop, options, refusal
 from trainmark.workloads.common.spec import TrainingSpec
-from trainmark.workloads.resnet50.shared import feed, options, recipe, tensors
-from trainmark.workloads.resnet50.shared.metrics import METRICS, evaluation
+from trainmark.workloads.resnet50.shared import data, recipe, tensors
+from trainmark.workloads.resnet50.shared.recipe import METRICS, evaluation
+
+
+def parse_options(arguments, program):
+    parser = options.parser(
+        *(program, "ResNet-50 v1.5", "images", recipe.RECIPES),
+        datasets=["images"],
+        loaders=["host", "own", "dali-cpu", "dali-gpu"],
+        layouts=["NCHW", "NHWC"],
+        engines=["stock", "fused"],
+    )
+    add = parser.add_argument
+    add("--image-size", type=int, default=224)
+    add("--on-bad", choices=["stop", "skip"], default="stop", help="when an image cannot be read")
+    add("--until", type=finish_line, action="append", metavar="top1=0.761", help="stop when this is reached")
+    usual = recipe.TRAINING_IMAGES
+    add("--training-images", dest="epoch_samples", type=int, default=usual, help="of an epoch, for the rate")
+    return options.parse(parser, arguments, recipe.RECIPES)
+
+
+def settle_options(opt, world_size):
+    return options.settle(opt, world_size, recipe.RECIPES)
+
+
+def finish_line(text):
+    """`top1=0.761` as ("top1", 0.761)."""
+    name, _, share = text.partition("=")
+    if name not in ("top1", "top5") or not 0 < float(share) <= 1:
+        raise ValueError(text)
+    return name, float(share)
+
+
+def check_options(opt):
+    """Refuse what can be had in no framework."""
+    options.check(opt)
+    if opt.data == "images":
+        data.check_dataset(opt)
+
+
+REFUSALS = refusal.read_table(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refusals.json"))
+
+
+def refuse(framework, opt, capability=None, **machine):
+    """Refuse what cannot be had here; `capability` is that of the GPU, None where none is used.
+
+    Rows also name options, fields of the recipe, and what else `machine` has.
+    """
+    asked = dict(vars(opt.recipe), **vars(opt))
+    title = refusal.TITLES[framework]
+    asked.update(machine, framework=framework, title=title, several_ranks=opt.world_size > 1)
+    refusal.check(REFUSALS, capability=capability, **asked)
 
 
 class ResNet50Spec(TrainingSpec):
     name, unit, package = "resnet50", "images", "trainmark.workloads.resnet50"
     metrics, axes = METRICS, ("image_size",)
     evaluation = staticmethod(evaluation)
-    parse, settle, check = map(staticmethod, (options.parse, options.settle, options.check))
+    parse, settle, check = map(staticmethod, (parse_options, settle_options, check_options))
     is_statistic = staticmethod(tensors.is_statistic)
 
     def shapes(self, opt):
         return tensors.shapes()
 
     def feed(self, opt):
-        return feed.Feed(opt) if opt.data == "images" else None
+        return data.ImageFeed(opt) if opt.data == "images" else None
 
     def flops_per_sample(self, opt):
         return recipe.flops_per_image(opt.image_size)
@@ -29,7 +83,7 @@ class ResNet50Spec(TrainingSpec):
         return recipe.bytes_per_image(opt.image_size, 2 if opt.precision in ("amp", "bf16") else 4)
 
     def observe(self, opt, training):
-        from trainmark.workloads.resnet50.shared import conformance
+        from trainmark.workloads.resnet50.shared import tensors as conformance
 
         return conformance.observe(opt, training)
 

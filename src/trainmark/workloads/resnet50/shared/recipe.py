@@ -1,4 +1,4 @@
-"""What every framework trains, ResNet-50 v1.5, and the recipes it can be trained by.
+"""What every framework trains, ResNet-50 v1.5: its shape, its recipes, its metrics.
 
 A recipe is a file in `recipes/`, or one of the user's own in the same form.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Iterator, Tuple
+from typing import Dict, Iterator, Sequence, Tuple
 
-from trainmark.workloads.common.optimizer import recipe
+from trainmark.workloads.common import recipe
 
 CLASSES = 1000
 PARAMETERS = 25557032
@@ -25,7 +25,7 @@ TRAINING_IMAGES = 1281167  # ILSVRC2012
 
 
 @dataclass(frozen=True)
-class Recipe(recipe.Recipe):
+class ResNet50Recipe(recipe.Recipe):
     least_area: float = 0.08  # of an image that its random crop keeps
 
     def learning_rate(self, step: int, global_batch: int, epoch_samples: int = TRAINING_IMAGES) -> float:
@@ -33,8 +33,8 @@ class Recipe(recipe.Recipe):
 
 
 RecipeError = recipe.RecipeError
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
-RECIPES = recipe.Recipes(FOLDER, Recipe, default="ngc-90")
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "recipes")
+RECIPES = recipe.Recipes(FOLDER, ResNet50Recipe, default="ngc-90")
 names, read, find = RECIPES.names, RECIPES.read, RECIPES.find
 STANDARD = find("ngc-90", 256)
 
@@ -84,3 +84,16 @@ def bytes_per_image(image_size: int, element: int) -> int:
 
 def _halved(side: int) -> int:
     return (side + 1) // 2
+
+
+METRICS = {
+    "top1": {"title": "top-1", "better": "higher", "share": True},
+    "top5": {"title": "top-5", "better": "higher", "share": True},
+}
+
+
+def evaluation(totals: Sequence[float], samples: int) -> Tuple[Dict[str, int], Dict[str, float]]:
+    """Return the facts of an evaluation and its metrics, from how many were right, and right within five."""
+    top1, top5 = map(round, totals)
+    facts = {"correct1": top1, "correct5": top5, "samples": samples}
+    return facts, {"top1": top1 / samples, "top5": top5 / samples}

@@ -1,21 +1,23 @@
-"""Every tensor of the model under its canonical name, and the weights that all frameworks can start from.
+"""Every tensor under its canonical name, the weights that all frameworks start from, and what is compared.
 
-Names are `stem`, `blocks.0` to `blocks.15` and `classifier`; layouts are: a convolution as (outputs, inputs,
-rows, columns), the classifier as (classes, features).
+Names are `stem`, `blocks.0` to `blocks.15` and `classifier`; layouts are: a convolution as (outputs,
+inputs, rows, columns), the classifier as (classes, features). What a training shows of itself are five
+steps from given weights, every tensor as a sketch.
 """
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 import numpy as np
 
+from trainmark.workloads.common.chance import float64_difference, sketch
 from trainmark.workloads.resnet50.shared import recipe
 
-SEED = 2015  # the year of the paper
+WEIGHTS_SEED = 2015  # the year of the paper
 
 
-class Layer(NamedTuple):
+class CanonicalLayer(NamedTuple):
     """`kind` is `conv`, `norm` or `linear`; `shape` is that of its weight, for a batch norm its channels."""
 
     name: str
@@ -23,10 +25,10 @@ class Layer(NamedTuple):
     shape: Tuple[int, ...]
 
 
-def layers() -> Iterator[Layer]:
+def layers() -> Iterator[CanonicalLayer]:
     """All layers with weights, in the order of the forward pass; a shortcut comes last of its block."""
-    yield Layer("stem.conv", "conv", (64, 3, 7, 7))
-    yield Layer("stem.norm", "norm", (64,))
+    yield CanonicalLayer("stem.conv", "conv", (64, 3, 7, 7))
+    yield CanonicalLayer("stem.norm", "norm", (64,))
     channels, index = 64, 0
     for blocks, width in recipe.STAGES:
         outputs = width * recipe.EXPANSION
@@ -34,19 +36,19 @@ def layers() -> Iterator[Layer]:
             name = "blocks.{}".format(index)
             kernels = ((width, channels, 1, 1), (width, width, 3, 3), (outputs, width, 1, 1))
             for number, kernel in enumerate(kernels, 1):
-                yield Layer("{}.conv{}".format(name, number), "conv", kernel)
-                yield Layer("{}.norm{}".format(name, number), "norm", kernel[:1])
+                yield CanonicalLayer("{}.conv{}".format(name, number), "conv", kernel)
+                yield CanonicalLayer("{}.norm{}".format(name, number), "norm", kernel[:1])
             if block == 0:
-                yield Layer(name + ".shortcut.conv", "conv", (outputs, channels, 1, 1))
-                yield Layer(name + ".shortcut.norm", "norm", (outputs,))
+                yield CanonicalLayer(name + ".shortcut.conv", "conv", (outputs, channels, 1, 1))
+                yield CanonicalLayer(name + ".shortcut.norm", "norm", (outputs,))
             channels, index = outputs, index + 1
-    yield Layer("classifier", "linear", (recipe.CLASSES, channels))
+    yield CanonicalLayer("classifier", "linear", (recipe.CLASSES, channels))
 
 
 PARTS = {"conv": ("weight",), "norm": ("scale", "bias", "mean", "variance"), "linear": ("weight", "bias")}
 
 
-def names(layer: Layer) -> List[str]:
+def tensor_names(layer: CanonicalLayer) -> List[str]:
     """The canonical names of a layer's tensors, in the order of PARTS."""
     return ["{}.{}".format(layer.name, part) for part in PARTS[layer.kind]]
 
@@ -56,7 +58,7 @@ def shapes() -> Dict[str, Tuple[int, ...]]:
     return {
         name: layer.shape if name.endswith("weight") else layer.shape[:1]
         for layer in layers()
-        for name in names(layer)
+        for name in tensor_names(layer)
     }
 
 
@@ -69,7 +71,7 @@ def is_decayed(name: str) -> bool:
     return not is_statistic(name) and "norm" not in name
 
 
-def initial() -> Dict[str, np.ndarray]:
+def initial_weights() -> Dict[str, np.ndarray]:
     """Weights for comparing frameworks, not for training: the same everywhere, and far from every kink.
 
     numpy keeps the streams of RandomState as they are for ever (NEP 19). With ordinary weights some of the
@@ -77,7 +79,7 @@ def initial() -> Dict[str, np.ndarray]:
     by a hundredth; five steps later nothing can be compared. Here the batch norms' biases hold three channels
     in four well above zero and one well below. Channel 0 is left free, so that every bias has a gradient.
     """
-    random = np.random.RandomState(SEED)
+    random = np.random.RandomState(WEIGHTS_SEED)
     values = {}
     for name, shape in shapes().items():
         # Small features make small steps: the loss falls as it would in real training.
@@ -112,8 +114,56 @@ def _noise(random: np.random.RandomState, shape: Tuple[int, ...]) -> np.ndarray:
     return random.standard_normal(shape) * 0.1
 
 
-def batch(rank: int, images: int, side: int) -> Tuple[np.ndarray, np.ndarray]:
+def conformance_batch(rank: int, images: int, side: int) -> Tuple[np.ndarray, np.ndarray]:
     """The images (as images, channels, rows, columns) and labels of one rank."""
-    random = np.random.RandomState(SEED + 1 + rank)
+    random = np.random.RandomState(WEIGHTS_SEED + 1 + rank)
     pixels = random.standard_normal((images, 3, side, side)).astype(np.float32)
     return pixels, random.randint(0, recipe.CLASSES, images).astype(np.int64)
+
+
+BATCH = 16
+IMAGE_SIZE = 64
+STEPS = 5
+TRAINING_IMAGES = 16  # an epoch of one step, so that the rate of five steps rises as it does in eight epochs
+# The first gradient is read off the weights that one step leaves. The larger the rate, the less is lost when
+# the step is added to the weight; a power of two loses nothing itself.
+PROBE_RATE = 1024.0
+
+
+def observe(opt, training) -> Dict[str, Any]:
+    """The gradient of the first step, then five steps by the recipe, each from the same weights and batch."""
+    start = initial_weights()
+    batch = training.place(*conformance_batch(opt.rank, opt.batch, opt.image_size))
+    training.load(start)
+    loaded = training.tensors()
+    training.step(*batch, PROBE_RATE)
+    probed = training.tensors()
+    training.load(start)
+    reads = []
+    for step in range(opt.steps):
+        rate = recipe.STANDARD.learning_rate(step, opt.global_batch, opt.epoch_samples)
+        reads.append(training.read(training.step(*batch, rate)))
+    last = training.tensors()  # the device has passed every step: the losses can be read
+    shown = summary(loaded, probed, last, [float(read()) for read in reads])
+    return dict(shown, parameters=training.parameters())
+
+
+def summary(loaded, probed, last, losses: List[float]) -> Dict[str, Any]:
+    """Plain numbers, of tensors in float32 or float64."""
+    trained = [name for name in loaded if not is_statistic(name)]
+    gradients = {name: first_gradient(name, loaded[name], probed[name]) for name in trained}
+    return {
+        "shapes": {name: list(value.shape) for name, value in loaded.items()},
+        "losses": losses,
+        "start": {name: sketch(name, value) for name, value in loaded.items()},
+        "gradient_norms": {name: float(np.linalg.norm(value)) for name, value in gradients.items()},
+        "gradients": {name: sketch(name, value) for name, value in gradients.items()},
+        "moved": {name: sketch(name, float64_difference(last[name], loaded[name])) for name in trained},
+        "statistics": {name: sketch(name, value) for name, value in last.items() if is_statistic(name)},
+    }
+
+
+def first_gradient(name: str, before, after) -> np.ndarray:
+    """What the loss gave, without the weight decay that the recipe asks for."""
+    applied = float64_difference(before, after) / PROBE_RATE
+    return applied - recipe.STANDARD.weight_decay * before.astype(np.float64) if is_decayed(name) else applied

@@ -6,7 +6,7 @@ Magic 20240520 with version 1 has uint16 ids (GPT-2), 20240801 with version 7 ui
 import numpy as np
 
 from trainmark.workloads.tokens.formats import mapped
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 NAME = "llmc"
 HEADER = 256
@@ -18,19 +18,23 @@ def open_file(path):
     """Return the ids, memory-mapped."""
     head = mapped.first_bytes(path, HEADER_BYTES)
     if len(head) < HEADER_BYTES:
-        raise Unfit("{} has {} bytes, fewer than llm.c's header of {}.".format(path, len(head), HEADER_BYTES))
+        raise UnfitTokens(
+            "{} has {} bytes, fewer than llm.c's header of {}.".format(path, len(head), HEADER_BYTES)
+        )
     header = np.frombuffer(head, "<i4")
     magic, version, count = (int(number) for number in header[:3])
     if magic not in KINDS:
         known = " or ".join(map(str, sorted(KINDS)))
-        raise Unfit("{} begins with {}, llm.c's magic number is {}.".format(path, magic, known))
+        raise UnfitTokens("{} begins with {}, llm.c's magic number is {}.".format(path, magic, known))
     expected, dtype = KINDS[magic]
     if version != expected:
-        raise Unfit("{} is of version {}; llm.c's {} has version {}.".format(path, version, magic, expected))
+        raise UnfitTokens(
+            "{} is of version {}; llm.c's {} has version {}.".format(path, version, magic, expected)
+        )
     room = mapped.size_of(path) - HEADER_BYTES
     width = np.dtype(dtype).itemsize
     if count < 0 or room != count * width:
-        raise Unfit(
+        raise UnfitTokens(
             "{} says {} tokens of {} bytes, and has {} bytes behind its header: it is cut or damaged.".format(
                 path, count, width, room
             )

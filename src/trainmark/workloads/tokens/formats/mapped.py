@@ -1,11 +1,13 @@
-"""A file as a memory-mapped array: only what is looked at is read."""
+"""A token file as a memory-mapped array: only what is looked at is read; UnfitTokens where it cannot be."""
 
 import os
 import stat
 
 import numpy as np
 
-from trainmark.workloads.tokens.unfit import Unfit
+
+class UnfitTokens(Exception):  # noqa: N818 - it is an answer, not a fault
+    """What was asked cannot be had from these files; one sentence that says why and what to do."""
 
 
 def size_of(path):
@@ -13,9 +15,9 @@ def size_of(path):
     try:
         status = os.stat(path)
     except OSError as error:
-        raise Unfit("{} cannot be read: {}.".format(path, error.strerror)) from error
+        raise UnfitTokens("{} cannot be read: {}.".format(path, error.strerror)) from error
     if not stat.S_ISREG(status.st_mode):
-        raise Unfit("{} is no regular file.".format(path))
+        raise UnfitTokens("{} is no regular file.".format(path))
     return status.st_size
 
 
@@ -25,7 +27,7 @@ def first_bytes(path, count):
         with open(path, "rb") as file:
             return file.read(count)
     except OSError as error:
-        raise Unfit("{} cannot be read: {}.".format(path, error.strerror)) from error
+        raise UnfitTokens("{} cannot be read: {}.".format(path, error.strerror)) from error
 
 
 def map_ids(path, dtype, offset, count):
@@ -36,4 +38,4 @@ def map_ids(path, dtype, offset, count):
         # A plain array over the same memory: slices of a memmap cost microseconds each.
         return np.asarray(np.memmap(path, np.dtype(dtype), "r", offset, (count,)))
     except (OSError, ValueError) as error:
-        raise Unfit("{} cannot be mapped: {}.".format(path, error)) from error
+        raise UnfitTokens("{} cannot be mapped: {}.".format(path, error)) from error

@@ -10,7 +10,7 @@ import struct
 import numpy as np
 
 from trainmark.workloads.tokens.formats import mapped
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 NAME = "megatron"
 MAGIC = b"MMIDIDX\x00\x00"
@@ -33,9 +33,9 @@ def open_file(path):
     if (lengths < 0).any() or not np.array_equal(pointers, expected[: len(pointers)]):
         outside = int(pointers.max()) >= size if len(pointers) else False
         what = "points outside of the .bin" if outside else "does not follow its sequences' lengths"
-        raise Unfit("{} {}: it is damaged.".format(index_path(path), what))
+        raise UnfitTokens("{} {}: it is damaged.".format(index_path(path), what))
     if size != count * width:
-        raise Unfit(
+        raise UnfitTokens(
             "{} has {} bytes, and its index says {} tokens of {}: one of them is cut.".format(
                 path, size, count, width
             )
@@ -43,7 +43,7 @@ def open_file(path):
     if len(documents) and (
         documents[0] != 0 or documents[-1] != len(lengths) or (np.diff(documents) < 0).any()
     ):
-        raise Unfit("{}: its document boundaries do not cover its sequences.".format(index_path(path)))
+        raise UnfitTokens("{}: its document boundaries do not cover its sequences.".format(index_path(path)))
     return mapped.map_ids(path, dtype, 0, count)
 
 
@@ -51,18 +51,18 @@ def read_index(path):
     """Return the type of the ids, the lengths and byte offsets of the sequences, the document boundaries."""
     head = mapped.first_bytes(path, HEAD.size)
     if head[: len(MAGIC)] != MAGIC:
-        raise Unfit("{} does not begin with MMIDIDX: it is no index of Megatron's.".format(path))
+        raise UnfitTokens("{} does not begin with MMIDIDX: it is no index of Megatron's.".format(path))
     if len(head) < HEAD.size:
-        raise Unfit("{} ends within its header.".format(path))
+        raise UnfitTokens("{} ends within its header.".format(path))
     _, version, code, sequences, documents = HEAD.unpack(head)
     if version != VERSION:
-        raise Unfit("{} is of version {}; known is {}.".format(path, version, VERSION))
+        raise UnfitTokens("{} is of version {}; known is {}.".format(path, version, VERSION))
     if code not in DTYPES:
-        raise Unfit("{} has ids of type {}, which is no integer of Megatron's.".format(path, code))
+        raise UnfitTokens("{} has ids of type {}, which is no integer of Megatron's.".format(path, code))
     needed = HEAD.size + 12 * sequences + 8 * documents
     size = mapped.size_of(path)
     if size not in (needed, needed + sequences):
-        raise Unfit(
+        raise UnfitTokens(
             "{} has {} bytes where {} sequences and {} boundaries take {}: it is cut or damaged.".format(
                 path, size, sequences, documents, needed
             )

@@ -8,7 +8,7 @@ random one.
 import numpy as np
 
 from trainmark.workloads.tokens.formats import mapped
-from trainmark.workloads.tokens.unfit import Unfit
+from trainmark.workloads.tokens.formats.mapped import UnfitTokens
 
 NAME = "mlm"
 SUFFIX = ".mlm.npy"
@@ -36,12 +36,12 @@ def open_file(path):
     try:
         rows = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError, SyntaxError) as error:
-        raise Unfit("{} is no whole NumPy file: {}.".format(path, error)) from error
+        raise UnfitTokens("{} is no whole NumPy file: {}.".format(path, error)) from error
     dtype = rows.dtype
     shapes = [dtype[name].shape for name in FIELDS] if dtype.names == FIELDS else []
     fits = shapes and [len(shape) for shape in shapes] == [1, 1, 0, 1, 1, 0]
     if not fits or rows.ndim != 1 or shapes[0] != shapes[1] or shapes[3] != shapes[4]:
-        raise Unfit("{} is no array of MLM records, which have {}.".format(path, ", ".join(FIELDS)))
+        raise UnfitTokens("{} is no array of MLM records, which have {}.".format(path, ", ".join(FIELDS)))
     if any(dtype[name].base.kind not in "ui" for name in FIELDS):
-        raise Unfit("{}: MLM records are whole numbers.".format(path))
+        raise UnfitTokens("{}: MLM records are whole numbers.".format(path))
     return rows

@@ -1,17 +1,20 @@
 """The layers of the transformers in plain numpy: the definition that every framework is compared with.
 
-Each takes arrays, and indices and constants by name, and returns its output with a function that turns the
-gradient of the output into those of the arrays. Written to be read, not to be fast. The reference gives them
-float64; they keep the type that they are given.
+Each takes arrays, and indices and constants by name, and returns its output with a function that turns
+the gradient of the output into those of the arrays. Written to be read, not to be fast. The reference
+gives them float64; they keep the type that they are given. A tape applies them and plays them backward;
+`Parts` has what the networks of the three families share.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from trainmark.workloads.transformers.flops import TransformerShape
 
 Array = Any  # numpy's, of float64, or of float32 where a test looks at rounding
 Backward = Callable[[Array], "tuple[Array, ...]"]
@@ -210,3 +213,84 @@ def _over_group(gradient: Array, group: int) -> Array:
 
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+Layer = Callable[..., "tuple[Array, Backward]"]
+
+
+class TapeValue:
+    """An array on the tape, and the gradient of the loss by it once `Tape.backward` has run."""
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        self.gradient = np.zeros_like(array)
+
+
+class Tape:
+    """The layers of one forward pass, in order."""
+
+    def __init__(self) -> None:
+        self._applied: list[tuple[TapeValue, tuple[TapeValue, ...], Backward]] = []
+
+    def __call__(self, layer: Layer, *inputs: TapeValue, **constants: Any) -> TapeValue:
+        """Apply a layer of layers64 to values; what it takes by name is not differentiated."""
+        array, backward = layer(*(value.array for value in inputs), **constants)
+        output = TapeValue(array)
+        self._applied.append((output, inputs, backward))
+        return output
+
+    def backward(self, loss: TapeValue) -> None:
+        """Give every value that the loss depends on its gradient."""
+        loss.gradient = np.ones_like(loss.array)
+        for output, inputs, backward in reversed(self._applied):
+            for value, gradient in zip(inputs, backward(output.gradient), strict=True):
+                value.gradient = value.gradient + gradient
+
+
+class Parts:
+    """Layers with their weights by canonical names; a call applies a layer that has none."""
+
+    def __init__(
+        self, tape: Tape, weights: Mapping[str, TapeValue], shape: TransformerShape, epsilon: float
+    ) -> None:
+        self.tape, self.weights, self.shape, self.epsilon = tape, weights, shape, epsilon
+
+    def __call__(self, applied: Layer, *inputs: TapeValue, **constants: Any) -> TapeValue:
+        return self.tape(applied, *inputs, **constants)
+
+    def embedding(self, name: str, ids: Array) -> TapeValue:
+        return self.tape(embedding, self.weights[f"{name}.weight"], ids=ids)
+
+    def linear(self, name: str, x: TapeValue) -> TapeValue:
+        names = (f"{name}.weight", f"{name}.bias")
+        return self.tape(linear, x, *(self.weights[part] for part in names if part in self.weights))
+
+    def norm(self, name: str, x: TapeValue) -> TapeValue:
+        scale, bias = self.weights[f"{name}.scale"], self.weights.get(f"{name}.bias")
+        if bias is None:
+            return self.tape(rms_norm, x, scale, epsilon=self.epsilon)
+        return self.tape(layer_norm, x, scale, bias, epsilon=self.epsilon)
+
+    def heads(self, x: TapeValue, heads: int) -> TapeValue:
+        return self.tape(split_heads, x, heads=heads)
+
+    def attention(self, query: TapeValue, key: TapeValue, value: TapeValue, allowed: Array) -> TapeValue:
+        """Attend with split heads and merge them."""
+        return self.tape(merge_heads, self.tape(attention, query, key, value, allowed=allowed))
+
+    def qkv_attention(self, block: str, x: TapeValue, allowed: Array) -> TapeValue:
+        """Self-attention whose query, key and value come from one matrix, in that order."""
+        together = self.linear(f"{block}.qkv", x)
+        query, key, value = (
+            self.heads(self.tape(part, together, index=index, parts=3), self.shape.heads)
+            for index in range(3)
+        )
+        return self.linear(f"{block}.out", self.attention(query, key, value, allowed))
+
+    def mlp(self, block: str, x: TapeValue, activation: Layer) -> TapeValue:
+        return self.linear(f"{block}.down", self.tape(activation, self.linear(f"{block}.up", x)))
+
+
+def positions(tokens: Array) -> Array:
+    """Number the tokens of every sequence from 0."""
+    return np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)

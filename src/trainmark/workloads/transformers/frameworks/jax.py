@@ -10,11 +10,12 @@ from jax import numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import jax as framework
 from trainmark.workloads.common.frameworks.jax import RANKS
-from trainmark.workloads.common.optimizer import loss_scale
-from trainmark.workloads.transformers import refusals, synthetic
-from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimizers, jax_sharding
+from trainmark.workloads.transformers import spec as refusals
+from trainmark.workloads.transformers import synthetic
+from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimizers
 from trainmark.workloads.transformers.frameworks.jax_optimizers import State
 
 facts = framework.facts
@@ -55,13 +56,13 @@ class Blocks:
 
         if self.opt.recompute == "blocks":
             return jax.checkpoint(run)
-        return jax_sharding.gather_again(run) if self.opt.sharding == "fsdp" else run
+        return jax_optimizers.gather_again(run) if self.opt.sharding == "fsdp" else run
 
 
 def whole_weights(opt, weights, specs):
     """Return the weights as the model takes them: whole, and in the kind of number of the precision."""
     kind = number_kind(opt)
-    return {name: jax_sharding.whole(weight, specs[name], kind) for name, weight in weights.items()}
+    return {name: jax_optimizers.whole(weight, specs[name], kind) for name, weight in weights.items()}
 
 
 def number_kind(opt):
@@ -115,7 +116,7 @@ class Step:
 
     def __init__(self, opt, model, mesh):
         self.opt, self.model = opt, model
-        self.specs = jax_sharding.specs(opt, model.shapes)
+        self.specs = jax_optimizers.specs(opt, model.shapes)
         spread = State(self.specs, self.specs, self.specs, steps=P(), scale=P(), good_steps=P())
         shard_map = functools.partial(jax.shard_map, mesh=mesh, check_vma=False)  # the ranks' means are ours
         take = shard_map(self.take, in_specs=(spread, P(), P(RANKS)), out_specs=(spread, P(RANKS)))
@@ -125,7 +126,7 @@ class Step:
     def take(self, state, rate, batch):
         gradients, loss = self.gradients(state, batch)
         means = {
-            name: jax_sharding.mean_over_ranks(gradient, self.specs[name], self.opt.world_size)
+            name: jax_optimizers.mean_over_ranks(gradient, self.specs[name], self.opt.world_size)
             for name, gradient in gradients.items()
         }
         with jax.named_scope("optimizer_step"):
@@ -231,7 +232,7 @@ class Training(framework.Training):
         )
         scalars = (
             np.float32(rest.get("adam_step", 0.0)),
-            np.float32(rest.get("scale", loss_scale.initial(self.opt))),
+            np.float32(rest.get("scale", optimizer.initial_loss_scale(self.opt))),
             np.int32(rest.get("good_steps", 0)),
         )
         return State(weights, *moments, *(framework.put(self.all, scalar) for scalar in scalars))
@@ -287,4 +288,4 @@ def make_draw(dimensions, sharding, mean, deviation):
 
 def check(opt):
     """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    refusals.check("jax", opt, framework.capability(opt))
+    refusals.refuse("jax", opt, framework.capability(opt))

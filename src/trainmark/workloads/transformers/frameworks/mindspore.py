@@ -10,7 +10,7 @@ import numpy as np
 from mindspore import amp, nn, ops
 from mindspore.common.initializer import Normal
 
-from trainmark.workloads.transformers import refusals, synthetic
+from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.frameworks.mindspore_optimizers import make_optimizer
 
 facts = framework.facts
@@ -349,4 +349,4 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    refusals.check("mindspore", opt, **framework.machine(opt))
+    spec.refuse("mindspore", opt, **framework.machine(opt))

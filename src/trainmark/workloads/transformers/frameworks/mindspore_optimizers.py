@@ -3,7 +3,7 @@
 import mindspore as ms
 from mindspore import nn, ops
 
-from trainmark.workloads.transformers.recipe import clip_factor, is_decayed
+from trainmark.workloads.transformers.spec import clip_factor, is_decayed
 
 
 def make_optimizer(opt, parameters):

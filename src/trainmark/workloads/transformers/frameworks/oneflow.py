@@ -14,8 +14,8 @@ import numpy as np
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.transformers import refusals, synthetic
-from trainmark.workloads.transformers.recipe import clip_factor, is_decayed
+from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers.spec import clip_factor, is_decayed
 
 facts = framework.facts
 UNSEEN = -1e9  # added to a score: the exponential of it is zero in float32
@@ -280,4 +280,4 @@ def on_host(named):
 
 def check(opt):
     """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    refusals.check("oneflow", opt, **framework.machine(opt))
+    spec.refuse("oneflow", opt, **framework.machine(opt))

@@ -13,8 +13,8 @@ from paddle.distributed.fleet.utils import recompute
 from paddle.nn import functional
 from paddle.static import default_main_program
 
-from trainmark.workloads.transformers import refusals, synthetic
-from trainmark.workloads.transformers.recipe import is_decayed
+from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers.spec import is_decayed
 
 facts = framework.facts
 
@@ -279,4 +279,4 @@ def on_host(named):
 
 def check(opt):
     """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    refusals.check("paddle", opt, **framework.machine(opt))
+    spec.refuse("paddle", opt, **framework.machine(opt))

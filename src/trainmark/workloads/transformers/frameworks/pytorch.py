@@ -9,12 +9,11 @@ from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-from trainmark.workloads.common.clocks.gradient_clock import Untimed
+from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import pytorch as framework
-from trainmark.workloads.common.optimizer import loss_scale
-from trainmark.workloads.transformers import refusals, synthetic
-from trainmark.workloads.transformers.frameworks.torch_optimizers import make_optimizer
-from trainmark.workloads.transformers.frameworks.torch_sharding import shard
+from trainmark.workloads.common.gradient_clock import Untimed
+from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers.frameworks.pytorch_optimizers import make_optimizer, shard
 
 facts = framework.facts
 
@@ -79,7 +78,9 @@ class Decoder(nn.Module):
 def make_head_loss(opt):
     """Return the head with its loss: our kernel where weights are bfloat16 on a GPU, else PyTorch's."""
     if has_half_weights(opt) and opt.device == "cuda":
-        from trainmark.workloads.transformers.kernels.head_loss import head_loss as fused_head_loss
+        from trainmark.workloads.transformers.frameworks.pytorch_head_loss import (
+            head_loss as fused_head_loss,
+        )
 
         return fused_head_loss
     return torch.compile(head_loss, mode=opt.compile) if opt.compile else head_loss
@@ -193,13 +194,13 @@ class LossScale:
 
     def __init__(self, opt, device):
         self.enabled, self.dynamic = opt.precision == "amp", opt.loss_scale == "dynamic"
-        self.value = torch.full((), loss_scale.initial(opt), device=device)
+        self.value = torch.full((), optimizer.initial_loss_scale(opt), device=device)
         self.growth = torch.zeros((), dtype=torch.int32, device=device)
 
     def update(self, overflow):
         """Follow a step whose gradients had an `overflow`, 1.0 or 0.0."""
         if self.enabled and self.dynamic:
-            growth_steps = loss_scale.GROWTH_STEPS
+            growth_steps = optimizer.LOSS_SCALE_GROWTH_STEPS
             torch._amp_update_scale_(self.value, self.growth, overflow, 2.0, 0.5, growth_steps)
 
 
@@ -247,7 +248,7 @@ class Training(framework.Training):
     def load(self, values, momenta=None, rest=None):
         self.update.optimizer.load(values, momenta, (rest or {}).get("adam_step", 0.0))
         scale = self.update.scale
-        scale.value.fill_((rest or {}).get("scale", loss_scale.initial(self.opt)))
+        scale.value.fill_((rest or {}).get("scale", optimizer.initial_loss_scale(self.opt)))
         scale.growth.fill_(int((rest or {}).get("growth", 0)))
 
     def tensors(self):
@@ -276,4 +277,4 @@ class Training(framework.Training):
 
 def check(opt):
     """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    refusals.check("pytorch", opt, **framework.machine(opt))
+    spec.refuse("pytorch", opt, **framework.machine(opt))

@@ -6,7 +6,7 @@ Scopes name the layers in profiles; what is computed is the same without them.
 import itertools
 
 from trainmark.workloads.common.frameworks import tensorflow as framework
-from trainmark.workloads.transformers import refusals, synthetic
+from trainmark.workloads.transformers import spec, synthetic
 from trainmark.workloads.transformers.frameworks.tensorflow_optimizers import make_optimizer
 
 tf = framework.tf  # which sets first what TensorFlow's import reads
@@ -312,4 +312,4 @@ def on_host(named):
 
 def check(opt):
     """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
-    refusals.check("tensorflow", opt, **framework.machine(opt))
+    spec.refuse("tensorflow", opt, **framework.machine(opt))

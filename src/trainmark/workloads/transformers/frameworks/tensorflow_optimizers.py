@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from trainmark.workloads.common.frameworks.tensorflow import own
-from trainmark.workloads.transformers.recipe import clip_factor, is_decayed
+from trainmark.workloads.transformers.spec import clip_factor, is_decayed
 
 
 def make_optimizer(opt, named, scale):

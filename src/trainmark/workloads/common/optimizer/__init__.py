@@ -1,1 +1,0 @@
-"""Hyper-parameters, LARS, mixup and loss scaling."""

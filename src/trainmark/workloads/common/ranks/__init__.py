@@ -1,1 +1,0 @@
-"""How ranks find and join each other."""

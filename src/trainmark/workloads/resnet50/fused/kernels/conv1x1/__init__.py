@@ -1,1 +1,0 @@
-"""1×1 convolutions, forward and backward."""

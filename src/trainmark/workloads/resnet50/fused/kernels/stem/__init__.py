@@ -1,1 +1,0 @@
-"""The stem: 7×7 convolution and max-pooling, forward and backward."""

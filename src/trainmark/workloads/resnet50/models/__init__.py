@@ -1,1 +1,0 @@
-"""The model, once in each framework's words."""
