@@ -118,11 +118,11 @@ def test_the_library_is_built_once_and_found_again(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TRAINMARK_JPEG_LIBRARY", raising=False)
     try:
-        path = native.cached()
+        path = native.cached_library()
     except native.Unbuilt as error:
         pytest.skip(str(error))
     before = Path(path).stat().st_mtime_ns
-    assert native.cached() == path
+    assert native.cached_library() == path
     assert Path(path).stat().st_mtime_ns == before
     assert list((tmp_path / "trainmark").iterdir()) == [Path(path)]
 

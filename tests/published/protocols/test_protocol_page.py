@@ -32,7 +32,7 @@ def test_the_table_says_the_usual_windows():
 
 
 def test_every_doubt_is_in_the_table_and_no_other():
-    sources = (ROOT / "src" / "trainmark" / "published" / "protocols").rglob("*.py")
+    sources = (ROOT / "src" / "trainmark" / "audit" / "protocols").rglob("*.py")
     raised = {
         code
         for path in sources

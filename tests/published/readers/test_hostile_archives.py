@@ -278,7 +278,7 @@ def test_an_input_that_breaks_a_reader_does_not_cost_the_others(tmp_path, monkey
 
     monkeypatch.setattr(read, "read_runs", read_runs)
     monkeypatch.setattr(
-        read, "recognise", lambda blocks, name: (Recognition(next(iter(formats().values())), 1, 1.0), blocks)
+        read, "recognize", lambda blocks, name: (Recognition(next(iter(formats().values())), 1, 1.0), blocks)
     )
     names = [str(tmp_path / name) for name in ("a.log", "bad.log", "c.log")]
     for name in names:
