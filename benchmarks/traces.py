@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.explain.profile import chrome
+from trainmark.explain import chrome_trace
 
 REPEATS = 5
 # As Kineto writes them, with shapes and Python frames: an operator, its call, its kernel, two flows, a frame.
@@ -80,7 +80,7 @@ def _speeds(path: Path, count: int, repeats: int) -> list[Row]:
         with path.open(encoding="utf-8") as file:
             json.load(file)
         middle = time.perf_counter()
-        chrome.read(path)
+        chrome_trace.read(path)
         seconds["json"].append(middle - began)
         seconds["read"].append(time.perf_counter() - middle)
     ratios = [read / plain for read, plain in zip(seconds["read"], seconds["json"], strict=True)]
@@ -119,7 +119,7 @@ def write(path: Path, events: int) -> int:
 def _read(path: Path) -> None:
     before = child.memory_peak_mb()
     began = time.perf_counter()
-    chrome.read(path)
+    chrome_trace.read(path)
     seconds = time.perf_counter() - began
     memory = child.memory_peak_mb()
     print(json.dumps({"seconds": seconds, "memory_mb": memory, "read_mb": memory - before}))

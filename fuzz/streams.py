@@ -30,7 +30,7 @@ from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.trace import TraceError
-from trainmark.runner.trial.follow import Follower
+from trainmark.runner.progress import Follower
 from trainmark.store.recompute import figure_of_folder
 
 SECONDS = 10

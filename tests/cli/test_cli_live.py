@@ -13,7 +13,7 @@ import pytest
 from trainmark.cli import terminal
 from trainmark.cli.terminal import Lines, Moving, course
 from trainmark.events import Mark, Step, stream
-from trainmark.runner.trial.follow import Follower
+from trainmark.runner.progress import Follower
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "measure"))
 

@@ -111,7 +111,7 @@ def test_a_forecast_starts_from_tokens(trainmark, ran, results):
 
 
 def test_the_estimate_counts_the_tokens_of_a_step(ran):
-    from trainmark.runner.preflight.estimate import CORE_FLOPS, START_SECONDS, trial_seconds
+    from trainmark.runner.prepare import CORE_FLOPS, START_SECONDS, trial_seconds
     from trainmark.suite.load import load
 
     suite = load(str(ran / "suite.yaml"))

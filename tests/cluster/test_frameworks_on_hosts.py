@@ -18,7 +18,7 @@ from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions, launcher_of
 from trainmark.launch.outcome import EndCause
 from trainmark.machine.frameworks import standing
-from trainmark.runner.program import frameworks
+from trainmark.runner import inventory
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -40,7 +40,7 @@ limits: {{trial: 4m, silence: 2m}}
 
 
 def interpreter(name: str) -> str:
-    python = frameworks.interpreter_of(name)
+    python = inventory.interpreter_of(name)
     if python is None:
         reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
         pytest.skip(f"{name} is not installed: {reason}")
@@ -52,7 +52,7 @@ def code(tmp_path_factory) -> Path:
     return small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path_factory.mktemp("small") / "code")
 
 
-@pytest.fixture(scope="module", params=frameworks.names())
+@pytest.fixture(scope="module", params=inventory.framework_names())
 def job(request, tmp_path_factory, installed_environments, code) -> Job:
     folder = tmp_path_factory.mktemp(request.param)
     return job_of(request.param, interpreter(request.param), folder / "here", SMALL_STEPS, code)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
-from trainmark.runner.program.interpreter import Interpreter
+from trainmark.runner.program import RankInterpreter
 from trainmark.suite.load import parse
 from trainmark.suite.model import ContainerImage, SuiteError
 
@@ -50,7 +50,7 @@ def suite(folder: Path, image: str = "torch:2.13", runtime: str = "docker") -> s
 
 def command(runtime: str, gpus: bool = False) -> str:
     container = ContainerImage("torch:2.13", runtime, options=("--read-only",))
-    words = Interpreter("python3", container, gpus).command(("-m", "x"), CODE, TRIAL, ["NCCL_DEBUG"])
+    words = RankInterpreter("python3", container, gpus).command(("-m", "x"), CODE, TRIAL, ["NCCL_DEBUG"])
     return " ".join(words)
 
 

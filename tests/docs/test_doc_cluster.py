@@ -9,7 +9,7 @@ from trainmark.base.secrets import is_secret
 from trainmark.launch import hosts, options
 from trainmark.launch.connection import PATIENCE_SECONDS
 from trainmark.launch.nodes import Node
-from trainmark.runner import start
+from trainmark.runner import run
 
 PAGE = page("docs/cluster.md")
 INVENTORY = ROOT / "examples" / "cluster" / "inventory.yaml"
@@ -57,7 +57,7 @@ def test_the_silence_after_which_a_node_is_lost_is_as_the_page_says():
 
 
 def test_the_largest_program_that_is_sent_is_as_the_page_says():
-    assert f"{start.LARGEST_PROGRAM_BYTES >> 20} MiB at most" in PAGE
+    assert f"{run.LARGEST_PROGRAM_BYTES >> 20} MiB at most" in PAGE
 
 
 def test_the_names_that_the_page_calls_secrets_are_taken_for_secrets():

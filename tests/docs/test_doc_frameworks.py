@@ -7,7 +7,7 @@ from doc_pages import code, page, section, table
 
 from trainmark.machine.frameworks import State
 from trainmark.machine.frameworks.locks import FOLDER, read
-from trainmark.runner.program.frameworks import OWN, Standing
+from trainmark.runner.inventory import OWN_INTERPRETER, FrameworkStatus
 
 PAGE = page("docs/frameworks.md")
 ROWS = {code(row["framework"])[0]: row for row in table(section(PAGE, "Which Python"))}
@@ -32,9 +32,9 @@ def test_the_table_says_what_the_lock_says(path):
 
 def test_every_state_is_in_the_table():
     states = {code(row["state"])[0] for row in table(section(PAGE, "States"))}
-    assert states == {*(state.value for state in State), OWN}
+    assert states == {*(state.value for state in State), OWN_INTERPRETER}
 
 
 def test_the_json_has_the_names_that_the_page_lists():
     names = {code(row["name"])[0] for row in table(section(PAGE, "The JSON"))}
-    assert names == {*(field.name for field in fields(Standing)), "conformant"}
+    assert names == {*(field.name for field in fields(FrameworkStatus)), "conformant"}

@@ -84,7 +84,7 @@ def test_an_unknown_framework_is_bad_input(monkeypatch, capsys):
 
 def examined_by_default(trainmark, monkeypatch, modules):
     """What `trainmark doctor` says where these modules lie beside it and no environment is installed."""
-    monkeypatch.setattr("trainmark.runner.program.frameworks._in_our_own", lambda name: name in modules)
+    monkeypatch.setattr("trainmark.runner.inventory._in_our_own", lambda name: name in modules)
     return trainmark("doctor", "--json")
 
 
@@ -108,6 +108,6 @@ def test_a_framework_beside_trainmark_is_looked_at(trainmark, monkeypatch):
 
 
 def test_a_framework_beside_trainmark_needs_no_environment_of_its_own(trainmark, monkeypatch):
-    monkeypatch.setattr("trainmark.runner.program.frameworks._in_our_own", lambda name: name == "pytorch")
+    monkeypatch.setattr("trainmark.runner.inventory._in_our_own", lambda name: name == "pytorch")
     assert trainmark("doctor", "--framework", "pytorch").err == ""
     assert "jax is not installed" in trainmark("doctor", "--framework", "jax").err

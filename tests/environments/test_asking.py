@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from trainmark.machine.frameworks.installed import EnvironmentFiles, Marker, write_marker
-from trainmark.runner.program.ask import Answers, Question, ask
-from trainmark.runner.program.command import command_of, interpreter
-from trainmark.runner.program.interpreter import Interpreter
+from trainmark.runner.command import command_of, interpreter
+from trainmark.runner.preflight import Answers, Question, ask
+from trainmark.runner.program import RankInterpreter
 from trainmark.suite.load import parse
 from trainmark.workloads.declaration import Workload
 from trainmark.workloads.registry import Family
@@ -52,7 +52,7 @@ def program(tmp_path):
     ],
 )
 def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
-    assert ask(Interpreter(sys.executable), program(**noise), "toyframework", TWO) == Answers(
+    assert ask(RankInterpreter(sys.executable), program(**noise), "toyframework", TWO) == Answers(
         {"framework_version": "1.0"}, (None, "not amp")
     )
 
@@ -68,12 +68,12 @@ def test_the_answers_are_found_among_whatever_else_is_printed(program, noise):
     ],
 )
 def test_a_framework_that_does_not_answer_says_why(program, fault, reason):
-    answer = ask(Interpreter(sys.executable), program(at_start=fault), "toyframework", TWO, limit=3)
+    answer = ask(RankInterpreter(sys.executable), program(at_start=fault), "toyframework", TWO, limit=3)
     assert answer.silent == reason
 
 
 def test_an_interpreter_that_does_not_exist_is_named(program):
-    assert ask(Interpreter("/no/such/python"), program(), "toyframework", TWO).silent == (
+    assert ask(RankInterpreter("/no/such/python"), program(), "toyframework", TWO).silent == (
         "/no/such/python does not start: No such file or directory"
     )
 

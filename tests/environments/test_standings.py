@@ -11,7 +11,7 @@ import pytest
 from trainmark.machine.child_process import run
 from trainmark.machine.frameworks import State, find, names, python_of
 from trainmark.machine.frameworks.interpreters import imported_version
-from trainmark.runner.program.frameworks import standing
+from trainmark.runner.inventory import framework_status
 
 SEVEN = {"jax", "mindspore", "mxnet", "oneflow", "paddle", "pytorch", "tensorflow"}
 KEYS = {
@@ -39,14 +39,14 @@ def test_the_table_has_a_line_for_each_and_says_how_to_install_what_is_absent(to
 
 
 def test_a_whole_environment_is_installed_with_its_version_and_python(installed):
-    row = standing("toy")
+    row = framework_status("toy")
     assert (row.state, row.installed, row.version) == ("installed", True, "1.0")
     assert row.python == ".".join(map(str, sys.version_info[:3]))
     assert (row.interpreter, row.fix) == (str(installed.python), None)
 
 
 def test_a_framework_that_is_not_there_is_absent_with_the_command_that_installs_it(toy):
-    row = standing("toy")
+    row = framework_status("toy")
     assert (row.state, row.installed) == ("absent", False)
     assert row.fix == "trainmark frameworks install toy"
 
@@ -56,7 +56,7 @@ def test_a_changed_lock_makes_the_environment_outdated(installed):
     assert (find("toy").state, find("toy").reason) == (
         State.OUTDATED, "its lock has changed since it was installed"
     )  # fmt: skip
-    assert standing("toy").fix == "trainmark frameworks install toy"
+    assert framework_status("toy").fix == "trainmark frameworks install toy"
 
 
 def test_a_comment_in_the_lock_changes_nothing(installed):
@@ -73,14 +73,14 @@ def test_another_version_put_into_the_environment_makes_it_outdated(installed):
 
 def test_a_package_that_is_gone_breaks_the_environment(installed):
     shutil.rmtree(package(installed).parents[1] / "toy-1.0.dist-info")
-    row = standing("toy")
+    row = framework_status("toy")
     assert (row.state, row.installed) == ("broken", False)
     assert row.fix == "trainmark frameworks install toy --force"
 
 
 def test_a_file_that_is_gone_shows_when_the_framework_is_asked(installed):
     package(installed).write_text("from toy import lost")
-    row = standing("toy")
+    row = framework_status("toy")
     assert row.state == "broken" and "lost" in row.reason
 
 
@@ -93,18 +93,18 @@ def test_an_interpreter_that_is_gone_breaks_the_environment_and_is_not_replaced_
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"framework": "toy"}'])
 def test_a_marker_that_says_nothing_is_none(installed, damage):
     installed.marker.write_text(damage)
-    assert find("toy") is None and standing("toy").state == "interrupted"
+    assert find("toy") is None and framework_status("toy").state == "interrupted"
 
 
 def test_a_framework_without_a_wheel_here_says_so(toy):
     (toy.locks / "toy.txt").write_text("# unavailable: Toy runs on wood only; buy some\n")
-    row = standing("toy")
+    row = framework_status("toy")
     assert (row.state, row.fix) == ("unavailable", "Toy runs on wood only; buy some")
 
 
 def test_a_framework_without_a_wheel_here_is_not_offered_to_an_interpreter_of_ones_own(toy):
     (toy.locks / "toy.txt").write_text("# unavailable: Toy runs on wood only; buy some\n")
-    row = standing("toy", sys.executable)
+    row = framework_status("toy", sys.executable)
     assert (row.state, row.fix) == ("absent", "Toy runs on wood only; buy some")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Profile, Step
-from trainmark.explain.step.breakdown import Gap
+from trainmark.explain.breakdown import Gap
+from trainmark.explain.profile import Collector, DeviceKind, HostKind, Profile, ProfiledStep
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -22,7 +22,7 @@ class Machine:
         self._bare = bare
         self._collector = Collector()
         self._correlation = 0
-        self._steps: list[Step] = []
+        self._steps: list[ProfiledStep] = []
 
     @contextmanager
     def span(self, name: str, kind: HostKind) -> Iterator[None]:
@@ -92,7 +92,7 @@ class Machine:
         start = self.device_free
         with self.annotation(f"trainmark_step#{len(self._steps)}"):
             yield
-        self._steps.append(Step(len(self._steps), start, self.device_free))
+        self._steps.append(ProfiledStep(len(self._steps), start, self.device_free))
 
     def profile(self, rank: int = 0, world_size: int = 1) -> Profile:
         return Profile(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainmark.explain.profile.enclosing import parents
-from trainmark.explain.profile.model import (
+from trainmark.explain.nesting import parents
+from trainmark.explain.profile import (
     Collector,
     DeviceKind,
     DeviceSpans,
@@ -16,8 +16,8 @@ from trainmark.explain.profile.model import (
     HostSpans,
     Operands,
     Profile,
-    Source,
-    Step,
+    ProfiledStep,
+    SpanSource,
 )
 
 
@@ -30,7 +30,7 @@ class Span(NamedTuple):
     in_graph: bool = False
     kind: DeviceKind = DeviceKind.KERNEL
     size: int = 0
-    source: Source | None = None
+    source: SpanSource | None = None
 
 
 class Row(NamedTuple):
@@ -66,7 +66,7 @@ def profile_of(
         )
     host = collector.host_spans()
     edges = [start, *ends]
-    steps = tuple(Step(number, *edges[number : number + 2]) for number in range(len(ends)))
+    steps = tuple(ProfiledStep(number, *edges[number : number + 2]) for number in range(len(ends)))
     return Profile("cuda", _launched(collector, host), host, steps, lost=lost)
 
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from builders_what_if import MS, USUAL, gpu_step
 
-from trainmark.explain.advice import Evidence, diagnose
-from trainmark.explain.explanation import Bucket, IdleTime, Verified
+from trainmark.explain.advice import AdviceEvidence, diagnose
+from trainmark.explain.explanation import CollectiveBucket, IdleTime, Verified
 from trainmark.explain.what_if.changes import predict
-from trainmark.explain.what_if.situation import Part, Settings
+from trainmark.explain.what_if.situation import StepPart, TrainingSettings
 
-EAGER = Settings(framework="pytorch", precision="bf16", layout="NHWC", batch=256)
+EAGER = TrainingSettings(framework="pytorch", precision="bf16", layout="NHWC", batch=256)
 
 
 def advice_for(situation, **parts):
-    return diagnose(Evidence(situation, predict(situation), **parts))
+    return diagnose(AdviceEvidence(situation, predict(situation), **parts))
 
 
 PLANTED = {
@@ -34,9 +34,11 @@ PLANTED = {
         settings=replace(EAGER, precision="fp32"),
     ),
     "optimiser": gpu_step(
-        optimiser=Part("optimiser", 12 * MS, 12 * MS, 1800), idle={"launch": 11 * MS}, gaps={"launch": 1500}
+        optimiser=StepPart("optimiser", 12 * MS, 12 * MS, 1800),
+        idle={"launch": 11 * MS},
+        gaps={"launch": 1500},
     ),
-    "link": gpu_step(communication=Part("communication", 60 * MS, 70 * MS, 12)),
+    "link": gpu_step(communication=StepPart("communication", 60 * MS, 70 * MS, 12)),
     "clocks": gpu_step(clock=0.6),
 }
 
@@ -67,13 +69,16 @@ def test_a_synchronisation_is_advised_by_its_call_and_line():
 
 
 def test_a_slow_link_is_told_with_what_it_reaches_and_what_the_fabric_gives():
-    buckets = (Bucket("all-reduce", 1 << 26, 0.05, 0.04, 1e9), Bucket("all-reduce", 1 << 10, 0.0, 0.0, None))
+    buckets = (
+        CollectiveBucket("all-reduce", 1 << 26, 0.05, 0.04, 1e9),
+        CollectiveBucket("all-reduce", 1 << 10, 0.0, 0.0, None),
+    )
     first, *_ = advice_for(PLANTED["link"], buckets=buckets)
     assert first.sentence.endswith("at 1 GB/s, where the fabric gives 400.")
 
 
 def test_exposed_communication_at_the_speed_of_the_fabric_is_to_be_hidden():
-    buckets = (Bucket("all-reduce", 1 << 26, 0.05, 0.04, 380e9),)
+    buckets = (CollectiveBucket("all-reduce", 1 << 26, 0.05, 0.04, 380e9),)
     first, *_ = advice_for(PLANTED["link"], buckets=buckets)
     assert first.cause == "communication"
     assert "bucket_cap_mb" in first.how
@@ -100,5 +105,5 @@ def test_what_was_measured_takes_the_place_of_what_was_predicted():
         replace(what_if, verified=measured) if what_if.name == "free loader" else what_if
         for what_if in predict(situation)
     ]
-    first, *_ = diagnose(Evidence(situation, what_ifs))
+    first, *_ = diagnose(AdviceEvidence(situation, what_ifs))
     assert (first.gain, first.low, first.high) == pytest.approx((50, 40, 60))

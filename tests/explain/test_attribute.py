@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from builders_step import Row, Span, call, profile_of
 
-from trainmark.explain.attribute import classes_of
-from trainmark.explain.profile.model import DeviceKind, HostKind, Source
+from trainmark.explain.kernel_classes import classes_of
+from trainmark.explain.profile import DeviceKind, HostKind, SpanSource
 
 ADD = "vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>"
 GEMM = "ampere_sgemm_128x128_tn"
@@ -124,9 +124,9 @@ def test_an_update_written_by_hand_is_known_by_its_frame_and_a_training_in_such_
 
 def test_a_compiled_program_says_what_a_fusion_computes():
     spans = [
-        Span("ynn_fusion.4", 0, 10, source=Source("jit(step)/transpose(jvp())/dot_general")),
-        Span("ynn_fusion.4", 10, 20, source=Source("jit(step)/jvp(Block)/layer_norm/reduce")),
-        Span("loop_add_fusion", 20, 30, source=Source("jit(step)/optimizer.update/add")),
+        Span("ynn_fusion.4", 0, 10, source=SpanSource("jit(step)/transpose(jvp())/dot_general")),
+        Span("ynn_fusion.4", 10, 20, source=SpanSource("jit(step)/jvp(Block)/layer_norm/reduce")),
+        Span("loop_add_fusion", 20, 30, source=SpanSource("jit(step)/optimizer.update/add")),
         Span("loop_add_fusion", 30, 40),
     ]
     assert classes_of(profile_of(spans, [50])) == [
@@ -138,5 +138,5 @@ def test_a_compiled_program_says_what_a_fusion_computes():
 
 
 def test_a_library_that_a_compiled_program_calls_is_known_by_its_kernels():
-    spans = [Span("nvjet_tst_128x256_64x4", 0, 10, source=Source("custom-call"))]
+    spans = [Span("nvjet_tst_128x256_64x4", 0, 10, source=SpanSource("custom-call"))]
     assert classes_of(profile_of(spans, [50])) == ["matrix product"]

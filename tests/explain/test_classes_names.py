@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.explain.classes import CLASSES
-from trainmark.explain.classes.names import NAMES, class_of, class_of_source
+from trainmark.explain.kernel_classes import CLASSES, NAMES, class_of, class_of_source
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::{}<float>, 3>(int)"
 KERNELS = {

@@ -13,11 +13,11 @@ from trainmark.explain.difference import difference
 from trainmark.explain.explanation import (
     Agreement,
     ClassTime,
+    ExplainedSubject,
     Explanation,
     IdleTime,
     Kernel,
     Overlap,
-    Subject,
 )
 from trainmark.measure.figure import Interval, Ratio
 
@@ -32,7 +32,7 @@ def explanation(classes, idle=(), overlaps=(), steps=5, measured=None, samples=6
     idle = tuple(IdleTime(cause, time, 1) for cause, time in dict(idle).items())
     total = sum(part.alone for part in classes) + sum(part.nanoseconds for part in (*overlaps, *idle))
     agreement = Agreement(total / steps / 1e9, measured)
-    subject = Subject("a run", samples=samples)
+    subject = ExplainedSubject("a run", samples=samples)
     made = Explanation(subject, steps, total, agreement, classes=classes, overlaps=overlaps, idle=idle)
     return replace(made, **changes)
 
@@ -126,7 +126,7 @@ def test_parts_that_do_not_make_up_the_step_are_refused():
 
 
 def test_images_and_tokens_are_not_compared():
-    tokens = explanation({"other": 9}, subject=Subject("b", unit="tokens"))
+    tokens = explanation({"other": 9}, subject=ExplainedSubject("b", unit="tokens"))
     with pytest.raises(UserError, match="A counts samples and B tokens"):
         difference(explanation({"other": 9}), tokens)
 

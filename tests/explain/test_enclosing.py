@@ -7,10 +7,10 @@ import random
 import numpy as np
 from builders_step import Row, Span, profile_of
 
-from trainmark.explain.profile.enclosing import ROUNDING, from_outside, parents
-from trainmark.explain.profile.model import Collector, HostKind, Operands
-from trainmark.explain.step.modules import MOST_DEPTH, modules
-from trainmark.explain.work.step import of_step
+from trainmark.explain.modules import MOST_DEPTH, modules
+from trainmark.explain.nesting import ROUNDING, from_outside, parents
+from trainmark.explain.profile import Collector, HostKind, Operands
+from trainmark.explain.step_work import of_step
 
 DEEP = 20_000
 

@@ -7,10 +7,10 @@ import random
 import pytest
 from builders_idle import MICROSECOND, MILLISECOND, Machine, gaps
 
+from trainmark.explain.breakdown import Gap
 from trainmark.explain.explanation import IdleTime
-from trainmark.explain.idle.causes import causes
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Profile, Step
-from trainmark.explain.step.breakdown import Gap
+from trainmark.explain.idle import causes
+from trainmark.explain.profile import Collector, DeviceKind, HostKind, Profile, ProfiledStep
 
 STEPS = 5
 
@@ -149,7 +149,7 @@ def test_a_kernel_without_its_launch_is_other():
     collector = Collector()
     collector.device("first", 0, 10)
     collector.device("second", 30, 40)
-    profile = Profile("cuda", collector.device_spans(), collector.host_spans(), (Step(0, 0, 40),))
+    profile = Profile("cuda", collector.device_spans(), collector.host_spans(), (ProfiledStep(0, 0, 40),))
     (row,) = causes(profile, [Gap(10, 30, 0)])
     assert (row.cause, row.nanoseconds, row.gaps) == ("other", 20, 1)
 
@@ -164,7 +164,7 @@ def test_on_a_cpu_gaps_are_the_loaders_the_collectives_or_pythons():
     spans = Collector()
     spans.device("aten::mm", 300, 500)
     spans.device("aten::add_", 750, 1000)
-    profile = Profile("cpu", spans.device_spans(), collector.host_spans(), (Step(0, 0, 1000),))
+    profile = Profile("cpu", spans.device_spans(), collector.host_spans(), (ProfiledStep(0, 0, 1000),))
     rows = causes(profile, gaps(profile))
     assert [(row.cause, row.nanoseconds) for row in rows] == [
         ("loader", 300),
@@ -193,7 +193,7 @@ def test_causes_add_up_whatever_the_rows_look_like(device):
                 start, kind = choose.randrange(1000), choose.choice(list(DeviceKind))
                 row = choose.choice("abc"), start, start + choose.randrange(60)
                 collector.device(*row, choose.randrange(3), kind, choose.randrange(-1, 20))
-            steps = (Step(0, 100, 500), Step(1, 500, 900))
+            steps = (ProfiledStep(0, 100, 500), ProfiledStep(1, 500, 900))
             built.append(Profile(device, collector.device_spans(), collector.host_spans(), steps))
         profile, detail = built
         idle = gaps(profile)

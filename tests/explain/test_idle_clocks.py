@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainmark.events import DeviceSample
-from trainmark.explain.idle.clocks import slowdown
+from trainmark.explain.agreement import slowdown
 
 
 def samples(clock, throttle=(), utilisation=1.0, device="cuda:0", count=10):

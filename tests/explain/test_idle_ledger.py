@@ -7,9 +7,8 @@ import random
 import pytest
 from builders_idle import MICROSECOND, MILLISECOND, Machine, gaps
 
-from trainmark.explain.idle.causes import causes
-from trainmark.explain.idle.delays import LOADER, SYNCHRONISATION, Delay
-from trainmark.explain.idle.ledger import LAUNCH, Ledger
+from trainmark.explain.delays import LOADER, SYNCHRONIZATION, Delay
+from trainmark.explain.idle import LAUNCH, Ledger, causes
 
 STEPS = 8
 ITEM_ITSELF = 6 * MICROSECOND  # the call of its copy and the copy, which are no waiting
@@ -57,8 +56,8 @@ def charges(ledger: Ledger, start: int, end: int) -> list[tuple[str, int]]:
 
 
 def test_a_delay_is_charged_directly_then_by_its_credit_and_the_rest_is_launching():
-    ledger = Ledger([Delay(0, 100, SYNCHRONISATION, 0, 0, "wait")], lapse=1000)
-    assert charges(ledger, 90, 300) == [(SYNCHRONISATION, 10), (SYNCHRONISATION, 90), (LAUNCH, 110)]
+    ledger = Ledger([Delay(0, 100, SYNCHRONIZATION, 0, 0, "wait")], lapse=1000)
+    assert charges(ledger, 90, 300) == [(SYNCHRONIZATION, 10), (SYNCHRONIZATION, 90), (LAUNCH, 110)]
 
 
 def test_time_before_a_delay_is_not_its():
@@ -67,13 +66,13 @@ def test_time_before_a_delay_is_not_its():
 
 
 def test_credit_lapses_after_a_step():
-    delay = Delay(0, 100, SYNCHRONISATION, 0, 0, "wait")
+    delay = Delay(0, 100, SYNCHRONIZATION, 0, 0, "wait")
     assert charges(Ledger([delay], lapse=50), 160, 170) == [(LAUNCH, 10)]
 
 
 def test_the_latest_delay_pays_first():
-    delays = [Delay(0, 100, SYNCHRONISATION, 0, 0, "wait"), Delay(100, 120, LOADER, 0, 0, "fetch")]
-    assert charges(Ledger(delays, lapse=1000), 120, 150) == [(LOADER, 20), (SYNCHRONISATION, 10)]
+    delays = [Delay(0, 100, SYNCHRONIZATION, 0, 0, "wait"), Delay(100, 120, LOADER, 0, 0, "fetch")]
+    assert charges(Ledger(delays, lapse=1000), 120, 150) == [(LOADER, 20), (SYNCHRONIZATION, 10)]
 
 
 def test_a_delay_of_a_thread_that_does_not_feed_the_device_pays_nothing():

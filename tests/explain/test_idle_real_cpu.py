@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from trainmark.explain.attribute import classes_of
-from trainmark.explain.idle.causes import causes
-from trainmark.explain.profile.chrome import read
-from trainmark.explain.step.breakdown import breakdown
+from trainmark.explain.breakdown import breakdown
+from trainmark.explain.chrome_trace import read
+from trainmark.explain.idle import causes
+from trainmark.explain.kernel_classes import classes_of
 
 torch = pytest.importorskip("torch")
 

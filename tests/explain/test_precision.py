@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from builders_step import Row, profile_of
 
+from trainmark.explain.breakdown import precision_of, precision_of_operands, product_peak
 from trainmark.explain.explanation import ClassTime, Kernel
-from trainmark.explain.precision import precision_of, precision_of_operands, product_peak
-from trainmark.explain.profile.model import Operands
+from trainmark.explain.profile import Operands
 
 MEASURED = {"fp32": 1e11, "bf16": 4e11, "bandwidth": 5e10}
 

@@ -6,13 +6,18 @@ import json
 
 import pytest
 
+from trainmark.explain.chrome_trace import read
 from trainmark.explain.explanation import RankTime
-from trainmark.explain.profile.chrome import read
-from trainmark.explain.profile.collective import collective_operands
-from trainmark.explain.profile.model import Collector, HostKind, Operands, Profile, Step
-from trainmark.explain.ranks.bandwidth import evidence, expected_seconds, link_bandwidth, waited_for
-from trainmark.explain.ranks.collectives import message_bytes
-from trainmark.explain.ranks.ranks import ranks
+from trainmark.explain.profile import Collector, HostKind, Operands, Profile, ProfiledStep
+from trainmark.explain.ranks import (
+    expected_seconds,
+    link_bandwidth,
+    link_evidence,
+    message_bytes,
+    ranks,
+    waited_for,
+)
+from trainmark.explain.trace_events import collective_operands
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, MessageTime
 
 MILLISECOND = 1_000_000
@@ -48,7 +53,7 @@ def rank_profile(
                 message = Operands(((SIZE // 4,), (SIZE // 4,)), ("Float", "Float"), ("allreduce", "2"))
                 collector.host("record_param_comms", call, call + 1, operands=message)
         collector.device("backward_gemm", ready, compute_end)
-        steps.append(Step(number, step_start, max(free, compute_end)))
+        steps.append(ProfiledStep(number, step_start, max(free, compute_end)))
         step_start = max(free, compute_end)
     spans = collector.device_spans()
     classes = [
@@ -71,7 +76,7 @@ def test_the_late_rank_is_the_one_waited_for_though_clocks_differ():
     assert late is not None
     assert late.rank == 2
     assert late.late == pytest.approx(8e-3)  # in the first bucket their own backward hides the wait
-    assert next(evidence(times, buckets, None)).startswith("rank 2 comes late: the others wait")
+    assert next(link_evidence(times, buckets, None)).startswith("rank 2 comes late: the others wait")
     assert times[0].late == times[1].late == 0
 
 
@@ -80,7 +85,7 @@ def test_a_slow_link_is_exposed_on_all_ranks_and_nobody_is_late():
     assert waited_for(times) is None
     assert [round(time.exposed * 1e3) for time in times] == [95, 95]
     assert [round(time.hidden * 1e3) for time in times] == [5, 5]
-    sentence = next(evidence(times, buckets, link=5e9))
+    sentence = next(link_evidence(times, buckets, link=5e9))
     assert sentence == "all_reduce #2 of 25.0 MB: 50.000 of 50.000 ms exposed, 0.5 GB/s = 10% of the fabric's"
 
 
@@ -116,7 +121,7 @@ def test_collectives_of_gloo_count_though_only_their_threads_record_them():
     message = Operands(((1000,),), ("float",))
     collector.host("gloo:all_reduce", 400, 900, thread=1, kind=HostKind.ANNOTATION, operands=message)
     spans.device("aten::mm", 0, 500)
-    profile = Profile("cpu", spans.device_spans(), collector.host_spans(), (Step(0, 0, 1000),), 0, 2)
+    profile = Profile("cpu", spans.device_spans(), collector.host_spans(), (ProfiledStep(0, 0, 1000),), 0, 2)
     (time,), (bucket,) = ranks([profile], [["matrix product"]])
     assert (time.exposed, time.hidden, time.idle) == pytest.approx((400e-9, 100e-9, 100e-9))
     assert (bucket.name, bucket.bytes) == ("all_reduce #1", 4000)
@@ -125,7 +130,7 @@ def test_collectives_of_gloo_count_though_only_their_threads_record_them():
 def test_ranks_without_collectives_wait_for_nobody():
     spans = Collector()
     spans.device("gemm", 0, 10)
-    profile = Profile("cuda", spans.device_spans(), Collector().host_spans(), (Step(0, 0, 10),))
+    profile = Profile("cuda", spans.device_spans(), Collector().host_spans(), (ProfiledStep(0, 0, 10),))
     times, buckets = ranks([profile, profile], [["matrix product"]] * 2)
     assert [time.late for time in times] == [0, 0]
     assert buckets == ()

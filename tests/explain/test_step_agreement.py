@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from builders_step import Span, profile_of
 
+from trainmark.explain.agreement import agreement, corrected_idle, reference_steps
 from trainmark.explain.explanation import IdleTime
-from trainmark.explain.step.agreement import agreement, corrected_idle, reference_steps
 
 MILLISECOND = 1_000_000
 

@@ -9,9 +9,9 @@ from builders_step import Span, profile_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.explain.classes import CLASSES
-from trainmark.explain.profile.model import DeviceSpans, HostSpans, Profile, Step
-from trainmark.explain.step.breakdown import Gap, breakdown
+from trainmark.explain.breakdown import Gap, breakdown
+from trainmark.explain.kernel_classes import CLASSES
+from trainmark.explain.profile import DeviceSpans, HostSpans, Profile, ProfiledStep
 
 SPANS = st.lists(
     st.tuples(st.integers(0, 60), st.integers(0, 25), st.integers(0, 3), st.sampled_from(CLASSES)),
@@ -97,7 +97,7 @@ def test_hundreds_of_thousands_of_spans_take_seconds():
         np.full(count, -1, np.int32),
     )
     host = HostSpans((), *(nothing,) * 7)
-    profile = Profile("cuda", spans, host, (Step(0, 0, 10 * count + 20),))
+    profile = Profile("cuda", spans, host, (ProfiledStep(0, 0, 10 * count + 20),))
     classes = [CLASSES[index % 9] for index in range(count)]
     begin = time.monotonic()
     parts = breakdown(profile, classes)

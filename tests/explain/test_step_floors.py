@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.explain.explanation import ClassTime, Peaks
-from trainmark.explain.step.floors import with_floors
-from trainmark.explain.work.model import Work
+from trainmark.explain.breakdown import with_floors
+from trainmark.explain.explanation import ClassTime, MeasuredPeaks
+from trainmark.explain.operator_cost import Work
 
-PEAKS = Peaks(flops=1e12, bandwidth=1e11)
+PEAKS = MeasuredPeaks(flops=1e12, bandwidth=1e11)
 
 
-def floor_of(work: Work, peaks: Peaks = PEAKS, steps: int = 2, name: str = "matrix product") -> ClassTime:
+def floor_of(
+    work: Work, peaks: MeasuredPeaks = PEAKS, steps: int = 2, name: str = "matrix product"
+) -> ClassTime:
     (time,) = with_floors([ClassTime(name, 10, 10, 1)], {name: work}, peaks, steps)
     return time
 
@@ -32,11 +34,11 @@ def test_the_longer_of_arithmetic_and_memory_binds_over_all_steps(work, floor, b
 
 
 def test_without_a_peak_there_is_no_floor():
-    assert floor_of(Work(flop=1e9), Peaks(bandwidth=1e11)).floor is None
+    assert floor_of(Work(flop=1e9), MeasuredPeaks(bandwidth=1e11)).floor is None
 
 
 def test_bytes_alone_are_no_floor_of_what_multiplies():
-    time = floor_of(Work(flop=1e9, bytes=1e6), Peaks(bandwidth=1e11))
+    time = floor_of(Work(flop=1e9, bytes=1e6), MeasuredPeaks(bandwidth=1e11))
     assert (time.flop, time.bytes, time.floor, time.bound) == (2e9, 2e6, None, None)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from builders_step import Row, Span, call, profile_of
 
 from trainmark.explain.explanation import ModuleTime
-from trainmark.explain.profile.model import HostKind, Source
-from trainmark.explain.step.modules import by_depth, by_path, by_type, modules
+from trainmark.explain.modules import by_depth, by_path, by_type, modules
+from trainmark.explain.profile import HostKind, SpanSource
 
 ENGINE = "autograd::engine::evaluate_function: "
 
@@ -89,7 +89,7 @@ def test_scopes_of_a_compiled_program_are_its_modules():
     }
     starts = range(0, 1000, 100)
     spans = [
-        Span("fusion", start, start + time, source=Source(path))
+        Span("fusion", start, start + time, source=SpanSource(path))
         for start, (path, time) in zip(starts, paths.items(), strict=False)
     ]
     assert modules(profile_of(spans, [1000])) == (

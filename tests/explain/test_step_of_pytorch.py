@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.explain.attribute import classes_of
-from trainmark.explain.profile.chrome import read
-from trainmark.explain.step.breakdown import breakdown
-from trainmark.explain.step.modules import by_type, modules
-from trainmark.explain.work.step import of_step
+from trainmark.explain.breakdown import breakdown
+from trainmark.explain.chrome_trace import read
+from trainmark.explain.kernel_classes import classes_of
+from trainmark.explain.modules import by_type, modules
+from trainmark.explain.step_work import of_step
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from builders_step import Row, Span, profile_of
 
-from trainmark.explain.explain import TrialFacts, explain
-from trainmark.explain.explanation import Peaks
-from trainmark.explain.profile.folder import Captured, CapturedRank
-from trainmark.explain.work.model import Work
+from trainmark.explain.analysis import TrialFacts, explain
+from trainmark.explain.explanation import MeasuredPeaks
+from trainmark.explain.operator_cost import Work
+from trainmark.explain.profile_folder import Captured, CapturedRank
 from trainmark.report.explain.language.chinese import sentence
 
 MILLISECOND = 1_000_000
@@ -59,7 +59,9 @@ def test_a_class_that_is_faster_than_its_floor_is_noted():
     rank = CapturedRank(0, 1, "pytorch", "cpu", None, profile, profile, (0.024,), (0.024,), {})
     work = {"matrix product": Work(flop=4 * 10**10)}
     notes = [
-        explain(Captured((rank,)), TrialFacts("case", peaks=Peaks(flops=peak), work=work)).explanation.notes
+        explain(
+            Captured((rank,)), TrialFacts("case", peaks=MeasuredPeaks(flops=peak), work=work)
+        ).explanation.notes
         for peak in (1e12, 4e12)
     ]
     faster = [[note for note in step if "faster than its floor" in note] for step in notes]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from trainmark.explain.profile.chrome import read
-from trainmark.explain.profile.model import Source
+from trainmark.explain.chrome_trace import read
+from trainmark.explain.profile import SpanSource
 
 SOURCE = {"operator": "jit(step)/dot_general", "flop": 10, "traffic": 20}
 
@@ -32,5 +32,5 @@ def test_sources_stay_with_their_spans_when_these_are_ordered(tmp_path):
     ]
     path.write_text(json.dumps({"traceEvents": events}))
     profile = read(path)
-    assert profile.spans.sources == {0: Source(*SOURCE.values()), 1: Source("copy")}
-    assert profile.host.sources == {0: Source(*SOURCE.values())}
+    assert profile.spans.sources == {0: SpanSource(*SOURCE.values()), 1: SpanSource("copy")}
+    assert profile.host.sources == {0: SpanSource(*SOURCE.values())}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from builders_step import Span, profile_of
 
-from trainmark.explain.step.timeline import timeline
+from trainmark.explain.perfetto import timeline
 
 
 def test_the_longest_spans_are_drawn_in_order_and_the_others_counted():

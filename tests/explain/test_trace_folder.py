@@ -8,11 +8,11 @@ import pytest
 from builders_trace import annotation, kernel, operator, write_trace
 
 from trainmark.base.errors import UserError
-from trainmark.explain.profile import folder
+from trainmark.explain import profile_folder
 
 
 def manifest(rank=0, **changes):
-    names = (folder.TIMING, folder.DETAIL)
+    names = (profile_folder.TIMING, profile_folder.DETAIL)
     return {
         "version": 1,
         "rank": rank,
@@ -38,7 +38,7 @@ def leave(path, *manifests):
     for content in manifests:
         rank = content["rank"]
         (path / f"rank{rank}.json").write_text(json.dumps(content))
-        for name in (folder.TIMING, folder.DETAIL):
+        for name in (profile_folder.TIMING, profile_folder.DETAIL):
             events = [annotation("trainmark_step#0", 0, 9), operator(name, 1, 2), kernel("k", 3, 2)]
             write_trace(path / f"rank{rank}-{name}.json", events)
     return path
@@ -46,14 +46,14 @@ def leave(path, *manifests):
 
 def refusal(path):
     with pytest.raises(UserError) as error:
-        folder.read(path)
+        profile_folder.read(path)
     assert "\n" not in str(error.value)
     return str(error.value)
 
 
 def test_all_ranks_are_read_with_their_passes_and_step_times(tmp_path):
     (tmp_path / "rank7.json.part").write_text("half")
-    captured = folder.read(leave(tmp_path, manifest(1), manifest(0)))
+    captured = profile_folder.read(leave(tmp_path, manifest(1), manifest(0)))
     assert [rank.rank for rank in captured.ranks] == [0, 1]
     assert captured.notes == ()
     rank = captured.ranks[0]
@@ -73,17 +73,19 @@ def test_steps_are_held_against_those_right_beside_their_pass_where_these_are_kn
     for number, unprofiled in enumerate([series, series[:2]]):
         path = tmp_path / str(number)
         path.mkdir()
-        captured = folder.read(leave(path, manifest(0, unprofiled_step_seconds=unprofiled), manifest(1)))
+        captured = profile_folder.read(
+            leave(path, manifest(0, unprofiled_step_seconds=unprofiled), manifest(1))
+        )
         assert captured.ranks[0].unprofiled == (0.5, 0.25, 0.75)
     first, second = manifest(0)["passes"]
     detail_alone = manifest(0, unprofiled_step_seconds=series, passes=[dict(first, error="full"), second])
     (tmp_path / "detail").mkdir()
-    captured = folder.read(leave(tmp_path / "detail", detail_alone, manifest(1)))
+    captured = profile_folder.read(leave(tmp_path / "detail", detail_alone, manifest(1)))
     assert captured.ranks[0].unprofiled == (0.75, 9.0)
 
 
 def test_a_rank_that_left_nothing_is_noted(tmp_path):
-    assert folder.read(leave(tmp_path, manifest(1))).notes == (
+    assert profile_folder.read(leave(tmp_path, manifest(1))).notes == (
         "1 of 2 ranks left a profile; rank 0 is missing.",
     )
 
@@ -91,14 +93,14 @@ def test_a_rank_that_left_nothing_is_noted(tmp_path):
 def test_a_pass_that_failed_is_noted_and_shares_come_from_the_other(tmp_path):
     content = manifest()
     content["passes"][0] = {"name": "timing", "error": "CUPTI is in use."}
-    (rank,) = folder.read(leave(tmp_path, content)).ranks
+    (rank,) = profile_folder.read(leave(tmp_path, content)).ranks
     assert (rank.timing, rank.profiled) == (None, (1.1,))
     assert rank.notes == ("Rank 0: the timing pass failed: CUPTI is in use.",)
 
 
 def test_a_trace_that_is_missing_is_noted(tmp_path):
     (leave(tmp_path, manifest()) / "rank0-detail.json").unlink()
-    (rank,) = folder.read(tmp_path).ranks
+    (rank,) = profile_folder.read(tmp_path).ranks
     assert (rank.detail, rank.notes) == (None, ("Rank 0: the trace of the detail pass is missing.",))
 
 
@@ -106,13 +108,13 @@ def test_a_cpu_needs_no_timing_pass(tmp_path):
     content = manifest(device="cpu", world_size=1)
     del content["passes"][0]
     write_trace(leave(tmp_path, content) / "rank0-detail.json", [operator("aten::mm", 0, 1)])
-    (rank,) = folder.read(tmp_path).ranks
+    (rank,) = profile_folder.read(tmp_path).ranks
     assert (rank.timing, rank.notes, rank.detail.device) == (None, (), "cpu")
 
 
 def test_a_pass_without_kernels_is_not_taken_for_a_profile_of_the_gpu(tmp_path):
     write_trace(leave(tmp_path, manifest()) / "rank0-detail.json", [operator("aten::mm", 0, 1)])
-    (rank,) = folder.read(tmp_path).ranks
+    (rank,) = profile_folder.read(tmp_path).ranks
     assert rank.detail is None
     assert "the detail pass recorded no kernels" in rank.notes[0]
 

@@ -11,10 +11,9 @@ from builders_trace import call, kernel, operator, write_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.explain.profile import chrome
-from trainmark.explain.profile.model import Collector, DeviceKind, DeviceSpans
-from trainmark.explain.profile.step_ends import periods
-from trainmark.explain.profile.step_ends.periods import steps_by_repetition
+from trainmark.explain import chrome_trace, step_ends
+from trainmark.explain.profile import Collector, DeviceKind, DeviceSpans
+from trainmark.explain.step_ends import steps_by_repetition
 
 TIME, GAP = 9_000, 1_000
 FUSED_ADAM = ["multi_tensor_apply_kernel<FusedAdamMathFunctor>"]
@@ -315,7 +314,7 @@ def test_several_steps_may_be_what_is_expected():
 
 
 def test_of_a_very_long_trace_the_last_kernels_are_taken(monkeypatch):
-    monkeypatch.setattr(periods, "MOST_KERNELS", 5_000)
+    monkeypatch.setattr(step_ends, "MOST_KERNELS", 5_000)
     step = transformer(2)
     spans = device_spans(step * 100)
     found = steps_by_repetition(spans)
@@ -383,7 +382,7 @@ def trace_events(step: list[str], repeats: int) -> list[dict]:
 
 def test_a_trace_without_annotations_is_read_with_its_steps(tmp_path):
     step = transformer(2)
-    profile = chrome.read(write_trace(tmp_path / "t.json", trace_events(step, 5)))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", trace_events(step, 5)))
     assert [s.end - s.start for s in profile.steps] == [10_000 * len(step)] * 4
     assert profile.facts["notes"] == (
         f"No step annotations: 4 steps were made out by the kernels that repeat ({len(step)} a step).",
@@ -391,12 +390,12 @@ def test_a_trace_without_annotations_is_read_with_its_steps(tmp_path):
 
 
 def test_a_trace_in_which_nothing_repeats_is_one_step(tmp_path):
-    profile = chrome.read(write_trace(tmp_path / "t.json", trace_events(transformer(2), 1)))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", trace_events(transformer(2), 1)))
     assert len(profile.steps) == 1
     assert profile.facts["notes"] == ("No step annotations: everything recorded is taken as one step.",)
 
 
 def test_operators_of_a_cpu_that_repeat_are_one_step(tmp_path):
     events = [operator(f"aten::op{place % 5}", 10 * place, 9) for place in range(100)]
-    profile = chrome.read(write_trace(tmp_path / "t.json", events))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events))
     assert len(profile.steps) == 1

@@ -8,8 +8,8 @@ import json
 import pytest
 from builders_trace import annotation, call, kernel, operator, span, write_trace
 
-from trainmark.explain.profile import chrome
-from trainmark.explain.profile.model import DeviceKind, HostKind, Operands
+from trainmark.explain import chrome_trace
+from trainmark.explain.profile import DeviceKind, HostKind, Operands
 
 
 def names_of(columns):
@@ -49,7 +49,7 @@ def profile(tmp_path_factory):
         "record_shapes": 1,
         "cupti_version": 28,
     }
-    return chrome.read(write_trace(tmp_path_factory.mktemp("trace") / "trace.json", events, **metadata))
+    return chrome_trace.read(write_trace(tmp_path_factory.mktemp("trace") / "trace.json", events, **metadata))
 
 
 def test_device_records_are_kernels_and_copies_by_start(profile):
@@ -97,7 +97,7 @@ def test_rank_device_and_settings_come_from_the_metadata(profile):
 
 def test_a_list_of_tensors_has_an_entry_for_each(tmp_path):
     inputs = {"Input Dims": [[[2, 3], [4]], []], "Input type": ["TensorList", "Scalar"]}
-    profile = chrome.read(write_trace(tmp_path / "t.json", [operator("aten::cat", 0, 1, **inputs)]))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", [operator("aten::cat", 0, 1, **inputs)]))
     assert profile.host.operands[0] == Operands(((2, 3), (4,), None), ("TensorList", "TensorList", "Scalar"))
 
 
@@ -106,7 +106,7 @@ def test_nanoseconds_survive_where_a_float_would_round_them(tmp_path, whole):
     path = tmp_path / "t.json"
     event = f'{{"ph": "X", "cat": "kernel", "name": "k", "ts": {whole}.001, "dur": 0.998}}'
     path.write_text(f'{{"traceEvents": [{event}], "baseTimeNanoseconds": 1790857026000000007}}')
-    spans = chrome.read(path).spans
+    spans = chrome_trace.read(path).spans
     begin = whole * 1000 + 1_790_857_026_000_000_007
     assert (int(spans.start[0]), int(spans.end[0])) == (begin + 1, begin + 999)
 
@@ -124,7 +124,7 @@ def test_other_forms_of_the_same_trace_read_the_same(tmp_path, form):
             "byte order mark": b"\xef\xbb\xbf" + plain.encode(),
         }[form]
     )
-    spans = chrome.read(path).spans
+    spans = chrome_trace.read(path).spans
     assert names_of(spans) == ["a", "é\n"]
     assert list(spans.end) == [3000, 6500]
 
@@ -136,9 +136,9 @@ def test_where_chunks_of_the_file_end_does_not_matter(tmp_path, monkeypatch, siz
         operator("aten::mm", 10.5, 3, **{"Input Dims": [[12, 345]]}),
     ]
     path = write_trace(tmp_path / "t.json", events, baseTimeNanoseconds=1000, version=-4.25e-7)
-    whole = chrome.read(path)
-    monkeypatch.setattr("trainmark.explain.profile.trace_file.CHUNK_BYTES", size)
-    pieces = chrome.read(path)
+    whole = chrome_trace.read(path)
+    monkeypatch.setattr("trainmark.explain.json_stream.CHUNK_BYTES", size)
+    pieces = chrome_trace.read(path)
     assert list(pieces.spans.start) == list(whole.spans.start) == [2250]
     assert names_of(pieces.spans) == names_of(whole.spans)
     assert dict(pieces.host.operands) == dict(whole.host.operands)
@@ -154,7 +154,7 @@ def test_kernels_of_a_graph_launch_are_in_a_graph(tmp_path):
         kernel("launched", 14, 1, correlation=6),
         kernel("node", 16, 1, **{"graph node id": 77}),
     ]
-    assert list(chrome.read(write_trace(tmp_path / "t.json", events)).spans.in_graph) == [
+    assert list(chrome_trace.read(write_trace(tmp_path / "t.json", events)).spans.in_graph) == [
         True,
         True,
         False,
@@ -165,7 +165,7 @@ def test_kernels_of_a_graph_launch_are_in_a_graph(tmp_path):
 def test_of_several_devices_the_one_with_most_records_is_taken_and_the_others_are_noted(tmp_path):
     events = [kernel("a", 0, 1), kernel("b", 2, 1, device=4), kernel("c", 4, 1, device=4)]
     properties = [{"id": 0, "name": "first"}, {"id": 4, "name": "fourth"}]
-    profile = chrome.read(write_trace(tmp_path / "t.json", events, deviceProperties=properties))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events, deviceProperties=properties))
     assert names_of(profile.spans) == ["b", "c"]
     assert profile.device_name == "fourth"
     assert "2 devices" in profile.facts["notes"][0]
@@ -182,25 +182,25 @@ def test_of_several_devices_the_one_with_most_records_is_taken_and_the_others_ar
 )
 def test_records_that_the_profiler_says_it_lost_are_counted(tmp_path, message, lost):
     path = write_trace(tmp_path / "t.json", [kernel("a", 0, 1)], WARNING=[message], ERROR=[7])
-    assert chrome.read(path).lost == lost
+    assert chrome_trace.read(path).lost == lost
 
 
 def test_threads_of_two_processes_with_one_number_stay_apart(tmp_path):
     first, second = operator("a", 0, 1), operator("b", 0, 1)
     second["pid"] = 99
-    assert len(set(chrome.read(write_trace(tmp_path / "t.json", [first, second])).host.thread)) == 2
+    assert len(set(chrome_trace.read(write_trace(tmp_path / "t.json", [first, second])).host.thread)) == 2
 
 
 def test_half_a_surrogate_pair_in_a_name_can_be_printed(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('[{"ph": "X", "cat": "kernel", "name": "a\\ud800", "ts": 1, "dur": 1}]')
-    assert names_of(chrome.read(path).spans) == ["a?"]
+    assert names_of(chrome_trace.read(path).spans) == ["a?"]
 
 
 def test_rates_that_are_not_finite_as_c_prints_them_do_not_stop_the_reading(tmp_path):
     path = write_trace(tmp_path / "t.json", [kernel("a", 1, 0, rate="R"), kernel("b", 2, 0, rate="R")])
     path.write_text(path.read_text().replace('"R"', "-inf", 1).replace('"R"', "nan"))
-    assert names_of(chrome.read(path).spans) == ["a", "b"]
+    assert names_of(chrome_trace.read(path).spans) == ["a", "b"]
 
 
 def test_facts_that_are_not_finite_are_left_out(tmp_path):
@@ -212,4 +212,4 @@ def test_facts_that_are_not_finite_are_left_out(tmp_path):
         + json.dumps(kernel("k", 1, 1))
         + "]}"
     )
-    assert {name: fact for name, fact in chrome.read(path).facts.items() if name in "abc"} == {"c": 4.5}
+    assert {name: fact for name, fact in chrome_trace.read(path).facts.items() if name in "abc"} == {"c": 4.5}

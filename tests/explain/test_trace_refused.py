@@ -11,9 +11,10 @@ import pytest
 from builders_trace import annotation, call, kernel, operator, write_trace
 
 from trainmark.base.errors import UserError
-from trainmark.explain.classes.names import class_of_name
-from trainmark.explain.profile import chrome, json_stream, trace_file
-from trainmark.explain.profile.events import LONGEST_NAME
+from trainmark.explain import chrome_trace, json_stream
+from trainmark.explain import json_stream as trace_file
+from trainmark.explain.kernel_classes import class_of_name
+from trainmark.explain.trace_events import LONGEST_NAME
 
 EVENTS = [
     annotation("ProfilerStep#1", 0, 50),
@@ -37,7 +38,7 @@ EVENTS = [
 
 def refusal(path, **limits):
     with pytest.raises(UserError) as error:
-        chrome.read(path, **limits)
+        chrome_trace.read(path, **limits)
     sentence = str(error.value)
     assert "\n" not in sentence
     assert len(sentence) < 400 + len(str(path))
@@ -153,19 +154,19 @@ def test_text_where_numbers_belong_is_refused(tmp_path, change, reason):
 @pytest.mark.parametrize("shapes", [5, {}, [5], [["a"]], [[-1]], [[1.5]], [[[1, "x"]]], [[1 << 80]], None])
 def test_shapes_of_an_unexpected_form_are_passed_over(tmp_path, shapes):
     path = write_trace(tmp_path / "t.json", [operator("aten::mm", 0, 1, **{"Input Dims": shapes})])
-    assert dict(chrome.read(path).host.operands) == {}
+    assert dict(chrome_trace.read(path).host.operands) == {}
 
 
 @pytest.mark.parametrize("category", [5, ["kernel"], {"kernel": 1}, None])
 def test_categories_of_an_unexpected_form_are_passed_over(tmp_path, category):
     events = [kernel("k", 1, 2), {**kernel("other", 1, 2), "cat": category}]
-    assert len(chrome.read(write_trace(tmp_path / "t.json", events)).spans) == 1
+    assert len(chrome_trace.read(write_trace(tmp_path / "t.json", events)).spans) == 1
 
 
 def test_streams_and_threads_with_large_numbers_stay_apart(tmp_path):
     events = [kernel("a", 0, 1, stream=2**32 - 1), kernel("b", 0, 1, stream=2**40)]
     events += [{**operator("o", 0, 1), "tid": tid} for tid in (2**40, 2**41, "a name", 7)]
-    profile = chrome.read(write_trace(tmp_path / "t.json", events))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events))
     assert len(set(profile.spans.stream)) == 2
     assert len(set(profile.host.thread)) == 4
 
@@ -191,7 +192,7 @@ def test_a_damaged_gzip_stream_is_refused(tmp_path):
 def test_more_spans_than_the_limit_are_refused(tmp_path):
     path = write_trace(tmp_path / "t.json", [kernel("k", n, 1) for n in range(11)])
     assert "more than 10 spans" in refusal(path, limit=10)
-    assert len(chrome.read(path, limit=11).spans) == 11
+    assert len(chrome_trace.read(path, limit=11).spans) == 11
 
 
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(tmp_path):
@@ -219,13 +220,13 @@ def test_a_long_trace_of_few_kernels_unpacks_to_less_than_that(tmp_path):
     text = json.dumps({"traceEvents": events}).encode()
     assert len(text) > trace_file.RATIO_FROM_BYTES
     path.write_bytes(gzip.compress(text, 9))
-    assert len(chrome.read(path).spans) == len(events)
+    assert len(chrome_trace.read(path).spans) == len(events)
 
 
 def test_a_name_of_a_megabyte_is_cut_where_it_is_read(tmp_path):
     """Each pattern of each class passes over all of a name."""
     path = write_trace(tmp_path / "t.json", [kernel("gemm_" + "(a+)+" * 200_000, 1, 1)])
-    (name,) = chrome.read(path).spans.names
+    (name,) = chrome_trace.read(path).spans.names
     assert len(name) == LONGEST_NAME
     assert class_of_name(name) == "matrix product"
 
@@ -238,7 +239,7 @@ def test_a_value_that_does_not_end_is_refused_before_it_fills_the_memory(tmp_pat
 
 
 def test_names_without_end_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("trainmark.explain.profile.events.MOST_STORED", 1000)
+    monkeypatch.setattr("trainmark.explain.trace_events.MOST_STORED", 1000)
     path = write_trace(tmp_path / "t.json", [kernel(f"kernel {n}", n, 1) for n in range(200)])
     assert "too many different names" in refusal(path)
 
@@ -248,7 +249,7 @@ def test_a_large_trace_takes_a_small_part_of_its_size_in_memory(tmp_path):
     path = write_trace(tmp_path / "t.json", events)
     tracemalloc.start()
     try:
-        chrome.read(path)
+        chrome_trace.read(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -6,13 +6,13 @@ from builders_trace import annotation, call, kernel, operator, write_trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmark.explain.profile import chrome
-from trainmark.explain.profile.model import Collector, Step
-from trainmark.explain.profile.nesting import self_times
+from trainmark.explain import chrome_trace
+from trainmark.explain.nesting import self_times
+from trainmark.explain.profile import Collector, ProfiledStep
 
 
 def steps_of(tmp_path, events):
-    profile = chrome.read(write_trace(tmp_path / "t.json", events))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events))
     return profile.steps, profile.facts["notes"]
 
 
@@ -24,7 +24,7 @@ def test_a_step_lasts_from_the_last_kernel_launched_in_the_step_before_to_its_ow
         # Far behind the host, and on another thread than the annotation's.
         events += [kernel("k", 250 + 200 * number, 150, correlation=number + 1)]
     steps, notes = steps_of(tmp_path, events)
-    assert steps == (Step(1, 400_000, 600_000), Step(2, 600_000, 800_000))
+    assert steps == (ProfiledStep(1, 400_000, 600_000), ProfiledStep(2, 600_000, 800_000))
     assert notes == ()
 
 
@@ -32,7 +32,7 @@ def test_calls_of_the_autograd_thread_count_for_the_step_in_which_they_were_made
     events = [annotation("ProfilerStep#5", 0, 10), annotation("ProfilerStep#6", 10, 10)]
     events += [call(1, 1), kernel("forward", 3, 2, correlation=1), call(12, 2, tid=99)]
     events += [kernel("backward", 40, 2, correlation=2)]
-    assert steps_of(tmp_path, events)[0] == (Step(6, 5_000, 42_000),)
+    assert steps_of(tmp_path, events)[0] == (ProfiledStep(6, 5_000, 42_000),)
 
 
 def test_our_annotations_come_before_those_of_torch(tmp_path):
@@ -44,25 +44,25 @@ def test_our_annotations_come_before_those_of_torch(tmp_path):
 def test_without_correlation_a_kernel_counts_for_the_step_in_which_it_started(tmp_path):
     events = [annotation(f"ProfilerStep#{n}", 10 * n, 10) for n in range(2)]
     events += [kernel("a", 2, 3), kernel("b", 12, 5)]
-    assert steps_of(tmp_path, events)[0] == (Step(1, 5_000, 17_000),)
+    assert steps_of(tmp_path, events)[0] == (ProfiledStep(1, 5_000, 17_000),)
 
 
 def test_a_step_that_launched_nothing_ends_with_the_last_kernel_before_its_end(tmp_path):
     events = [annotation(f"ProfilerStep#{n}", 10 * n, 10) for n in range(3)]
     events += [call(1, 1), kernel("a", 2, 3, correlation=1), call(21, 2), kernel("b", 22, 3, correlation=2)]
-    assert steps_of(tmp_path, events)[0] == (Step(1, 5_000, 5_000), Step(2, 5_000, 25_000))
+    assert steps_of(tmp_path, events)[0] == (ProfiledStep(1, 5_000, 5_000), ProfiledStep(2, 5_000, 25_000))
 
 
 def test_one_annotation_is_a_step_from_its_start(tmp_path):
     events = [annotation("ProfilerStep#9", 5, 10), call(6, 1), kernel("a", 20, 5, correlation=1)]
     steps, (note,) = steps_of(tmp_path, events)
-    assert steps == (Step(9, 5_000, 25_000),)
+    assert steps == (ProfiledStep(9, 5_000, 25_000),)
     assert note.startswith("One step annotation")
 
 
 def test_without_annotations_all_device_records_are_one_step_and_a_note_says_so(tmp_path):
     steps, (note,) = steps_of(tmp_path, [operator("aten::mm", 0, 50), kernel("a", 10, 5), kernel("b", 90, 5)])
-    assert steps == (Step(0, 10_000, 95_000),)
+    assert steps == (ProfiledStep(0, 10_000, 95_000),)
     assert note.startswith("No step annotations")
 
 
@@ -70,13 +70,16 @@ def test_on_a_cpu_steps_end_with_their_annotations(tmp_path):
     events = [annotation(f"trainmark_step#{n}", 100 * n, 90) for n in range(3)] + [
         operator("aten::mm", 5, 50)
     ]
-    assert steps_of(tmp_path, events)[0] == (Step(1, 90_000, 190_000), Step(2, 190_000, 290_000))
+    assert steps_of(tmp_path, events)[0] == (
+        ProfiledStep(1, 90_000, 190_000),
+        ProfiledStep(2, 190_000, 290_000),
+    )
 
 
 def test_an_operator_on_a_cpu_has_the_time_between_those_it_called(tmp_path):
     events = [operator("outer", 0, 100), operator("first", 10, 20), operator("second", 30, 30)]
     events += [operator("innermost", 40, 10), annotation("a name", 0, 200), operator("next", 100, 5)]
-    profile = chrome.read(write_trace(tmp_path / "t.json", events))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events))
     spans = profile.spans
     pieces = [(spans.names[spans.name[row]], spans.start[row], spans.end[row]) for row in range(len(spans))]
     assert profile.device == "cpu"
@@ -124,7 +127,7 @@ def test_where_work_goes_on_long_after_it_was_given_steps_end_when_it_arrived(tm
     work = [operator("dot", 100 * n, 90, tid=9) for n in range(3)]
     arrived = [annotation("trainmark_arrived", 95 + 100 * n, 1) for n in range(3)]
     steps, _ = steps_of(tmp_path, [*given, *work, *arrived])
-    assert steps == (Step(1, 96_000, 196_000), Step(2, 196_000, 296_000))
+    assert steps == (ProfiledStep(1, 96_000, 196_000), ProfiledStep(2, 196_000, 296_000))
     # One that is missing leaves open which.
     steps, _ = steps_of(tmp_path, [*given, *work, *arrived[:2]])
-    assert steps == (Step(1, 1_000, 2_000), Step(2, 2_000, 3_000))
+    assert steps == (ProfiledStep(1, 1_000, 2_000), ProfiledStep(2, 2_000, 3_000))

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from trainmark.explain.profile import chrome
-from trainmark.explain.profile.model import HostKind
+from trainmark.explain import chrome_trace
+from trainmark.explain.profile import HostKind
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def profile(tmp_path_factory):
                 model(images).sum().backward()
                 optimizer.step()
     profiler.export_chrome_trace(str(path))
-    return chrome.read(path)
+    return chrome_trace.read(path)
 
 
 def test_every_step_but_the_first_is_there_without_a_gap(profile):

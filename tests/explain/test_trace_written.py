@@ -15,8 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmark.base.errors import UserError
-from trainmark.explain.profile import chrome, perfetto
-from trainmark.explain.profile.model import Collector, DeviceKind, HostKind, Operands, Profile, Source, Step
+from trainmark.explain import chrome_trace, perfetto
+from trainmark.explain.profile import (
+    Collector,
+    DeviceKind,
+    HostKind,
+    Operands,
+    Profile,
+    ProfiledStep,
+    SpanSource,
+)
 
 NAMES = st.text(max_size=8)
 TIMES = st.tuples(st.integers(0, 2 * 10**18), st.integers(0, 10**12))
@@ -24,7 +32,7 @@ SMALL = st.integers(-(2**31), 2**31 - 1)
 CORRELATIONS = st.one_of(st.just(-1), st.integers(1, 2**40))
 SHAPES = st.lists(st.tuples(st.integers(0, 4096), st.integers(0, 4096)), max_size=3)
 WORK = st.one_of(st.none(), st.integers(0, 2**40))
-SOURCES = st.one_of(st.none(), st.builds(Source, NAMES, WORK, WORK))
+SOURCES = st.one_of(st.none(), st.builds(SpanSource, NAMES, WORK, WORK))
 DEVICE_SPANS = st.tuples(
     *(NAMES, TIMES, SMALL, st.sampled_from(DeviceKind), CORRELATIONS, st.booleans(), st.integers(0, 2**40)),
     SOURCES,
@@ -49,7 +57,7 @@ def profiles(draw):
         source = source if is_operator else None
         collector.host(name, start, start + length, thread, kind, launch, sequence, operands, source)
     edges = sorted(draw(st.lists(st.integers(0, 2 * 10**18), min_size=2, max_size=4, unique=True)))
-    steps = tuple(Step(n, start, end) for n, (start, end) in enumerate(pairwise(edges)))
+    steps = tuple(ProfiledStep(n, start, end) for n, (start, end) in enumerate(pairwise(edges)))
     name = draw(st.one_of(st.none(), st.just("NVIDIA H200")))
     return Profile("cuda", collector.device_spans(), collector.host_spans(), steps, 1, 4, name, lost=3)
 
@@ -70,7 +78,7 @@ def test_random_spans_written_and_read_back_are_equal(profile):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         assert perfetto.write(path, profile, ["other"] * len(profile.spans)) == 0
-        again = chrome.read(path)
+        again = chrome_trace.read(path)
     device = ("kind", "start", "end", "stream", "launch", "in_graph", "bytes")
     host = ("kind", "start", "end", "thread", "launch", "sequence")
     assert rows(again.spans, device) == rows(profile.spans, device)
@@ -88,7 +96,7 @@ def overlapping():
     for start, end, stream in ((0, 10, 7), (5, 20, 7), (10, 15, 7), (0, 30, 8)):
         collector.device("k", start, end, stream)
     collector.host("aten::mm", 0, 4)
-    return Profile("cuda", collector.device_spans(), collector.host_spans(), (Step(1, 0, 30),))
+    return Profile("cuda", collector.device_spans(), collector.host_spans(), (ProfiledStep(1, 0, 30),))
 
 
 def test_spans_that_overlap_in_a_stream_get_lanes_of_their_own(tmp_path):
@@ -117,15 +125,15 @@ def test_each_span_carries_its_class(tmp_path):
 
 def test_beyond_the_limit_the_shortest_spans_are_left_out(tmp_path):
     assert perfetto.write(tmp_path / "t.json", overlapping(), most=2) == 3
-    assert sorted(chrome.read(tmp_path / "t.json").spans.end.tolist()) == [20, 30]
+    assert sorted(chrome_trace.read(tmp_path / "t.json").spans.end.tolist()) == [20, 30]
 
 
 def test_a_profile_of_a_cpu_is_the_same_again(tmp_path):
     events = [operator("outer", 0, 100), operator("inner", 10, 20)]
     events += [annotation(f"trainmark_step#{n}", 60 * n, 60) for n in range(2)]
-    profile = chrome.read(write_trace(tmp_path / "t.json", events, baseTimeNanoseconds=10**18))
+    profile = chrome_trace.read(write_trace(tmp_path / "t.json", events, baseTimeNanoseconds=10**18))
     perfetto.write(tmp_path / "again.json", profile, ["other"] * len(profile.spans))
-    again = chrome.read(tmp_path / "again.json")
+    again = chrome_trace.read(tmp_path / "again.json")
     assert (again.device, again.steps) == ("cpu", profile.steps)
     assert rows(again.spans, ("start", "end", "stream")) == rows(profile.spans, ("start", "end", "stream"))
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from builders_what_if import A100, H200, MS, USUAL, gpu_step
 
-from trainmark.explain.explanation import Peaks
+from trainmark.explain.explanation import MeasuredPeaks
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.changes.batch import largest_factor
 from trainmark.explain.what_if.changes.compiler import fused_bytes
-from trainmark.explain.what_if.situation import Part, Settings
+from trainmark.explain.what_if.situation import StepPart, TrainingSettings
 
 B200 = replace(H200, title="B200", flops={"bf16": 2250e12}, bandwidth=8e12)
 
@@ -24,7 +24,7 @@ def test_a_graph_leaves_a_microsecond_of_each_launch_gap():
 
 
 def test_a_captured_step_is_not_captured_again():
-    step = gpu_step(idle={"launch": 30 * MS}, settings=Settings(framework="pytorch", cuda_graph=True))
+    step = gpu_step(idle={"launch": 30 * MS}, settings=TrainingSettings(framework="pytorch", cuda_graph=True))
     assert predicted(step, "graph") is None
 
 
@@ -54,7 +54,9 @@ def test_a_compiler_shortens_what_it_can_fuse_and_nothing_else():
 
 def test_an_update_that_is_compiled_with_the_model_passes_over_its_state_once():
     chain = replace(USUAL["optimiser"], alone=20 * MS, busy=20 * MS, launches=60)
-    own = Settings(framework="pytorch", precision="bf16", batch=8, optimizer="adamw", compiles_update=True)
+    own = TrainingSettings(
+        framework="pytorch", precision="bf16", batch=8, optimizer="adamw", compiles_update=True
+    )
     stock = replace(own, compiles_update=False)
     step = gpu_step(optimiser=chain, settings=own, parameters=100_000_000)
     once = (28 + 12) * 1e8 / (0.85 * 4e12)
@@ -72,7 +74,7 @@ def test_inductor_spares_the_kernels_that_change_the_layout_and_xla_does_not_say
     turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
     saved = {}
     for framework in ("pytorch", "tensorflow"):
-        settings = Settings(framework=framework, precision="tf32", layout="NCHW")
+        settings = TrainingSettings(framework=framework, precision="tf32", layout="NCHW")
         step = gpu_step(convolution=turned, settings=settings)
         saved[framework] = step.step - predicted(step, "compile").seconds
     assert saved["pytorch"] - saved["tensorflow"] == pytest.approx(15 * MS)
@@ -81,9 +83,9 @@ def test_inductor_spares_the_kernels_that_change_the_layout_and_xla_does_not_say
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(framework="jax"),
-        Settings(framework="pytorch", compiler="compile"),
-        Settings(framework="CUDA"),  # a program of which nothing but its kernels is known
+        TrainingSettings(framework="jax"),
+        TrainingSettings(framework="pytorch", compiler="compile"),
+        TrainingSettings(framework="CUDA"),  # a program of which nothing but its kernels is known
     ],
 )
 def test_what_is_compiled_or_has_no_compiler_is_not_compiled(settings):
@@ -91,7 +93,7 @@ def test_what_is_compiled_or_has_no_compiler_is_not_compiled(settings):
 
 
 def test_a_larger_batch_shares_the_optimiser_and_is_told_for_as_many_samples_as_now():
-    step = gpu_step(optimiser=Part("optimiser", 20 * MS, 20 * MS, 4))
+    step = gpu_step(optimiser=StepPart("optimiser", 20 * MS, 20 * MS, 4))
     twice = predicted(step, "batch ×2").seconds
     assert step.step / 2 < twice <= step.step - 10 * MS
 
@@ -116,7 +118,7 @@ def test_of_short_kernels_a_quarter_is_the_start_and_the_rest_grows_with_the_bat
 
 
 def test_a_larger_batch_hides_communication_under_longer_kernels():
-    step = gpu_step(communication=Part("communication", 40 * MS, 100 * MS, 10), overlap=60 * MS)
+    step = gpu_step(communication=StepPart("communication", 40 * MS, 100 * MS, 10), overlap=60 * MS)
     alone = gpu_step(overlap=60 * MS)
     assert predicted(step, "batch ×2").seconds == pytest.approx(predicted(alone, "batch ×2").seconds)
 
@@ -140,7 +142,7 @@ def test_a_batch_that_cannot_grow_is_not_advised():
 def test_channels_last_saves_the_kernels_that_change_the_layout():
     turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
     step = gpu_step(
-        convolution=turned, settings=Settings(framework="pytorch", precision="amp", layout="NCHW")
+        convolution=turned, settings=TrainingSettings(framework="pytorch", precision="amp", layout="NCHW")
     )
     what_if = predicted(step, "channels last")
     assert what_if.seconds == pytest.approx(step.step - 15 * MS)
@@ -150,29 +152,31 @@ def test_channels_last_saves_the_kernels_that_change_the_layout():
 def test_channels_last_brings_batch_norm_to_what_its_bytes_need():
     turned = replace(USUAL["convolution"], alone=60 * MS, busy=60 * MS, layout_copies=15 * MS)
     slow = replace(USUAL["normalisation"], alone=50 * MS, busy=50 * MS)
-    step = gpu_step(convolution=turned, normalisation=slow, settings=Settings(layout="NCHW"))
+    step = gpu_step(convolution=turned, normalisation=slow, settings=TrainingSettings(layout="NCHW"))
     at_best = 10 * MS * 1.6 / 0.85
     assert predicted(step, "channels last").seconds == pytest.approx(step.step - 15 * MS - 50 * MS + at_best)
 
 
 def test_eager_batch_norm_gains_little_from_bfloat16_in_pytorch():
-    eager = gpu_step(settings=Settings(framework="pytorch", precision="tf32"))
-    compiled = gpu_step(settings=Settings(framework="pytorch", precision="tf32", compiler="compile"))
+    eager = gpu_step(settings=TrainingSettings(framework="pytorch", precision="tf32"))
+    compiled = gpu_step(settings=TrainingSettings(framework="pytorch", precision="tf32", compiler="compile"))
     difference = predicted(eager, "bf16").seconds - predicted(compiled, "bf16").seconds
     assert difference == pytest.approx(12 * MS * (0.85 - 0.5))
 
 
 def test_pytorchs_own_batch_norm_in_bfloat16_is_slower_than_cudnns_with_channels_first():
     last, first = (
-        predicted(gpu_step(settings=Settings(framework="pytorch", precision="tf32", layout=layout)), "bf16")
+        predicted(
+            gpu_step(settings=TrainingSettings(framework="pytorch", precision="tf32", layout=layout)), "bf16"
+        )
         for layout in ("NHWC", "NCHW")
     )
     assert first.seconds - last.seconds == pytest.approx(12 * MS * (1.34 - 0.85))
 
 
 def test_transposing_takes_as_long_with_half_of_the_bytes():
-    settings = Settings(framework="pytorch", precision="tf32", layout="NCHW")
-    copies = Part("copy", 10 * MS, 10 * MS, 100)
+    settings = TrainingSettings(framework="pytorch", precision="tf32", layout="NCHW")
+    copies = StepPart("copy", 10 * MS, 10 * MS, 100)
     turned = replace(copies, layout_copies=8 * MS)
     plain, transposing = (
         predicted(gpu_step(copy=part, settings=settings), "bf16").seconds for part in (copies, turned)
@@ -181,8 +185,8 @@ def test_transposing_takes_as_long_with_half_of_the_bytes():
 
 
 def test_attention_in_bfloat16_is_flash_attention_however_slow_it_is_in_float32():
-    settings = Settings(framework="pytorch", precision="tf32")
-    slow = Part("attention", 38 * MS, 38 * MS, 48, flop=9e11, bytes=7e9, bound="arithmetic")
+    settings = TrainingSettings(framework="pytorch", precision="tf32")
+    slow = StepPart("attention", 38 * MS, 38 * MS, 48, flop=9e11, bytes=7e9, bound="arithmetic")
     what_if = predicted(gpu_step(attention=slow, settings=settings), "bf16")
     without = predicted(gpu_step(settings=settings), "bf16")
     assert what_if.seconds - without.seconds == pytest.approx(9e11 / (0.27 * 2 * 700e12), rel=0.01)
@@ -190,18 +194,23 @@ def test_attention_in_bfloat16_is_flash_attention_however_slow_it_is_in_float32(
 
 
 def test_where_no_peak_was_measured_those_of_the_datasheet_are_taken():
-    step = replace(gpu_step(settings=Settings(precision="fp32")), peaks=Peaks(), product_peaks={})
+    step = replace(
+        gpu_step(settings=TrainingSettings(precision="fp32")), peaks=MeasuredPeaks(), product_peaks={}
+    )
     assert (step.product_peak("fp32"), step.product_peak("bf16")) == (67e12, 989.5e12)
     assert predicted(step, "bf16").seconds < 0.6 * step.step
 
 
 def test_bfloat16_is_predicted_from_float32_alone():
     assert predicted(gpu_step(), "bf16") is None
-    assert predicted(gpu_step(settings=Settings(framework="pytorch", precision="fp32")), "bf16") is not None
+    assert (
+        predicted(gpu_step(settings=TrainingSettings(framework="pytorch", precision="fp32")), "bf16")
+        is not None
+    )
 
 
 def test_bfloat16_in_place_of_tf32_gives_less_than_the_peaks_promise_and_more_than_nothing():
-    step = gpu_step(settings=Settings(framework="pytorch", precision="tf32"))
+    step = gpu_step(settings=TrainingSettings(framework="pytorch", precision="tf32"))
     bound = [part for part in step.parts if part.bound == "arithmetic"]
     saved = step.step - predicted(step, "bf16").seconds
     products = sum(part.alone for part in bound)
@@ -209,13 +218,15 @@ def test_bfloat16_in_place_of_tf32_gives_less_than_the_peaks_promise_and_more_th
 
 
 def test_a_step_of_shorter_kernels_waits_for_a_host_that_is_as_slow_as_before():
-    float32 = Settings(framework="pytorch", precision="fp32")
+    float32 = TrainingSettings(framework="pytorch", precision="fp32")
     host = 50 * MS
     assert predicted(gpu_step(settings=float32, host=host), "bf16").seconds >= host
 
 
 def test_an_optimiser_of_many_launches_is_predicted_as_one_pass_over_its_state():
-    loose = gpu_step(optimiser=Part("optimiser", 15 * MS, 15 * MS, 900), settings=Settings(optimizer="adamw"))
+    loose = gpu_step(
+        optimiser=StepPart("optimiser", 15 * MS, 15 * MS, 900), settings=TrainingSettings(optimizer="adamw")
+    )
     one_pass = 28 * 25e6 / (0.85 * 4e12)
     assert predicted(loose, "fused optimiser").seconds == pytest.approx(
         loose.step - 15 * MS + one_pass, rel=0.01
@@ -227,17 +238,17 @@ def test_a_fused_optimiser_is_not_fused_again():
 
 
 def test_no_step_is_shorter_than_the_communication_it_hides():
-    step = gpu_step(communication=Part("communication", 40 * MS, 90 * MS, 10))
+    step = gpu_step(communication=StepPart("communication", 40 * MS, 90 * MS, 10))
     assert predicted(step, "communication hidden").seconds == pytest.approx(90 * MS)
 
 
 def test_twice_the_bandwidth_halves_exposed_communication():
-    step = gpu_step(communication=Part("communication", 40 * MS, 50 * MS, 10))
+    step = gpu_step(communication=StepPart("communication", 40 * MS, 50 * MS, 10))
     assert predicted(step, "link ×2").seconds == pytest.approx(step.step - 20 * MS)
 
 
 def test_communication_comes_out_where_the_computing_over_it_gets_shorter():
-    several = gpu_step(communication=Part("communication", 0.0, 50 * MS, 10), overlap=50 * MS)
+    several = gpu_step(communication=StepPart("communication", 0.0, 50 * MS, 10), overlap=50 * MS)
     single = gpu_step(overlap=50 * MS)
     assert several.step == single.step
     assert single.step > predicted(several, "compile").seconds > predicted(single, "compile").seconds
@@ -285,10 +296,10 @@ def test_synchronisation_takes_its_launch_gaps_along_where_the_host_is_quick_eno
 
 def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
     ours = gpu_step(
-        settings=Settings(framework="pytorch", command="trainmark run quick", workload="resnet50")
+        settings=TrainingSettings(framework="pytorch", command="trainmark run quick", workload="resnet50")
     )
-    own = gpu_step(settings=Settings(framework="pytorch"))
-    eager = Settings(framework="pytorch", command="trainmark run gpt2", workload="gpt2")
+    own = gpu_step(settings=TrainingSettings(framework="pytorch"))
+    eager = TrainingSettings(framework="pytorch", command="trainmark run gpt2", workload="gpt2")
     launches = gpu_step(idle={"launch": 30 * MS}, settings=eager)
     assert predicted(launches, "graph").how == "trainmark run gpt2 --set compile=reduce-overhead"
     in_words = predicted(launches, "no launch gaps")
@@ -296,6 +307,6 @@ def test_a_suite_gets_the_option_and_a_users_program_the_line_to_write():
     assert predicted(ours, "compile").how == "trainmark run quick --set compile=true"
     assert predicted(own, "compile").how == "model = torch.compile(model)"
     assert predicted(own, "compile").is_line
-    two_ranks = gpu_step(communication=Part("communication", 10 * MS, 10 * MS, 5), settings=ours.settings)
+    two_ranks = gpu_step(communication=StepPart("communication", 10 * MS, 10 * MS, 5), settings=ours.settings)
     without_setting = predicted(two_ranks, "communication hidden").how
     assert without_setting.endswith("(model, bucket_cap_mb=10)  # no setting of resnet50 does it")

@@ -3,13 +3,13 @@
 from trainmark.explain.explanation import (
     Agreement,
     ClassTime,
+    ExplainedSubject,
     Explanation,
     IdleTime,
     Memory,
     MemoryPart,
-    Subject,
 )
-from trainmark.explain.what_if.situation import Settings, situation_of
+from trainmark.explain.what_if.situation import TrainingSettings, situation_of
 
 MILLISECOND = 1_000_000
 
@@ -17,7 +17,7 @@ MILLISECOND = 1_000_000
 def step(**parts) -> Explanation:
     """A step of 100 ms."""
     agreement = Agreement(profiled=0.1, measured=None)
-    return Explanation(Subject("it"), 1, 100 * MILLISECOND, agreement, **parts)
+    return Explanation(ExplainedSubject("it"), 1, 100 * MILLISECOND, agreement, **parts)
 
 
 def test_a_wait_for_a_collective_beside_the_device_is_exposed_communication():
@@ -26,7 +26,7 @@ def test_a_wait_for_a_collective_beside_the_device_is_exposed_communication():
         IdleTime("communication", 50 * MILLISECOND, 2),
         IdleTime("launch", 10 * MILLISECOND, 5),
     )
-    situation = situation_of(step(classes=classes, idle=idle), Settings(world_size=2), "cpu")
+    situation = situation_of(step(classes=classes, idle=idle), TrainingSettings(world_size=2), "cpu")
     assert round(situation.exposed, 9) == 0.05
     assert set(situation.idle) == {"launch"} == set(situation.gaps)
     parts = sum(part.alone for part in situation.parts) + sum(situation.idle.values())
@@ -36,13 +36,13 @@ def test_a_wait_for_a_collective_beside_the_device_is_exposed_communication():
 def test_a_wait_adds_to_what_collectives_on_the_device_take():
     classes = (ClassTime("communication", 20 * MILLISECOND, 30 * MILLISECOND, 2),)
     idle = (IdleTime("communication", 80 * MILLISECOND, 2),)
-    situation = situation_of(step(classes=classes, idle=idle), Settings(world_size=2), "cuda")
+    situation = situation_of(step(classes=classes, idle=idle), TrainingSettings(world_size=2), "cuda")
     assert round(situation.exposed, 9) == 0.1 and round(situation.hidden, 9) == 0.01
 
 
 def test_parameters_that_nobody_declares_are_those_that_the_memory_holds():
     memory = Memory(peak=10_000, reserved=None, parts=(MemoryPart("weights", 4_000),))
     explanation = step(memory=memory)
-    assert situation_of(explanation, Settings(), "cuda").parameters == 1_000
-    assert situation_of(explanation, Settings(), "cuda", parameters=7).parameters == 7
-    assert situation_of(step(), Settings(), "cuda").parameters is None
+    assert situation_of(explanation, TrainingSettings(), "cuda").parameters == 1_000
+    assert situation_of(explanation, TrainingSettings(), "cuda", parameters=7).parameters == 7
+    assert situation_of(step(), TrainingSettings(), "cuda").parameters is None

@@ -1,7 +1,7 @@
 """The host's own time of a step: its span without what it waited for."""
 
-from trainmark.explain.profile.model import Collector, HostKind, Profile
-from trainmark.explain.what_if.host import host_seconds
+from trainmark.explain.profile import Collector, HostKind, Profile
+from trainmark.explain.what_if.situation import host_seconds
 
 MICROSECOND = 1000
 

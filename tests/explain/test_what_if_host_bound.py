@@ -6,10 +6,10 @@ import pytest
 from builders_what_if import MS, USUAL, gpu_step
 
 from trainmark.explain.what_if.changes import predict
-from trainmark.explain.what_if.situation import Settings
+from trainmark.explain.what_if.situation import TrainingSettings
 
 TURNED = replace(USUAL["convolution"], layout_copies=15 * MS, launches=360)
-CHANNELS_FIRST = Settings(framework="pytorch", precision="tf32", layout="NCHW", batch=32)
+CHANNELS_FIRST = TrainingSettings(framework="pytorch", precision="tf32", layout="NCHW", batch=32)
 
 
 def predicted(situation):

@@ -8,15 +8,15 @@ import pytest
 from builders_step import Row, Span, profile_of
 from builders_what_if import MS, gpu_step
 
-from trainmark.explain.advice import Evidence, diagnose
-from trainmark.explain.profile.folder import Captured, CapturedRank
-from trainmark.explain.profile.model import HostKind
+from trainmark.explain.advice import AdviceEvidence, diagnose
+from trainmark.explain.explained_trial import with_seen
+from trainmark.explain.profile import HostKind
+from trainmark.explain.profile_folder import Captured, CapturedRank
 from trainmark.explain.what_if.changes import find, predict
 from trainmark.explain.what_if.record import interval, published
-from trainmark.explain.what_if.situation import Part, Settings
-from trainmark.runner.explain.explained import with_seen
+from trainmark.explain.what_if.situation import StepPart, TrainingSettings
 
-PYTORCH = Settings(framework="pytorch", precision="fp32")
+PYTORCH = TrainingSettings(framework="pytorch", precision="fp32")
 
 
 def on_cpu(**more):
@@ -31,7 +31,7 @@ def test_nothing_of_a_gpu_is_predicted_or_advised_on_a_cpu():
     situation = on_cpu(idle={"launch": 30 * MS, "loader": 20 * MS}, gaps={"launch": 100})
     what_ifs = predict(situation)
     assert not {"graph", "no launch gaps", "compile", "channels last"} & {change.name for change in what_ifs}
-    advice = diagnose(Evidence(situation, what_ifs))
+    advice = diagnose(AdviceEvidence(situation, what_ifs))
     said = " ".join(f"{one.sentence} {one.how}" for one in advice)
     assert "Python between operators takes" in said
     assert "The training waits for the next batch" in said
@@ -91,7 +91,7 @@ def test_a_profile_shows_the_optimizer_the_compiler_and_the_cores():
 
 
 def test_a_program_that_is_compiled_is_not_advised_to_compile():
-    normal = Part("normalisation", 30 * MS, 30 * MS, 300, bytes=4e10, floor=5 * MS, bound="memory")
+    normal = StepPart("normalisation", 30 * MS, 30 * MS, 300, bytes=4e10, floor=5 * MS, bound="memory")
     eager = gpu_step(settings=PYTORCH, normalisation=normal)
     assert "compile" in {change.name for change in predict(eager)}
     compiled = with_seen(eager, captured([Span("triton_red_fused_1", 10, 20)], []))
@@ -102,7 +102,7 @@ def test_a_program_that_replays_graphs_is_not_advised_to_capture_or_compile():
     plain = gpu_step({"launch": 30 * MS}, {"launch": 400}, settings=PYTORCH)
     rows = [Row("cudaGraphLaunch", 5, 6, HostKind.RUNTIME)]
     graphed = with_seen(plain, captured([Span("triton_red_fused_1", 10, 20)], rows))
-    advice = diagnose(Evidence(graphed, predict(graphed)))
+    advice = diagnose(AdviceEvidence(graphed, predict(graphed)))
     assert "graph" in {what_if.name for what_if in predict(plain)}
     assert "graph" not in {what_if.name for what_if in predict(graphed)}
     assert not [one.how for one in advice if "compile" in one.how]

@@ -7,10 +7,10 @@ from builders_what_if import A100, H200
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.explain.classes import PRODUCT_CLASSES
-from trainmark.explain.explanation import Peaks
+from trainmark.explain.explanation import MeasuredPeaks
+from trainmark.explain.kernel_classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.changes import predict
-from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Settings, Situation
+from trainmark.explain.what_if.situation import MEMORY_CLASSES, Situation, StepPart, TrainingSettings
 from trainmark.report.explain.language.chinese import sentence
 
 seconds = st.floats(1e-5, 1.0)
@@ -33,7 +33,7 @@ def parts(draw, name):
     size = draw(st.one_of(st.none(), st.floats(1e3, 1e12)))
     floor = draw(st.one_of(st.none(), st.floats(0.0, 1.0)))
     launches = draw(st.integers(1, 2000))
-    return Part(name, alone, alone, launches, flop, size, None if floor is None else floor * alone)
+    return StepPart(name, alone, alone, launches, flop, size, None if floor is None else floor * alone)
 
 
 @st.composite
@@ -42,7 +42,7 @@ def situations(draw):
     own = [draw(parts(name)) for name in classes]
     if draw(st.booleans()):
         exposed, hidden = draw(idle_seconds), draw(idle_seconds)
-        own.append(Part("communication", exposed, exposed + hidden, 10))
+        own.append(StepPart("communication", exposed, exposed + hidden, 10))
     idle = {cause: draw(idle_seconds) for cause in CAUSES}
     precision = draw(st.sampled_from(["fp32", "tf32", "amp", "bf16", None]))
     framework = draw(st.sampled_from(["pytorch", "jax", "tensorflow", None]))
@@ -53,10 +53,10 @@ def situations(draw):
         parts=tuple(own),
         idle=idle,
         gaps={"launch": draw(st.integers(0, 1000))},
-        settings=Settings(
+        settings=TrainingSettings(
             framework=framework, precision=precision, layout="NCHW", batch=8, compiles_update=own_update
         ),
-        peaks=Peaks(draw(st.floats(1e9, 1e15)), draw(st.floats(1e9, 1e13))),
+        peaks=MeasuredPeaks(draw(st.floats(1e9, 1e15)), draw(st.floats(1e9, 1e13))),
         datasheet=H200,
         others=(A100,),
         parameters=draw(st.one_of(st.none(), st.integers(1, 10**9))),

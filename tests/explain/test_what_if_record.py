@@ -10,7 +10,7 @@ import pytest
 
 from trainmark.explain.what_if.changes import CHANGES
 from trainmark.explain.what_if.record import (
-    Entry,
+    VerifiedChange,
     error_bounds,
     interval,
     published,
@@ -21,7 +21,7 @@ from trainmark.explain.what_if.record import (
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARE = re.compile(r"[+−]\d+\.\d %")
-ENTRY = Entry(
+ENTRY = VerifiedChange(
     change="compile",
     workload="gpt2",
     setting="fp32-b4",

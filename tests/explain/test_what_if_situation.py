@@ -5,19 +5,19 @@ import pytest
 from trainmark.explain.explanation import (
     Agreement,
     ClassTime,
+    ExplainedSubject,
     Explanation,
     IdleTime,
     Kernel,
+    MeasuredPeaks,
     Memory,
     MemoryPart,
     Overlap,
-    Peaks,
-    Subject,
 )
 from trainmark.explain.what_if.situation import (
-    DevicePeaks,
-    Settings,
+    DatasheetPeaks,
     Situation,
+    TrainingSettings,
     is_layout_copy,
     situation_of,
 )
@@ -31,7 +31,7 @@ def test_cudnns_changes_of_layout_are_known_by_name(name):
 
 def test_an_explained_step_becomes_parts_that_add_up_to_the_step_timed_without_the_profiler():
     explanation = Explanation(
-        subject=Subject("train.py"),
+        subject=ExplainedSubject("train.py"),
         steps=4,
         total=400,
         agreement=Agreement(profiled=1e-7, measured=0.98e-7),
@@ -43,7 +43,7 @@ def test_an_explained_step_becomes_parts_that_add_up_to_the_step_timed_without_t
         idle=(IdleTime("launch", 100, 12),),
         memory=Memory(100, None, (MemoryPart("weights", 30), MemoryPart("activations", 70))),
     )
-    situation = situation_of(explanation, Settings(), "cuda")
+    situation = situation_of(explanation, TrainingSettings(), "cuda")
     parts = sum(part.alone for part in situation.parts)
     assert parts + situation.overlap + sum(situation.idle.values()) == pytest.approx(situation.step)
     assert situation.parts[0].layout_copies == pytest.approx(80 / 400 * situation.step)
@@ -53,9 +53,9 @@ def test_an_explained_step_becomes_parts_that_add_up_to_the_step_timed_without_t
 
 
 def test_a_peak_that_was_not_measured_follows_the_datasheets_ratio():
-    sheet = DevicePeaks("H200 SXM", {"tf32": 494.5e12, "bf16": 989e12, "fp16": 989e12})
+    sheet = DatasheetPeaks("H200 SXM", {"tf32": 494.5e12, "bf16": 989e12, "fp16": 989e12})
     situation = Situation(
-        0.1, "cuda", settings=Settings(precision="tf32"), peaks=Peaks(400e12), datasheet=sheet
+        0.1, "cuda", settings=TrainingSettings(precision="tf32"), peaks=MeasuredPeaks(400e12), datasheet=sheet
     )
     assert situation.product_peak("tf32") == 400e12
     assert situation.product_peak("amp") == situation.product_peak("bf16") == 800e12

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.explain.profile.model import Operands
-from trainmark.explain.work import attention, convolutions, products, traffic
-from trainmark.explain.work.model import Cost
+from trainmark.explain import convolutions, operator_cost, traffic
+from trainmark.explain.operator_cost import OperatorCost
+from trainmark.explain.profile import Operands
 
 HALF, FLOAT, LONG = "c10::BFloat16", "float", "long int"
 
@@ -18,25 +18,33 @@ def operands(*shapes, kind: str = FLOAT, values=()):
 @pytest.mark.parametrize(
     ("name", "given", "cost"),
     [
-        ("aten::mm", operands((4, 8), (8, 16)), Cost(2 * 4 * 8 * 16, 4 * (32 + 128 + 64))),
-        ("aten::mm", operands((4, 8), (8, 16), (4, 16)), Cost(2 * 4 * 8 * 16, 4 * (32 + 128 + 64))),
-        ("aten::addmm", operands((16,), (4, 8), (8, 16), kind=HALF), Cost(1024, 2 * (16 + 32 + 128 + 64))),
-        ("aten::bmm", operands((3, 4, 8), (3, 8, 16)), Cost(3 * 1024, 3 * 4 * (32 + 128 + 64))),
-        ("aten::mv", operands((4, 8), (8,)), Cost(64, 4 * (32 + 8 + 4))),
-        ("aten::mkldnn_linear", operands((2, 3, 8), (16, 8)), Cost(2 * 6 * 8 * 16, 4 * (48 + 128 + 96))),
+        ("aten::mm", operands((4, 8), (8, 16)), OperatorCost(2 * 4 * 8 * 16, 4 * (32 + 128 + 64))),
+        ("aten::mm", operands((4, 8), (8, 16), (4, 16)), OperatorCost(2 * 4 * 8 * 16, 4 * (32 + 128 + 64))),
+        (
+            "aten::addmm",
+            operands((16,), (4, 8), (8, 16), kind=HALF),
+            OperatorCost(1024, 2 * (16 + 32 + 128 + 64)),
+        ),
+        ("aten::bmm", operands((3, 4, 8), (3, 8, 16)), OperatorCost(3 * 1024, 3 * 4 * (32 + 128 + 64))),
+        ("aten::mv", operands((4, 8), (8,)), OperatorCost(64, 4 * (32 + 8 + 4))),
+        (
+            "aten::mkldnn_linear",
+            operands((2, 3, 8), (16, 8)),
+            OperatorCost(2 * 6 * 8 * 16, 4 * (48 + 128 + 96)),
+        ),
         ("aten::mm", operands((4, 8), (9, 16)), None),
         ("aten::mm", operands((4, 8), None), None),
-        ("aten::mm", operands((4, 8), (8, 16), kind="unheard of"), Cost(1024, None)),
+        ("aten::mm", operands((4, 8), (8, 16), kind="unheard of"), OperatorCost(1024, None)),
     ],
 )
 def test_products(name, given, cost):
-    assert products.PRODUCTS[name](given) == cost
+    assert operator_cost.PRODUCTS[name](given) == cost
 
 
 def test_a_product_of_inductors_template_has_its_result_last():
     given = operands((16,), (4, 8), (8, 16), (4, 16), None, kind=HALF)
-    assert products.template(given) == Cost(1024, 2 * (16 + 32 + 128 + 64))
-    assert products.template(operands((4, 8), (9, 16), (4, 16))) is None
+    assert operator_cost.template(given) == OperatorCost(1024, 2 * (16 + 32 + 128 + 64))
+    assert operator_cost.template(operands((4, 8), (9, 16), (4, 16))) is None
 
 
 CUDNN = convolutions.FORWARD["aten::cudnn_convolution"]
@@ -51,7 +59,7 @@ def test_a_convolution_counts_every_output_with_its_filter():
     given = convolved((2, 3, 224, 224), (64, 3, 7, 7), (3, 3), (2, 2), (1, 1))
     result = 2 * 64 * 112 * 112
     moved = 2 * (2 * 3 * 224 * 224 + 64 * 147 + result)
-    assert convolutions.forward(CUDNN, {})(given) == Cost(2 * result * 147, moved)
+    assert convolutions.forward(CUDNN, {})(given) == OperatorCost(2 * result * 147, moved)
 
 
 def test_a_dilated_convolution_reaches_further():
@@ -96,11 +104,13 @@ def test_two_sizes_for_the_same_operands_tell_nothing():
 def test_backward_is_a_product_for_each_gradient_that_was_asked_for(mask, count):
     values = ("",) * 10 + (mask,) if mask else ()
     given = operands((2, 4, 4, 4), (2, 3, 8, 8), (4, 3, 3, 3), *(None,) * 8, values=values)
-    assert convolutions.backward(given) == Cost(count * 2 * 128 * 27, count * 4 * (128 + 2 * 3 * 64 + 4 * 27))
+    assert convolutions.backward(given) == OperatorCost(
+        count * 2 * 128 * 27, count * 4 * (128 + 2 * 3 * 64 + 4 * 27)
+    )
 
 
 def attended(name: str, causal: str):
-    place = attention.FORWARD_CAUSAL[name]
+    place = operator_cost.FORWARD_CAUSAL[name]
     values = [""] * 8
     values[place] = causal
     return operands((2, 4, 6, 8), (2, 2, 6, 8), (2, 2, 6, 8), *(None,) * 5, kind=HALF, values=values)
@@ -109,10 +119,10 @@ def attended(name: str, causal: str):
 @pytest.mark.parametrize(
     ("causal", "flop"), [("False", 2 * 2 * 4 * 36 * 16), ("True", 2 * 2 * 4 * 21 * 16), ("", None)]
 )
-@pytest.mark.parametrize("name", attention.FORWARD_CAUSAL)
+@pytest.mark.parametrize("name", operator_cost.FORWARD_CAUSAL)
 def test_attention_counts_the_pairs_that_its_mask_leaves(name, causal, flop):
     moved = 2 * (2 * 384 + 2 * 192)
-    assert attention.ATTENTION[name](attended(name, causal)) == Cost(flop, moved)
+    assert operator_cost.ATTENTION[name](attended(name, causal)) == OperatorCost(flop, moved)
 
 
 def test_backward_of_attention_is_twice_its_forward():
@@ -122,7 +132,7 @@ def test_backward_of_attention_is_twice_its_forward():
     shapes = ((2, 4, 6, 8), (2, 4, 6, 8), (2, 4, 6, 8), (2, 4, 6, 8))
     given = operands(*shapes, *(None,) * 8, kind=HALF, values=values)
     # Reads three operands, the result and its gradient; writes three gradients.
-    assert attention.ATTENTION[name](given) == Cost(2 * 2 * 2 * 4 * 36 * 16, 2 * 8 * 384)
+    assert operator_cost.ATTENTION[name](given) == OperatorCost(2 * 2 * 2 * 4 * 36 * 16, 2 * 8 * 384)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,7 @@ def test_backward_of_attention_is_twice_its_forward():
     ],
 )
 def test_elementwise_operators_read_operands_and_write_their_broadcast(name, given, moved):
-    assert traffic.elementwise(name)(given) == Cost(None, moved)
+    assert traffic.elementwise(name)(given) == OperatorCost(None, moved)
 
 
 def test_shapes_that_do_not_broadcast_are_not_guessed():
@@ -159,7 +169,7 @@ def test_shapes_that_do_not_broadcast_are_not_guessed():
     ],
 )
 def test_bytes_of_norms_and_copies(name, given, moved):
-    assert traffic.TRAFFIC[name](given) == Cost(None, moved)
+    assert traffic.TRAFFIC[name](given) == OperatorCost(None, moved)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +185,8 @@ def test_bytes_of_norms_and_copies(name, given, moved):
 def test_optimizers_move_each_list_once_and_write_their_results(name, lists, moved):
     shapes = ((4, 8), (8,)) * lists
     given = Operands(shapes, (traffic.LIST,) * len(shapes))
-    assert traffic.listed(name, 4)(given) == Cost(None, moved * 4 * 40)
-    assert traffic.listed(name, None)(given) == Cost(None, None)
+    assert traffic.listed(name, 4)(given) == OperatorCost(None, moved * 4 * 40)
+    assert traffic.listed(name, None)(given) == OperatorCost(None, None)
 
 
 def test_lists_whose_shapes_were_not_recorded_are_not_counted():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from builders_step import Row, Span, call, profile_of
 
-from trainmark.explain.profile.model import DeviceKind, Operands, Source
-from trainmark.explain.work.family import completed, of_case
-from trainmark.explain.work.model import Work
-from trainmark.explain.work.step import of_step
+from trainmark.explain.operator_cost import Work
+from trainmark.explain.profile import DeviceKind, Operands, SpanSource
+from trainmark.explain.step_work import completed, of_case, of_step
 from trainmark.workloads import registry
 
 MATRICES = Operands(((4, 8), (8, 16)), ("float", "float"))
@@ -72,12 +71,15 @@ def test_what_a_graph_replays_has_no_operands_and_takes_the_familys_flop():
 
 def test_an_instruction_of_a_compiled_program_brings_its_numbers_once():
     path = "jit(step)/dot_general"
-    spans = [Span(GEMM, 0, 10, source=Source(path, 1024, 896)), Span("splitK", 10, 12, source=Source(path))]
+    spans = [
+        Span(GEMM, 0, 10, source=SpanSource(path, 1024, 896)),
+        Span("splitK", 10, 12, source=SpanSource(path)),
+    ]
     assert work_of(spans, ["matrix product"] * 2, [])["matrix product"] == Work(1024, 896)
 
 
 def test_a_library_call_without_a_count_leaves_its_class_without_flop():
-    spans = [Span(GEMM, 0, 10, source=Source("custom-call", 0, 896))]
+    spans = [Span(GEMM, 0, 10, source=SpanSource("custom-call", 0, 896))]
     assert work_of(spans, ["matrix product"], [])["matrix product"] == Work(None, 896)
 
 
@@ -120,13 +122,13 @@ def test_fused_kernels_of_convolutions_have_no_flop_by_class():
 
 def test_flop_of_a_library_in_a_compiled_program_are_unknown_and_its_bytes_count():
     spans = [
-        Span("sdpa_kernel", 0, 90, source=Source("jit(step)/attention/custom-call", None, 500)),
-        Span("loop_fusion", 90, 100, source=Source("jit(step)/attention/mul", 0, 40)),
+        Span("sdpa_kernel", 0, 90, source=SpanSource("jit(step)/attention/custom-call", None, 500)),
+        Span("loop_fusion", 90, 100, source=SpanSource("jit(step)/attention/mul", 0, 40)),
     ]
     work = of_step(profile_of(spans, [100]), ["attention"] * 2)["attention"]
     assert (work.flop, work.bytes) == (None, 540)
 
 
 def test_an_operator_without_numbers_leaves_its_class_uncounted():
-    profile = profile_of([Span("sgemm", 0, 90, source=Source("dense/MatMul:MatMul"))], [100])
+    profile = profile_of([Span("sgemm", 0, 90, source=SpanSource("dense/MatMul:MatMul"))], [100])
     assert of_step(profile, ["matrix product"])["matrix product"].covered == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.launch.launcher import LocalLauncher
-from trainmark.runner.fabric import FabricError, Wanted, measure_fabric
+from trainmark.runner.fabric import FabricError, FabricRequest, measure_fabric
 from trainmark.store.measurements import FABRIC, load_fabric
 from trainmark.suite.model import Topology
 
@@ -24,7 +24,7 @@ QUICK = ("--device", "cpu", "--sizes", "8,4K,64K", "--seconds", "0.05")
 
 def measured(ranks: int, python: str = sys.executable, **changes):
     wanted = {"sizes": (8, 4096, 65536), "seconds": 0.05, "device": "cpu", "together": False}
-    return measure_fabric(Wanted(Topology(1, ranks), **{**wanted, **changes}), LocalLauncher(), python)
+    return measure_fabric(FabricRequest(Topology(1, ranks), **{**wanted, **changes}), LocalLauncher(), python)
 
 
 def test_four_ranks_give_six_links_and_an_all_reduce():

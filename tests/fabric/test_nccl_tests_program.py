@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="the program that runs them is PyTorch's, which is not here")
 
 from trainmark.events import Mark, RunStart
-from trainmark.runner.fabric import Wanted, fabric_of
+from trainmark.runner.fabric import FabricRequest, fabric_of
 from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.pytorch import nccl_tests
 
@@ -56,7 +56,7 @@ def test_what_it_printed_is_kept_with_its_node():
         RunStart(0, 1, None, None, facts={"node": "here", "backend": "nccl"}),
         Mark("note", 0, None, None, {"what": "nccl-tests", "program": "sendrecv_perf", "text": text}),
     ]
-    fabric = fabric_of(events, Wanted(Topology(1, 2), "cuda", (8, 64), 1.0, False), "now")
+    fabric = fabric_of(events, FabricRequest(Topology(1, 2), "cuda", (8, 64), 1.0, False), "now")
     (record,) = fabric.nccl_tests
     assert (record["node"], record["program"]) == ("here", "sendrecv_perf")
     assert record["sizes"] == [

@@ -20,8 +20,7 @@ from trainmark.cli.main import trainmark
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
 from trainmark.machine.frameworks import State, standing
-from trainmark.runner.conform import conforming
-from trainmark.runner.program import frameworks
+from trainmark.runner import conform, inventory
 from trainmark.workloads.resnet50.shared import recipe
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -45,7 +44,7 @@ limits: {{trial: 10m, silence: 8m}}
 @pytest.fixture(scope="module", autouse=True)
 def late_ranks(tmp_path_factory, installed_environments) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Start two ranks before the first test: they wait for each other while the others compute."""
-    if not (python := frameworks.interpreter_of("jax")):
+    if not (python := inventory.interpreter_of("jax")):
         yield []
         return
     code = small_resnet.copy_code(small_resnet.THREE_BLOCKS, tmp_path_factory.mktemp("late") / "code")
@@ -63,7 +62,7 @@ def late_ranks(tmp_path_factory, installed_environments) -> Iterator[list[subpro
 
 
 def require(name: str) -> None:
-    if frameworks.interpreter_of(name) is None:
+    if inventory.interpreter_of(name) is None:
         reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
         pytest.skip(f"{name} is not installed: {reason}")
 
@@ -81,7 +80,7 @@ def small_network(tmp_path_factory, installed_environments):
     with pytest.MonkeyPatch.context() as patch:
         (here / "environments").symlink_to(home() / "environments")
         patch.setenv("TRAINMARK_HOME", str(here))
-        patch.setattr(conforming, "keep_code", partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS))
+        patch.setattr(conform, "keep_code", partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS))
         small_resnet.build_here(small_resnet.THREE_BLOCKS, patch)
         yield
 
@@ -118,7 +117,7 @@ def test_it_trains_a_few_steps_on_two_ranks(name, tmp_path, monkeypatch):
 
 def test_the_table_tells_which_are_installed_and_conform(small_network):
     """After the checks above: the verdicts are kept."""
-    here = [name for name in SEVEN if frameworks.interpreter_of(name)]
+    here = [name for name in SEVEN if inventory.interpreter_of(name)]
     if not here:
         pytest.skip("no framework is installed; `trainmark frameworks install pytorch` installs one")
     rows = json.loads(CliRunner().invoke(trainmark, ["frameworks", "--json"]).stdout)

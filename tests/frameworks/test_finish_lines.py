@@ -28,7 +28,7 @@ from trainmark.events.stream import read
 from trainmark.launch.agent.ranks import free_ports
 from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, RankSlot, placement
 from trainmark.machine.frameworks import standing
-from trainmark.runner.program import frameworks
+from trainmark.runner import inventory
 from trainmark.workloads import registry
 from trainmark.workloads.common.checkpoint import Checkpoints, TrainingPosition
 from trainmark.workloads.images import jpeg
@@ -85,7 +85,7 @@ def ground(tmp_path_factory) -> Iterator[Ground]:
 
 
 def require(name: str) -> str:
-    interpreter = frameworks.interpreter_of(name)
+    interpreter = inventory.interpreter_of(name)
     if interpreter is None:
         reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
         pytest.skip(f"{name} is not installed: {reason}")

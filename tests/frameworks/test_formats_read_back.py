@@ -20,7 +20,7 @@ from trainmark.datasets.convert.request import Request
 from trainmark.datasets.index import read_index
 from trainmark.datasets.picture import look
 from trainmark.machine.frameworks import standing
-from trainmark.runner.program import frameworks
+from trainmark.runner import inventory
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
@@ -88,7 +88,7 @@ def _interpreter(name):
         return named
     if name in ("webdataset", "ffcv", "dali"):
         pytest.skip(f"TRAINMARK_PYTHON_{name.upper()} names no interpreter that has {name}")
-    if (python := frameworks.interpreter_of(name)) is None:
+    if (python := inventory.interpreter_of(name)) is None:
         reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
         pytest.skip(f"{name} is not installed: {reason}")
     return str(python)

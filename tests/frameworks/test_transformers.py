@@ -13,8 +13,7 @@ import pytest
 
 import trainmark
 from trainmark.machine.frameworks import standing
-from trainmark.runner.conform import conforming
-from trainmark.runner.program import frameworks
+from trainmark.runner import conform, inventory
 from trainmark.workloads import registry
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -48,7 +47,7 @@ def quick_compilation():
 
 
 def interpreter(name: str) -> str:
-    python = frameworks.interpreter_of(name)
+    python = inventory.interpreter_of(name)
     if python is None:
         reason = standing(name)[1] or f"`trainmark frameworks install {name}` installs it"
         pytest.skip(f"{name} is not installed: {reason}")
@@ -58,9 +57,9 @@ def interpreter(name: str) -> str:
 @pytest.mark.parametrize(("name", "workload", "ranks", "label"), CHECKS)
 def test_it_trains_the_same_transformer(name, workload, ranks, label):
     python, family = interpreter(name), registry.find(workload)
-    variant = conforming.variant_of(family, label)
-    command = conforming.program(family, name, python, variant, "cpu")
-    check = conforming.checked(family, command, ranks, variant, stop_asked=lambda: False)
+    variant = conform.variant_of(family, label)
+    command = conform.program(family, name, python, variant, "cpu")
+    check = conform.checked(family, command, ranks, variant, stop_asked=lambda: False)
     assert check.passed, check
 
 

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
-from trainmark.runner.program import frameworks
+from trainmark.runner import inventory
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 
 
 def test_the_whole_network_conforms():
-    if frameworks.interpreter_of("mxnet") is None:
+    if inventory.interpreter_of("mxnet") is None:
         pytest.skip("mxnet is not installed; `trainmark frameworks install mxnet` installs it")
     done = CliRunner().invoke(trainmark, ["conform", "mxnet", "--json"])
     (verdict,) = json.loads(done.stdout)

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.runner.program.command import arguments
-from trainmark.runner.trial.case_key import key_of
+from trainmark.runner.command import key_of, workload_arguments
 from trainmark.suite.load import load
 from trainmark.suite.plan import fastest_choices
 from trainmark.workloads.resnet50.shared import data, program
@@ -19,7 +18,7 @@ def test_the_engine_is_told_to_the_rank_and_kept_in_key_and_name(tmp_path, engin
     (tmp_path / "suite.yaml").write_text(f"name: light\nengine: {engine}\nlayout: NHWC\n")
     [case] = load(str(tmp_path / "suite.yaml"), ["device=cpu"]).cases
     case = fastest_choices(case)[0]
-    argv = arguments(case)
+    argv = workload_arguments(case)
     assert (argv[argv.index("--engine") + 1] if "--engine" in argv else None) == word
     assert key_of(case, "cpu", {}).compiler == compiler
     assert ("fused" in case.slug) == (engine == "fused")

@@ -13,8 +13,7 @@ import pytest
 
 from trainmark.logs.trials import auto
 from trainmark.logs.trials.output import Output, ReaderError
-from trainmark.runner.program.code import keep_code
-from trainmark.runner.program.ways_in import FOLDER
+from trainmark.runner.program import FOLDER, keep_code
 
 TOLD = (
     "import json, os, sys; print(json.dumps([sys.executable, sys.prefix, os.environ.get('PYTHONPATH'),"

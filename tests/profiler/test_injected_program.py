@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.runner.explain.injected import window_of
-from trainmark.runner.explain.recorded import annotations_of, step_seconds, unprofiled
+from trainmark.explain.profiled_trial import annotations_of, step_seconds, unprofiled, window_of
 
 HERE = Path(__file__).parent
 PATTERN = r"step (?P<step>\d+) done"

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.explain.attribute import own_classes
-from trainmark.explain.classes.names import ONEDNN
-from trainmark.explain.profile import chrome
+from trainmark.explain import chrome_trace
+from trainmark.explain.kernel_classes import ONEDNN, own_classes
 from trainmark.machine.frameworks import python_of
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -111,7 +110,7 @@ def test_the_timing_pass_has_the_same_operators_and_no_frames_of_python(profiled
 
 
 def test_nearly_all_of_a_step_has_a_class(profiled):
-    profile = chrome.read(profiled[3].parent / "rank0-timing.json.gz")
+    profile = chrome_trace.read(profiled[3].parent / "rank0-timing.json.gz")
     lasting = (profile.spans.end - profile.spans.start).tolist()
     classes = own_classes(profile)
     other = sum(time for time, name in zip(lasting, classes, strict=True) if name == "other")

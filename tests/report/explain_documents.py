@@ -3,22 +3,22 @@
 import random
 from dataclasses import replace
 
-from trainmark.explain.difference import Contribution, Difference
+from trainmark.explain.difference import Contribution, ExplanationDifference
 from trainmark.explain.explanation import (
     Advice,
     Agreement,
-    Bucket,
     ClassTime,
+    CollectiveBucket,
+    ExplainedSubject,
     Explanation,
     IdleTime,
     Kernel,
+    MeasuredPeaks,
     Memory,
     MemoryPart,
     ModuleTime,
     Overlap,
-    Peaks,
     RankTime,
-    Subject,
     Timeline,
     TimelineSpan,
     Verified,
@@ -104,11 +104,13 @@ def resnet50() -> Explanation:
             )
         )
     return Explanation(
-        subject=Subject("ResNet-50, bf16, batch 256", "NVIDIA H200", "PyTorch 2.11, eager", 256.0, "images"),
+        subject=ExplainedSubject(
+            "ResNet-50, bf16, batch 256", "NVIDIA H200", "PyTorch 2.11, eager", 256.0, "images"
+        ),
         steps=STEPS,
         total=total,
         agreement=Agreement(profiled=STEP / 1e9, measured=0.070118),
-        peaks=Peaks(flops=7.41e14, bandwidth=4.13e12),
+        peaks=MeasuredPeaks(flops=7.41e14, bandwidth=4.13e12),
         classes=tuple(classes),
         overlaps=(Overlap(("convolution", "copy"), overlap),),
         idle=(
@@ -256,7 +258,7 @@ def two_ranks() -> Explanation:
         subject=replace(one.subject, samples=512.0, world_size=2, title="ResNet-50, bf16, batch 256, 2n1g"),
         total=total,
         agreement=Agreement(total / STEPS / 1e9, 0.1009),
-        peaks=Peaks(7.41e14, 4.13e12, 3.13e9),
+        peaks=MeasuredPeaks(7.41e14, 4.13e12, 3.13e9),
         classes=tuple(classes),
         overlaps=(*one.overlaps, Overlap(("communication", "convolution"), hidden)),
         what_ifs=(),
@@ -273,7 +275,7 @@ def two_ranks() -> Explanation:
             RankTime(1, "node-b", 0.1013, 0.0711, 0.0288, 0.009, 0.0014, 0.0024),
         ),
         buckets=tuple(
-            Bucket(f"all-reduce {place}", size, seconds, exposed, size / seconds)
+            CollectiveBucket(f"all-reduce {place}", size, seconds, exposed, size / seconds)
             for place, (size, seconds, exposed) in enumerate(
                 ((8_200_000, 0.0031, 0.0), (26_200_000, 0.0099, 0.004), (26_200_000, 0.0102, 0.0102),
                  (26_200_000, 0.0101, 0.0101), (15_400_000, 0.0067, 0.0067)), 1,
@@ -294,7 +296,7 @@ def cpu() -> Explanation:
     total = 3 * 612_345_679
     alone = {name: int(share * total) for name, (_, share) in operators.items()}
     return Explanation(
-        subject=Subject("train.py", "Neoverse-N1, 2 threads", "PyTorch 2.11"),
+        subject=ExplainedSubject("train.py", "Neoverse-N1, 2 threads", "PyTorch 2.11"),
         steps=3,
         total=total,
         agreement=Agreement(total / 3e9, None),
@@ -329,7 +331,7 @@ def hostile() -> Explanation:
     )
 
 
-def difference(per: str = "step") -> Difference:
+def difference(per: str = "step") -> ExplanationDifference:
     """Eager against compiled: every change in its class."""
     eager = {
         ("convolution", "class"): (0.0423, 0.0411),
@@ -346,7 +348,7 @@ def difference(per: str = "step") -> Difference:
         for (name, kind), (before, after) in eager.items()
     )
     one = resnet50().subject
-    return Difference(
+    return ExplanationDifference(
         a=one,
         b=replace(one, framework="PyTorch 2.11, compiled"),
         seconds_a=sum(own.seconds_a for own in contributions),

@@ -18,7 +18,7 @@ from trainmark.report.watch import hook, junit
 from trainmark.report.watch import text as watch_text
 from trainmark.report.watch.words import REASONS as WATCH_REASONS
 from trainmark.report.watch.words import WATCH_WORDS
-from trainmark.runner.watch.watch import SAME_PROGRAM
+from trainmark.runner.watch import SAME_PROGRAM
 
 FIGURES = re.compile(r"×?\d[\d.,:]*\d|\[|\]")
 CHINESE = re.compile(r"[\u4e00-\u9fff]")

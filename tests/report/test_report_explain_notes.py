@@ -7,10 +7,10 @@ import pytest
 from explain_documents import resnet50
 
 from trainmark.events import DeviceSample
+from trainmark.explain.agreement import slowdown
 from trainmark.explain.difference import difference
-from trainmark.explain.explanation import Bucket, Kernel, MemoryPart, RankTime
-from trainmark.explain.idle.clocks import slowdown
-from trainmark.explain.ranks.bandwidth import evidence
+from trainmark.explain.explanation import CollectiveBucket, Kernel, MemoryPart, RankTime
+from trainmark.explain.ranks import link_evidence
 from trainmark.measure.doubts import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
 from trainmark.report.explain import difference_text, markdown, page
@@ -80,8 +80,11 @@ def test_what_ranks_note():
         RankTime(rank=number, step=1.0, compute=0.9, exposed=0.1, hidden=0.0, idle=0.0, late=late, node="b")
         for number, late in ((0, 0.0), (1, 0.3))
     ]
-    buckets = [Bucket("all_reduce #1", size, 0.05, 0.04, rate) for size, rate in ((25e6, 5e9), (None, None))]
-    assert_chinese([*evidence(ranks, buckets, 5e9), *evidence(ranks, buckets, None)])
+    buckets = [
+        CollectiveBucket("all_reduce #1", size, 0.05, 0.04, rate)
+        for size, rate in ((25e6, 5e9), (None, None))
+    ]
+    assert_chinese([*link_evidence(ranks, buckets, 5e9), *link_evidence(ranks, buckets, None)])
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50
 from trainmark.explain.explanation import (
     Agreement,
     ClassTime,
+    ExplainedSubject,
     Explanation,
     IdleTime,
     Memory,
     MemoryPart,
     ModuleTime,
     Overlap,
-    Subject,
 )
 from trainmark.explain.what_if.changes import CHANGES
 from trainmark.report.explain import (
@@ -152,7 +152,7 @@ def test_bounds_hold_whatever_part_the_profiler_made_longer_or_missed():
     classes = (ClassTime("convolution", 600, 600, 1), ClassTime("copy", 400, 400, 1))
     for total, real, expected in ((1000, 900, (500, 600)), (1000, 1100, (600, 700))):
         agreement = Agreement(total / 1e9, real / 1e9, "they differ")
-        explanation = Explanation(Subject("x"), 1, total, agreement, classes=classes)
+        explanation = Explanation(ExplainedSubject("x"), 1, total, agreement, classes=classes)
         part, low, high = figures.bounded_shares(explanation)[0]
         assert part.name == "convolution"
         assert (low * real, high * real) == pytest.approx(expected)

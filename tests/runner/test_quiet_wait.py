@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from trainmark.runner.trial.quiet import QuietWait
+from trainmark.runner.quiet import QuietWait
 
 
 @pytest.mark.parametrize("seconds, limit", [(5.0, "5 s at most: make is busy"), (1800.0, "30 min at most")])

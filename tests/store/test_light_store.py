@@ -7,7 +7,7 @@ from fabricated_runs import fabricate, keep, record
 
 from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.report.assemble import document_of
-from trainmark.runner.light import keep_run_light
+from trainmark.runner.run import save_reference_rates
 from trainmark.store.files import StoreError
 from trainmark.store.measurements import read_reference_rates, write_reference_rates
 
@@ -37,7 +37,7 @@ def train(run, case, rate, **changes):
 def finished(run):
     """What the end of the run had to say."""
     notes = []
-    keep_run_light(run, notes.append)
+    save_reference_rates(run, notes.append)
     return notes
 
 

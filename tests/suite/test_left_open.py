@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.runner.preflight.preflight import preflight
-from trainmark.runner.program.command import arguments
-from trainmark.runner.trial.case_key import key_of
+from trainmark.runner.command import key_of, workload_arguments
+from trainmark.runner.preflight import preflight
 from trainmark.suite.load import parse
 from trainmark.suite.model import SuiteError
 from trainmark.suite.plan import Resources, plan
@@ -121,7 +120,7 @@ def test_a_mode_of_the_compiler_is_in_the_name_and_in_the_key_of_a_case(settled)
     (case,) = settled("compile: reduce-overhead\ncuda_graph: false", device="cuda").plan.cases
     assert case.slug.endswith("-nhwc-reduce-overhead-custom")
     assert key_of(case, "gpu", {}).compiler == "reduce-overhead"
-    assert "--compile reduce-overhead" in " ".join(arguments(case))
+    assert "--compile reduce-overhead" in " ".join(workload_arguments(case))
 
 
 @pytest.mark.parametrize("key", ["compile", "cuda_graph"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.runner.preflight.estimate import CORE_FLOPS, START_SECONDS, plan_seconds, trial_seconds
+from trainmark.runner.prepare import CORE_FLOPS, START_SECONDS, plan_seconds, trial_seconds
 from trainmark.suite.load import parse
 from trainmark.suite.plan import Resources, plan
 from trainmark.workloads.resnet50.shared.recipe import flops_per_image

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.runner.program.command import arguments, command_of
+from trainmark.runner.command import command_of, workload_arguments
 from trainmark.suite import load
 from trainmark.suite.model import Case, SuiteError
 from trainmark.suite.plan import fastest_choices
@@ -81,7 +81,7 @@ def test_checkpoints_on_a_shared_disk_go_by_run_case_and_repeat():
 
 
 def test_a_plain_case_has_the_command_line_that_it_always_had():
-    assert arguments(fastest_choices(only("batch_per_device: 4\ndevice: cpu"))[0]) == (
+    assert workload_arguments(fastest_choices(only("batch_per_device: 4\ndevice: cpu"))[0]) == (
         *("--device", "cpu", "--batch", "4", "--precision", "fp32", "--layout", "NCHW"),
         *("--data", "synthetic", "--image-size", "224", "--steps", "120"),
     )

@@ -21,7 +21,7 @@ from trainmark.cli.terminal import terminal_width
 if TYPE_CHECKING:
     from trainmark.measure.bisection import Bisection
     from trainmark.report.format.words import Lang
-    from trainmark.runner.bisect.state import Asked
+    from trainmark.runner.bisect.state import BisectRequest
     from trainmark.suite.model import Suite
 
 FOUND, NOT_FOUND, INTERRUPTED = 0, 1, 130
@@ -127,8 +127,8 @@ def bisect_command(
       trainmark bisect --resume bisections/torch-20260102-030405 --lang zh
     """
     from trainmark import __version__
-    from trainmark.runner.bisect.start import choose_case
-    from trainmark.runner.bisect.state import Asked, BisectionFolder
+    from trainmark.runner.bisect.driver import choose_case
+    from trainmark.runner.bisect.state import BisectionFolder, BisectRequest
 
     if resume is not None:
         _refuse_others_than_resume()
@@ -136,7 +136,7 @@ def bisect_command(
     mode = _mode(good, bad, options)
     loaded = _suite(suite, overrides, options)
     place = choose_case(loaded, case_name)
-    asked = Asked(
+    asked = BisectRequest(
         kind=mode,
         good=good or "good",
         bad=bad or "bad",
@@ -210,15 +210,15 @@ def _suite(suite: str, overrides: tuple[str, ...], options: dict[str, Any]) -> S
     return load.load(suite, overrides)
 
 
-def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
+def _looked_up(asked: BisectRequest, options: dict[str, Any]) -> tuple[BisectRequest, str, str]:
     """Return the question with its versions, commits or differences, its subject and how many there are."""
     from dataclasses import replace
 
     from trainmark.report.format.number import counted
     from trainmark.runner.bisect.commits import commits_between, uncommitted
+    from trainmark.runner.bisect.driver import case_of, check_settings
     from trainmark.runner.bisect.packages import parse_requirement, versions_between
-    from trainmark.runner.bisect.settings import common_pairs, differences, env_lines
-    from trainmark.runner.bisect.start import case_of, check_settings
+    from trainmark.runner.bisect.settings import common_pairs, env_lines, setting_differences
     from trainmark.suite.model import Command
 
     if asked.kind == "versions":
@@ -249,7 +249,9 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
         if file := options[f"{side}_env_file"]:
             text = file.read_text(encoding="utf-8", errors="replace")
             options[f"{side}_env"] = (*env_lines(text, str(file)), *options[f"{side}_env"])
-    every = differences(options["good_set"], options["bad_set"], options["good_env"], options["bad_env"])
+    every = setting_differences(
+        options["good_set"], options["bad_set"], options["good_env"], options["bad_env"]
+    )
     if not every:
         raise UserError("the two sides do not differ; give at least one --bad-set or --bad-env.")
     common = common_pairs(options["good_env"], options["bad_env"], "env")
@@ -260,13 +262,13 @@ def _looked_up(asked: Asked, options: dict[str, Any]) -> tuple[Asked, str, str]:
 
 def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.cli.terminal import live_display
+    from trainmark.runner.bisect.driver import bisect_on
     from trainmark.runner.bisect.pairs import BisectionStoppedError
-    from trainmark.runner.bisect.start import carry_on
-    from trainmark.runner.start import RunStoppedError
+    from trainmark.runner.run import RunStoppedError
 
     try:
         with live_display() as display:
-            bisection = carry_on(path, display)
+            bisection = bisect_on(path, display)
     except (BisectionStoppedError, KeyboardInterrupt):
         click.echo(f"stopped; go on with `trainmark bisect --resume {path}`", err=True)
         return INTERRUPTED

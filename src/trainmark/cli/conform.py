@@ -15,7 +15,7 @@ from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, workload_option
 
 if TYPE_CHECKING:
-    from trainmark.runner.conform.verdict import Check, Verdict
+    from trainmark.runner.conformance import ConformanceCheck, ConformanceVerdict
     from trainmark.workloads.registry import Family
 
 DIFFERS = 1
@@ -50,8 +50,8 @@ def conform_command(
       trainmark conform --workload ./my_family
     """
     from trainmark.cli.terminal import Screen
-    from trainmark.runner.conform import record
-    from trainmark.runner.conform.conforming import conform
+    from trainmark.runner import conformance
+    from trainmark.runner.conform import conform
     from trainmark.runner.interrupts import Interrupts
     from trainmark.suite.load import built_in_names
     from trainmark.workloads import registry
@@ -71,7 +71,7 @@ def conform_command(
                 stop_asked=lambda: interrupts.stop_now() or interrupts.stop_soon,
                 devices=_devices(device),
             )
-            record.keep(verdict)
+            conformance.keep(verdict)
             verdicts.append(verdict)
             if not as_json:
                 click.echo("\n".join(_lines(verdict)))
@@ -100,7 +100,7 @@ def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> 
     """The interpreter of each; a framework that was named must be installed."""
     from trainmark.machine.frameworks import install_hint
     from trainmark.machine.frameworks.interpreters import named
-    from trainmark.runner.program.frameworks import interpreter_of
+    from trainmark.runner.inventory import interpreter_of
 
     if python and not frameworks:
         raise UserError("name the framework that --python has: `trainmark conform pytorch --python …`.")
@@ -126,18 +126,18 @@ def _devices(device: str) -> int:
     return 2 if device == "cpu" else min(2, len(local_devices().cuda))
 
 
-def _lines(verdict: Verdict) -> Iterator[str]:
-    from trainmark.runner.conform.verdict import words
+def _lines(verdict: ConformanceVerdict) -> Iterator[str]:
+    from trainmark.runner.conformance import check_label
 
     mark = "conformant" if verdict.conformant else "NOT conformant"
     yield f"{verdict.framework} {verdict.version or ''} ({verdict.device}): {mark}".replace("  ", " ")
-    names = [words(check) for check in verdict.checks]
+    names = [check_label(check) for check in verdict.checks]
     width = max(16, *map(len, names))
     for name, check in zip(names, verdict.checks, strict=True):
         yield from _check_lines(f"  {name:<{width}}", check)
 
 
-def _check_lines(name: str, check: Check) -> Iterator[str]:
+def _check_lines(name: str, check: ConformanceCheck) -> Iterator[str]:
     if check.refused is not None:
         yield f"{name} refused: {check.refused}"
     elif check.failed is not None:

@@ -28,9 +28,9 @@ from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, find_run
 
 if TYPE_CHECKING:
+    from trainmark.explain.explained_trial import Explained
     from trainmark.launch.options import LaunchOptions
     from trainmark.report.format.words import Lang
-    from trainmark.runner.explain.explained import Explained
 
 
 TRACE_SUFFIXES = (".json", ".json.gz", ".trace", ".gz")
@@ -223,11 +223,10 @@ def _of_program(
     steps: int,
 ) -> Explained:
     from trainmark.cli.terminal import live_display
-    from trainmark.runner.explain.explained import explain_trial
-    from trainmark.runner.explain.injected import ensure_profile
-    from trainmark.runner.explain.profiled_trial import profile_run, with_one_trial
-    from trainmark.runner.preflight.prepare import prepare_program
-    from trainmark.runner.start import new_run
+    from trainmark.explain.explained_trial import explain_trial
+    from trainmark.explain.profiled_trial import ensure_profile, profile_run, with_one_trial
+    from trainmark.runner.prepare import prepare_program
+    from trainmark.runner.run import new_run
 
     text = program_suite(words, about)
     if choice.is_local:
@@ -241,7 +240,7 @@ def _of_program(
 
 
 def _of_target(target: Target, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
-    from trainmark.runner.explain.explained import explain_trace
+    from trainmark.explain.explained_trial import explain_trace
 
     if isinstance(target, TraceTarget):
         return explain_trace(target.path)
@@ -251,14 +250,13 @@ def _of_target(target: Target, again: bool, verify: bool, choice: LaunchOptions,
 def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
     """Read what was explained before, or take a trial of the case; what is to be changed must run here."""
     from trainmark.cli.terminal import live_display
+    from trainmark.explain.explained_trial import explain_trial, stored_explanation
+    from trainmark.explain.profiled_trial import ensure_profile, profile_case, profiled_before, with_one_trial
     from trainmark.launch.options import stored_options
-    from trainmark.runner.explain.explained import explain_trial, stored
-    from trainmark.runner.explain.injected import ensure_profile
-    from trainmark.runner.explain.profiled_trial import profile_case, profiled_before, with_one_trial
-    from trainmark.runner.preflight.prepare import prepare_again
+    from trainmark.runner.prepare import prepare_again
 
     run = target.run
-    if not again and not verify and (known := stored(run, target.case)) is not None:
+    if not again and not verify and (known := stored_explanation(run, target.case)) is not None:
         return known
     run.require_whole()
     if run.cluster is not None:
@@ -277,7 +275,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
 def _verified(explained: Explained, repeats: int, changes: Sequence[str], runs: Path) -> Explained:
     """Make the changes that can be made, each beside the case as it is; their errors join the record."""
     from trainmark.cli.terminal import live_display
-    from trainmark.runner.explain.verified import verify_changes
+    from trainmark.explain.verify import verify_changes
 
     if explained.case is None or explained.situation is None:
         raise UserError("only a case of a run can be changed, and a trace is none.")

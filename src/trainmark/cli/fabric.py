@@ -80,10 +80,10 @@ def fabric_command(
       trainmark fabric --run latest --json
       trainmark fabric --hosts node1,node2,node3,node4 --map fabric.html
     """
-    from trainmark.runner.fabric import FabricError, Wanted, measure_fabric
+    from trainmark.runner.cluster import launch_target
+    from trainmark.runner.fabric import FabricError, FabricRequest, measure_fabric
     from trainmark.runner.interrupts import Interrupts
-    from trainmark.runner.preflight.cluster import launch_target
-    from trainmark.runner.program.frameworks import interpreter_of
+    from trainmark.runner.inventory import interpreter_of
     from trainmark.store.files import write_json
     from trainmark.store.measurements import FABRIC, encode_fabric
     from trainmark.store.run import find_run
@@ -94,7 +94,7 @@ def fabric_command(
     place = launch_target(choice, [python])
     device = device or place.machine.device
     topology = _topology(written, place.machine, device)
-    wanted = Wanted(topology, device, _sizes(sizes), seconds, together)
+    wanted = FabricRequest(topology, device, _sizes(sizes), seconds, together)
     record_paths = [find_run(run_name, runs).path / FABRIC] if run_name else []
     record_paths += [output] if output else []
     for path in [*record_paths, *([map_file] if map_file else [])]:

@@ -18,8 +18,8 @@ from trainmark.cli.terminal import MovingLine, Screen, print_json
 if TYPE_CHECKING:
     from trainmark.machine.devices import Inventory
     from trainmark.measure.fit import FitAttempt
-    from trainmark.runner.fit.attempt import FitCase
-    from trainmark.runner.fit.fit import Answer
+    from trainmark.runner.fit import FitAnswer
+    from trainmark.runner.fit_trial import FitCase
     from trainmark.workloads.registry import Family
 
 
@@ -101,7 +101,7 @@ def fit_command(
     """
     from trainmark.cli.fit_text import text, tree
     from trainmark.machine.devices import local_devices
-    from trainmark.runner.fit import fit
+    from trainmark.runner import fit
     from trainmark.workloads import registry
 
     family = registry.find(workload)
@@ -121,13 +121,13 @@ def fit_command(
     for name in _names(framework, family):
         interpreter = _interpreter(name, python)
         precisions = precisions_of(precision)
-        wanted = fit.Wanted(
+        wanted = fit.FitRequest(
             *(name, interpreter, precisions, layout, compile, family, chosen, on, caps),
             search=searched,
             batch=(batch or 1) if search else None,
             first=step if search else 1,
         )
-        asked += fit.settings(wanted, here)
+        asked += fit.fit_cases(wanted, here)
     answers, code = _searched(asked, step, most, again)
     if as_json:
         print_json({"fits": [tree(answer) for answer in answers]})
@@ -138,14 +138,16 @@ def fit_command(
     return code
 
 
-def _searched(asked: Sequence[FitCase], step: int, most: int | None, again: bool) -> tuple[list[Answer], int]:
+def _searched(
+    asked: Sequence[FitCase], step: int, most: int | None, again: bool
+) -> tuple[list[FitAnswer], int]:
     """One after the other, until something goes wrong; the answers until then, and the exit code."""
-    from trainmark.runner.fit import record as fit_record
-    from trainmark.runner.fit.attempt import FitError, StoppedError
-    from trainmark.runner.fit.fit import fit
+    from trainmark.runner import fit_trial as fit_record
+    from trainmark.runner.fit import fit
+    from trainmark.runner.fit_trial import FitError, FitStoppedError
     from trainmark.runner.interrupts import Interrupts
 
-    answers: list[Answer] = []
+    answers: list[FitAnswer] = []
     code = 0
     with progress() as watcher, Interrupts(watcher.note) as interrupts:
         for setting in asked:
@@ -155,7 +157,7 @@ def _searched(asked: Sequence[FitCase], step: int, most: int | None, again: bool
                 answers.append(fit(setting, step, most, watcher, interrupts))
             except FitError as error:
                 watcher.note(f"trainmark: {error}")
-                return answers, INTERRUPTED if isinstance(error, StoppedError) else FAILED
+                return answers, INTERRUPTED if isinstance(error, FitStoppedError) else FAILED
             if answers[-1].largest is None:
                 watcher.note(f"trainmark: {setting}: not even {setting.search} {step} fits.")
                 code = FAILED
@@ -164,7 +166,7 @@ def _searched(asked: Sequence[FitCase], step: int, most: int | None, again: bool
 
 def searched_in(family: Family, search: str | None, batch: int | None, step: int | None) -> tuple[str, int]:
     """Return what is searched, the batch or an axis that takes memory, and by which step."""
-    from trainmark.runner.fit.attempt import BATCH
+    from trainmark.runner.fit_trial import BATCH
 
     if search is None:
         if batch is not None:
@@ -231,7 +233,7 @@ def _names(written: str, family: Family) -> list[str]:
 def _interpreter(framework: str, python: str | None) -> str:
     from trainmark.machine.frameworks import install_hint
     from trainmark.machine.frameworks.interpreters import named
-    from trainmark.runner.program.frameworks import interpreter_of
+    from trainmark.runner.inventory import interpreter_of
 
     interpreter = named(python)[0] if python else interpreter_of(framework)
     if interpreter is None:

@@ -15,8 +15,8 @@ from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
 from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
 from trainmark.report.format.table import Table
-from trainmark.runner.fit.attempt import BATCH
-from trainmark.runner.fit.fit import Answer
+from trainmark.runner.fit import FitAnswer
+from trainmark.runner.fit_trial import BATCH
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
@@ -91,7 +91,7 @@ HEADER = (
 NUMBERS = frozenset(range(4, len(HEADER)))
 
 
-def text(answers: Sequence[Answer]) -> Iterator[str]:
+def text(answers: Sequence[FitAnswer]) -> Iterator[str]:
     """One table over all of them, then what each rests on."""
     header = [_unit_header(answers[0]) if name == "a sample" else name for name in HEADER]
     yield from Table(header, [_cells(answer) for answer in answers], NUMBERS).lines(terminal_width())
@@ -100,7 +100,7 @@ def text(answers: Sequence[Answer]) -> Iterator[str]:
         yield from _details(answer)
 
 
-def _unit_header(answer: Answer) -> str:
+def _unit_header(answer: FitAnswer) -> str:
     """`a sample`, `a sequence`, `per length`: what the memory grows with."""
     setting = answer.setting
     if setting.search != BATCH:
@@ -108,7 +108,7 @@ def _unit_header(answer: Answer) -> str:
     return f"a {(setting.family.workload.batch_unit or 'samples').removesuffix('s')}"
 
 
-def tree(answer: Answer) -> dict[str, Any]:
+def tree(answer: FitAnswer) -> dict[str, Any]:
     line, foretold = memory_line(answer.tries), memory_prediction(answer.tries)
     return {
         **encode(answer.setting),
@@ -128,7 +128,7 @@ def tree(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _cells(answer: Answer) -> tuple[str, ...]:
+def _cells(answer: FitAnswer) -> tuple[str, ...]:
     setting, line = answer.setting, memory_line(answer.tries)
     return (
         " ".join(filter(None, [setting.framework, setting.version])),
@@ -144,7 +144,7 @@ def _cells(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def _details(answer: Answer) -> Iterator[str]:
+def _details(answer: FitAnswer) -> Iterator[str]:
     setting = answer.setting
     cap = f", capped at {_gib(setting.cap)}" if setting.cap else ""
     yield f"{setting} on {setting.device_name}{cap}"
@@ -163,7 +163,7 @@ def _details(answer: Answer) -> Iterator[str]:
     yield from (f"  {sentence}" for sentence in _sentences(answer))
 
 
-def _sentences(answer: Answer) -> Iterator[str]:
+def _sentences(answer: FitAnswer) -> Iterator[str]:
     line, failed = memory_line(answer.tries), first_failure(answer.tries, answer.step)
     if refused := [each for each in answer.tries if each.batch == failed and each.refused]:
         yield f"The program refuses {answer.setting.search} {failed}: {refused[0].detail}"
@@ -189,7 +189,7 @@ def _claim(one: Published) -> str:
     return f"{one.batch} in {one.framework} on {one.device}{most}{memory} ({one.title}, {one.page})"
 
 
-def _published(answer: Answer) -> list[Published]:
+def _published(answer: FitAnswer) -> list[Published]:
     """By the size of the card: the cap's, or the device's own rounded up to what is on its box."""
     setting = answer.setting
     memory = setting.cap or setting.memory
@@ -204,7 +204,7 @@ def _published(answer: Answer) -> list[Published]:
     )
 
 
-def _peak(answer: Answer) -> int | None:
+def _peak(answer: FitAnswer) -> int | None:
     return next((each.peak for each in answer.tries if each.fits and each.batch == answer.largest), None)
 
 

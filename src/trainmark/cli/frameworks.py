@@ -19,7 +19,7 @@ from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
 from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:
-    from trainmark.runner.program.frameworks import Standing
+    from trainmark.runner.inventory import FrameworkStatus
 
 
 ALL = "all"
@@ -107,17 +107,17 @@ def remove_command(names: tuple[str, ...]) -> int:
     return 0
 
 
-def _conformant(standing: Standing) -> bool | None:
+def _conformant(standing: FrameworkStatus) -> bool | None:
     """Whether this version passed the checks of conformance on this device; None where it was not checked."""
-    from trainmark.runner.conform import record
-    from trainmark.runner.conform.digest import code_digest
+    from trainmark.runner import conformance
+    from trainmark.runner.conformance import code_digest
     from trainmark.workloads import registry
 
     family = registry.find(registry.DEFAULT)
     if standing.interpreter is None or standing.device is None:
         return None
     name, digest = standing.framework, code_digest(family, standing.framework)
-    verdict = record.find(
+    verdict = conformance.find(
         family.workload.name, name, standing.version, standing.interpreter, standing.device, digest
     )
     return verdict.conformant if verdict else None
@@ -161,26 +161,26 @@ def _heeded(number: signal.Signals) -> bool:
     return signal.getsignal(number) is not signal.SIG_IGN
 
 
-def _standings(python: str | None) -> list[Standing]:
+def _standings(python: str | None) -> list[FrameworkStatus]:
     from trainmark.machine.frameworks.interpreters import named
-    from trainmark.runner.program.frameworks import standings
+    from trainmark.runner.inventory import framework_statuses
 
     python = named(python)[0] if python else None
     if not sys.stderr.isatty():
-        return standings(python, lambda name: None)
+        return framework_statuses(python, lambda name: None)
     from rich.status import Status
 
     from trainmark.cli.terminal import console
 
     with Status("looking", console=console(stderr=True)) as status:
-        return standings(python, lambda name: status.update(f"asking {name}"))
+        return framework_statuses(python, lambda name: status.update(f"asking {name}"))
 
 
-def _record(standing: Standing, conformant: bool | None) -> dict[str, Any]:
+def _record(standing: FrameworkStatus, conformant: bool | None) -> dict[str, Any]:
     return {**asdict(standing), "conformant": conformant}
 
 
-def _table(rows: Sequence[tuple[Standing, bool | None]]) -> list[str]:
+def _table(rows: Sequence[tuple[FrameworkStatus, bool | None]]) -> list[str]:
     words = {True: "yes", False: "no", None: "not checked"}
     cells = [
         (
@@ -197,7 +197,7 @@ def _table(rows: Sequence[tuple[Standing, bool | None]]) -> list[str]:
     return Table(COLUMNS, cells).lines(terminal_width())
 
 
-def _remarks(standings: Sequence[Standing]) -> Iterator[str]:
+def _remarks(standings: Sequence[FrameworkStatus]) -> Iterator[str]:
     """Why a framework is not as it should be, and what mends it."""
     remarks = [
         f"{row.framework}: " + "; ".join(dict.fromkeys(filter(None, (row.reason, _as_command(row.fix)))))

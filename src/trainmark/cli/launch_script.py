@@ -75,7 +75,7 @@ def _sbatch(
     output: Path | None,
     choice: LaunchOptions,
 ) -> int:
-    from trainmark.runner.scripts import sbatch
+    from trainmark.runner.launch_scripts import sbatch
     from trainmark.suite import load
 
     asked = load.load(suite, changes)
@@ -97,8 +97,8 @@ def _sbatch(
 def _node_scripts(
     suite: str, changes: Sequence[Override], runs: Path, name: str | None, choice: LaunchOptions
 ) -> int:
-    from trainmark.runner.scripts import prepare_unseen, write_node_scripts
-    from trainmark.runner.start import new_run
+    from trainmark.runner.launch_scripts import prepare_unseen, write_node_scripts
+    from trainmark.runner.run import new_run
     from trainmark.suite import load
 
     prepared = prepare_unseen(lambda here: load.load(suite, changes, here), choice.nodes)
@@ -115,15 +115,15 @@ def _node_scripts(
 def _collect(name: str, runs: Path) -> int:
     from trainmark.cli.report import result_lines, write_reports
     from trainmark.report.assemble import document_of
-    from trainmark.runner.light import keep_run_light
-    from trainmark.runner.scripts import collect, prepare_collected
+    from trainmark.runner.launch_scripts import collect, prepare_collected
+    from trainmark.runner.run import save_reference_rates
     from trainmark.store.run import find_run
 
     run = find_run(name, runs)
     records = collect(run, prepare_collected(run))
     if not records:
         raise UserError(f"no trial of {run.path} has ended since; start its scripts on every node first.")
-    keep_run_light(run, lambda text: click.echo(text, err=True))
+    save_reference_rates(run, lambda text: click.echo(text, err=True))
     document = document_of(run)
     written = write_reports(document, run.path)
     click.echo("\n".join([*result_lines(document, terminal_width()), ""]))

@@ -122,7 +122,7 @@ def _interpreters(frameworks: tuple[str, ...], python: str | None) -> tuple[Inte
     """Return the one named, or those that a run of these frameworks (of any installed) would use."""
     from trainmark.machine.examination import Interpreter
     from trainmark.machine.frameworks import install_hint, locks, python_of
-    from trainmark.runner.program.frameworks import interpreter_of
+    from trainmark.runner.inventory import interpreter_of
 
     if python is not None:
         return (Interpreter("python", python),)

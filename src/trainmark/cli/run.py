@@ -30,7 +30,7 @@ from trainmark.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
-    from trainmark.runner.preflight.prepare import Prepared
+    from trainmark.runner.prepare import Prepared
     from trainmark.store.run import RunFolder
 
 
@@ -169,8 +169,8 @@ def run_command(
 
     from trainmark.launch.options import stored_options
     from trainmark.launch.outcome import Outcome
-    from trainmark.runner.preflight.prepare import prepare, prepare_again, prepare_program
-    from trainmark.runner.start import forget_failures, new_run
+    from trainmark.runner.prepare import prepare, prepare_again, prepare_program
+    from trainmark.runner.run import forget_failures, new_run
     from trainmark.store.run import find_run
     from trainmark.suite.load import Override
 
@@ -255,8 +255,7 @@ def _carry_out(
     from trainmark.cli.terminal import live_display
     from trainmark.report.assemble import document_of
     from trainmark.report.sections.contrast import doubts_sentence
-    from trainmark.runner.light import keep_run_light
-    from trainmark.runner.start import RunStoppedError, execute
+    from trainmark.runner.run import RunStoppedError, execute, save_reference_rates
 
     display = live_display()
     for skip in prepared.plan.skipped:
@@ -267,7 +266,7 @@ def _carry_out(
         except RunStoppedError as error:
             click.echo(f"trainmark: {error}", err=True)
             return FAILED
-        keep_run_light(run, display.note)
+        save_reference_rates(run, display.note)
     document = document_of(run)
     tell_damage(run)
     try:
@@ -323,9 +322,9 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
 def estimated(prepared: Prepared, runs: Path) -> str:
     """Return `12 trials; about 6 min, from earlier trials`; empty where nobody knows, or it is soon over."""
     from trainmark.report.format.number import counted
-    from trainmark.runner.preflight.estimate import history, plan_seconds
+    from trainmark.runner.prepare import earlier_trial_seconds, plan_seconds
 
-    known = history(runs)
+    known = earlier_trial_seconds(runs)
     seconds = plan_seconds(prepared.plan, known)
     if seconds is None or seconds < WORTH_SAYING_SECONDS:
         return ""
@@ -338,11 +337,11 @@ def _origin(prepared: Prepared, known: Mapping[str, float]) -> str:
 
 def _plan(prepared: Prepared, runs: Path) -> dict[str, Any]:
     from trainmark.launch.launcher import LocalLauncher
-    from trainmark.runner.preflight.estimate import history, plan_seconds
-    from trainmark.runner.program.command import job_of
+    from trainmark.runner.command import job_of
+    from trainmark.runner.prepare import earlier_trial_seconds, plan_seconds
 
     plan = prepared.plan
-    known = history(runs)
+    known = earlier_trial_seconds(runs)
 
     def commands(trial: Any) -> list[tuple[str, str]]:
         folder = runs / "NAME" / "trials" / trial.case.slug / f"{trial.repeat:02d}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trainmark.measure.figure import Finish
     from trainmark.metric import Metric
-    from trainmark.runner.trial.follow import EpochSeen, Training
+    from trainmark.runner.progress import EpochSeen, TrainingProgress
     from trainmark.store.trial import TrialRecord
     from trainmark.suite.plan import PlannedTrial
 
@@ -254,7 +254,7 @@ class Lines(Screen):
         self._trial: PlannedTrial | None = None
         self._trial_began = 0.0
         self._seconds_left: float | None = None
-        self._now: tuple[int, float | None, Training | None] = (0, None, None)
+        self._now: tuple[int, float | None, TrainingProgress | None] = (0, None, None)
 
     def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         if seconds_left is not None and self._seconds_left is None:
@@ -265,7 +265,7 @@ class Lines(Screen):
         self._trial, self._trial_began, self._seconds_left = trial, time.monotonic(), seconds_left
         self._now = (0, None, None)
 
-    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
+    def progress(self, steps: int, rate: float | None, training: TrainingProgress | None = None) -> None:
         self._now = (steps, rate, training)
         if training is not None:
             for seen in training.seen[self._epochs_told :]:
@@ -310,7 +310,7 @@ class Moving(MovingLine, Lines):
         super().trial_began(trial, number, total, seconds_left)
         self.show(self.standing())
 
-    def progress(self, steps: int, rate: float | None, training: Training | None = None) -> None:
+    def progress(self, steps: int, rate: float | None, training: TrainingProgress | None = None) -> None:
         super().progress(steps, rate, training)
         self.show(self.standing())
 
@@ -346,7 +346,7 @@ def finish_words(finish: Finish) -> str:
     return f"{finish.target} in {clock(finish.time2train)}, {finish.epochs_to_target} epochs"
 
 
-def course(steps: int, training: Training) -> list[str]:
+def course(steps: int, training: TrainingProgress) -> list[str]:
     """`epoch 3/90`, `step 1,250/45,000`, `loss 2.31`, `accuracy 41.20 %`."""
     parts = [f"epoch {training.epoch}/{training.epochs}", f"step {steps:,}/{training.steps:,}"]
     if training.evaluating:

@@ -23,8 +23,8 @@ from trainmark.cli.options import (
 if TYPE_CHECKING:
     from trainmark.measure.ab import Confirmation, FactDifference
     from trainmark.report.format.words import Lang
-    from trainmark.runner.watch.folder import WatchFolder
-    from trainmark.runner.watch.watch import Limits
+    from trainmark.runner.watch import WatchLimits
+    from trainmark.runner.watch_sides import WatchFolder
     from trainmark.store.run import RunFolder
 
     Targets = tuple[tuple[RunFolder, str], tuple[RunFolder, str]]
@@ -114,8 +114,8 @@ def watch_command(
       trainmark watch --resume                     go on after an interruption
       trainmark watch --resume --lang zh           the result in Chinese
     """
-    from trainmark.runner.watch.folder import find_watch
-    from trainmark.runner.watch.watch import Limits
+    from trainmark.runner.watch import WatchLimits
+    from trainmark.runner.watch_sides import find_watch
 
     for option, file in (("--junit", junit), ("--hook-file", hook_file)):
         if file is not None and not file.absolute().parent.is_dir():
@@ -128,7 +128,7 @@ def watch_command(
         folder = find_watch(name or "latest", runs)
         folder.extend(most_pairs if is_given("most_pairs") else None, most_time)
         return _finish(folder, output, is_new=False)
-    limits = Limits(matters, error, most_pairs, most_time)
+    limits = WatchLimits(matters, error, most_pairs, most_time)
     if len(sides) not in (0, 2):
         raise click.UsageError("name two runs, BEFORE and AFTER, or none for the latest suspected change.")
     chosen = _named(sides, case, runs) if sides else _suspected(case, runs)
@@ -188,9 +188,9 @@ def _suspected(pattern: str, runs: Path) -> Targets | None:
 
 
 def _begin(
-    chosen: Targets, pythons: tuple[str | None, str | None], runs: Path, limits: Limits, name: str | None
+    chosen: Targets, pythons: tuple[str | None, str | None], runs: Path, limits: WatchLimits, name: str | None
 ) -> WatchFolder:
-    from trainmark.runner.watch.watch import begin
+    from trainmark.runner.watch import begin
 
     targets = [(run, case, python) for (run, case), python in zip(chosen, pythons, strict=True)]
     return begin(targets, runs, limits, _differences(chosen), name)
@@ -216,7 +216,7 @@ def _differences(chosen: Targets) -> list[FactDifference]:
 def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
     from trainmark.cli.terminal import live_display
     from trainmark.measure.ab import ABVerdict
-    from trainmark.runner.watch.watch import carry_out
+    from trainmark.runner.watch import carry_out
 
     with live_display() as display:
         confirmation, interrupted = carry_out(folder, display, is_new=is_new)

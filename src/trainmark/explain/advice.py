@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from trainmark.explain.explanation import Advice, Bucket, IdleTime, WhatIf
+from trainmark.explain.explanation import Advice, CollectiveBucket, IdleTime, WhatIf
 from trainmark.explain.what_if.change import milliseconds, percent
 from trainmark.explain.what_if.situation import (
     COMMUNICATION,
     LAUNCH,
     LOADER,
-    OPTIMISER,
-    SYNCHRONISATION,
+    OPTIMIZER,
+    SYNCHRONIZATION,
     Situation,
 )
 
@@ -25,13 +25,13 @@ LINK = "link"
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AdviceEvidence:
     """The parts of an explanation that advice is made of; `clocks` is what the run says of throttling."""
 
     situation: Situation
     what_ifs: Sequence[WhatIf]
     idle: Sequence[IdleTime] = ()
-    buckets: Sequence[Bucket] = ()
+    buckets: Sequence[CollectiveBucket] = ()
     clocks: str | None = None
 
     def shown_by(self, cause: str) -> tuple[str, ...]:
@@ -40,16 +40,16 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Cause:
+class StepCause:
     """Something that is wrong: what-ifs that mend it, the best first, whether it is shown, and a sentence."""
 
     name: str
     changes: tuple[str, ...]
-    is_shown: Callable[[Evidence], bool]
-    sentence: Callable[[Evidence], str]
+    is_shown: Callable[[AdviceEvidence], bool]
+    sentence: Callable[[AdviceEvidence], str]
 
 
-def diagnose(evidence: Evidence) -> tuple[Advice, ...]:
+def diagnose(evidence: AdviceEvidence) -> tuple[Advice, ...]:
     """Return advice with its gain in percent of the throughput: causes first, then improvements, by gain.
 
     A cause is what the profile shows to be wrong (the device waits, converts layouts, runs without its tensor
@@ -78,7 +78,7 @@ def diagnose(evidence: Evidence) -> tuple[Advice, ...]:
     return (*causes, *sorted(improvements, key=lambda advice: -advice.gain))
 
 
-def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: Evidence) -> Advice:
+def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: AdviceEvidence) -> Advice:
     step = evidence.situation.step
     # The best case of the step is the highest gain.
     gain, low, high = (100 * (step / seconds - 1) for seconds in (what_if.seconds, what_if.high, what_if.low))
@@ -88,16 +88,16 @@ def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: Evidence) -> A
             100 * (step / seconds - 1) for seconds in (measured.seconds, measured.high, measured.low)
         )
     how, is_line = what_if.how, what_if.is_line
-    if cause == SYNCHRONISATION and (calls := evidence.shown_by(SYNCHRONISATION)):
+    if cause == SYNCHRONIZATION and (calls := evidence.shown_by(SYNCHRONIZATION)):
         how, is_line = f"take {calls[0]} out of the step, or do it every hundred steps", False
     return Advice(cause, sentence, gain, low, high, how, is_line)
 
 
-def _gain_to_rank_by(advice: Advice, evidence: Evidence, causes: Sequence[Advice]) -> float:
+def _gain_to_rank_by(advice: Advice, evidence: AdviceEvidence, causes: Sequence[Advice]) -> float:
     """The gain, for a launch-bound step without the gaps of an optimiser that is advised on its own."""
     situation = evidence.situation
-    optimiser = situation.part(OPTIMISER)
-    has_own_advice = any(other.cause == OPTIMISER for other in causes)
+    optimiser = situation.part(OPTIMIZER)
+    has_own_advice = any(other.cause == OPTIMIZER for other in causes)
     if advice.cause != LAUNCH or not has_own_advice or optimiser is None or not situation.launches:
         return advice.gain
     others = 1 - optimiser.launches / situation.launches
@@ -105,23 +105,23 @@ def _gain_to_rank_by(advice: Advice, evidence: Evidence, causes: Sequence[Advice
     return 100 * (situation.step / (situation.step - saved * others) - 1)
 
 
-def _share(evidence: Evidence, seconds: float) -> float:
+def _share(evidence: AdviceEvidence, seconds: float) -> float:
     return seconds / evidence.situation.step if evidence.situation.step else 0.0
 
 
-def _idle_share(evidence: Evidence, cause: str) -> float:
+def _idle_share(evidence: AdviceEvidence, cause: str) -> float:
     return _share(evidence, evidence.situation.idle_for(cause))
 
 
-def _named(evidence: Evidence, cause: str) -> str:
+def _named(evidence: AdviceEvidence, cause: str) -> str:
     calls = evidence.shown_by(cause)
     return f" ({'; '.join(calls[:2])})" if calls else ""
 
 
-def _waits(cause: str, words: str, on_cpu: str = "") -> Callable[[Evidence], str]:
+def _waits(cause: str, words: str, on_cpu: str = "") -> Callable[[AdviceEvidence], str]:
     """`on_cpu` is how the sentence begins where device and host are one."""
 
-    def sentence(evidence: Evidence) -> str:
+    def sentence(evidence: AdviceEvidence) -> str:
         begin = on_cpu if on_cpu and evidence.situation.device == "cpu" else f"The device {words} for"
         share = percent(_idle_share(evidence, cause))
         return f"{begin} {share} of the step{_named(evidence, cause)}."
@@ -129,7 +129,7 @@ def _waits(cause: str, words: str, on_cpu: str = "") -> Callable[[Evidence], str
     return sentence
 
 
-def _is_float32(evidence: Evidence) -> bool:
+def _is_float32(evidence: AdviceEvidence) -> bool:
     """Whether products run in float32 on a device whose bfloat16 is at least twice as fast."""
     situation = evidence.situation
     now = situation.settings.precision
@@ -137,27 +137,27 @@ def _is_float32(evidence: Evidence) -> bool:
     return now in ("fp32", "tf32") and bool(half and own and half >= 1.5 * own)
 
 
-def _float32_sentence(evidence: Evidence) -> str:
+def _float32_sentence(evidence: AdviceEvidence) -> str:
     situation = evidence.situation
     now = situation.settings.precision or ""
     half, own = situation.product_peak("bf16") or 0.0, situation.product_peak(now) or 1.0
     return f"Products run in {now}; this device multiplies bfloat16 {half / own:.1f} times as fast."
 
 
-def _layout_sentence(evidence: Evidence) -> str:
+def _layout_sentence(evidence: AdviceEvidence) -> str:
     seconds = sum(part.layout_copies for part in evidence.situation.parts)
     share = percent(_share(evidence, seconds))
     return f"Kernels that only change NCHW to NHWC and back take {share} of the step."
 
 
-def _optimiser_sentence(evidence: Evidence) -> str:
-    part = evidence.situation.part(OPTIMISER)
+def _optimizer_sentence(evidence: AdviceEvidence) -> str:
+    part = evidence.situation.part(OPTIMIZER)
     launches, seconds = (part.launches, part.alone) if part else (0.0, 0.0)
     what = "operators" if evidence.situation.device == "cpu" else "launches"
     return f"The optimiser takes {launches:.0f} {what} and {milliseconds(seconds)} a step: it is not fused."
 
 
-def _link_sentence(evidence: Evidence) -> str:
+def _link_sentence(evidence: AdviceEvidence) -> str:
     share = percent(_share(evidence, evidence.situation.exposed))
     reached, link = _bandwidth(evidence), evidence.situation.peaks.link
     speed = f" at {reached / 1e9:.3g} GB/s" if reached else ""
@@ -165,62 +165,62 @@ def _link_sentence(evidence: Evidence) -> str:
     return f"Communication that nothing hides takes {share} of the step{speed}{limit}."
 
 
-def _is_exposed(evidence: Evidence) -> bool:
+def _is_exposed(evidence: AdviceEvidence) -> bool:
     return _share(evidence, evidence.situation.exposed) >= EXPOSED
 
 
-def _is_slow_link(evidence: Evidence) -> bool:
+def _is_slow_link(evidence: AdviceEvidence) -> bool:
     """Whether transfers are slow rather than badly placed; unknown bandwidths are taken for slow ones."""
     reached, link = _bandwidth(evidence), evidence.situation.peaks.link
     return not reached or not link or reached < max(SLOW_SHARE * link, SLOW_RATE)
 
 
-def _bandwidth(evidence: Evidence) -> float | None:
+def _bandwidth(evidence: AdviceEvidence) -> float | None:
     """Bytes/s over all buckets that know theirs, the larger weigh more."""
     known = [(bucket.bandwidth, bucket.seconds) for bucket in evidence.buckets if bucket.bandwidth]
     seconds = sum(weight for _, weight in known)
     return sum(rate * weight for rate, weight in known) / seconds if seconds else None
 
 
-def _shows_layout_copies(evidence: Evidence) -> bool:
+def _shows_layout_copies(evidence: AdviceEvidence) -> bool:
     return any(part.layout_copies for part in evidence.situation.parts)
 
 
 CAUSES = (
-    Cause(
+    StepCause(
         LOADER,
         ("free loader",),
         lambda evidence: _idle_share(evidence, LOADER) >= WAITING,
         _waits(LOADER, "waits for the next batch", "The training waits for the next batch for"),
     ),
-    Cause(
-        SYNCHRONISATION,
+    StepCause(
+        SYNCHRONIZATION,
         ("no synchronisation",),
-        lambda evidence: _idle_share(evidence, SYNCHRONISATION) >= WAITING / 3,
-        _waits(SYNCHRONISATION, "waits because the host synchronises with it"),
+        lambda evidence: _idle_share(evidence, SYNCHRONIZATION) >= WAITING / 3,
+        _waits(SYNCHRONIZATION, "waits because the host synchronises with it"),
     ),
-    Cause(
+    StepCause(
         LAUNCH,
         ("graph", "no launch gaps", "no Python"),
         lambda evidence: _idle_share(evidence, LAUNCH) >= LAUNCH_BOUND,
         _waits(LAUNCH, "waits for the host to launch kernels", "Python between operators takes"),
     ),
-    Cause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
-    Cause("precision", ("bf16",), _is_float32, _float32_sentence),
-    Cause(OPTIMISER, ("fused optimiser",), lambda evidence: True, _optimiser_sentence),
-    Cause(
+    StepCause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
+    StepCause("precision", ("bf16",), _is_float32, _float32_sentence),
+    StepCause(OPTIMIZER, ("fused optimiser",), lambda evidence: True, _optimizer_sentence),
+    StepCause(
         LINK,
         ("link ×2",),
         lambda evidence: _is_exposed(evidence) and _is_slow_link(evidence),
         _link_sentence,
     ),
-    Cause(
+    StepCause(
         COMMUNICATION,
         ("communication hidden",),
         lambda evidence: _is_exposed(evidence) and not _is_slow_link(evidence),
         _link_sentence,
     ),
-    Cause(
+    StepCause(
         "clocks",
         ("full clock",),
         lambda evidence: True,
@@ -240,6 +240,6 @@ IMPROVEMENTS = {
 }
 
 
-def verified(what_ifs: Sequence[WhatIf], evidence: Evidence) -> tuple[Advice, ...]:
+def verified(what_ifs: Sequence[WhatIf], evidence: AdviceEvidence) -> tuple[Advice, ...]:
     """Return the advice anew, with what was measured in place of predictions."""
     return diagnose(replace(evidence, what_ifs=what_ifs))

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Literal
 
 from trainmark.base.errors import UserError
-from trainmark.explain.explanation import ClassTime, Explanation, Subject
+from trainmark.explain.explanation import ClassTime, ExplainedSubject, Explanation
 from trainmark.measure.figure import Ratio
 
 Kind = Literal["class", "idle", "overlap", "rest"]
@@ -37,15 +37,15 @@ class Contribution:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ExplanationDifference:
     """From A to B in seconds a step, or a sample where the batches differ; the largest change first.
 
     The columns add up to `seconds_a`, `seconds_b` and their difference. `measured` is B's throughput by A's
     over the trials of the two runs.
     """
 
-    a: Subject
-    b: Subject
+    a: ExplainedSubject
+    b: ExplainedSubject
     seconds_a: float
     seconds_b: float
     per: Per
@@ -54,7 +54,7 @@ class Difference:
     measured: Ratio | None = None
 
 
-def difference(a: Explanation, b: Explanation, measured: Ratio | None = None) -> Difference:
+def difference(a: Explanation, b: Explanation, measured: Ratio | None = None) -> ExplanationDifference:
     """Return what changes from A to B, row by row; UserError where a side has no shares."""
     for name, side in (("A", a), ("B", b)):
         _check(name, side)
@@ -76,7 +76,7 @@ def difference(a: Explanation, b: Explanation, measured: Ratio | None = None) ->
         sum(row.seconds_a for row in contributions),
         sum(row.seconds_b for row in contributions),
     )
-    return Difference(
+    return ExplanationDifference(
         a.subject,
         b.subject,
         seconds_a,
@@ -96,7 +96,7 @@ def _check(name: str, side: Explanation) -> None:
         raise UserError(f"{name} ({side.subject.title}) holds no whole step: profile it again.")
 
 
-def _batches_differ(a: Subject, b: Subject) -> bool:
+def _batches_differ(a: ExplainedSubject, b: ExplainedSubject) -> bool:
     return bool(a.samples and b.samples and a.samples != b.samples)
 
 

@@ -84,7 +84,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Peaks:
+class MeasuredPeaks:
     """What the device does at best, measured: FLOP/s, bytes/s, and bytes/s of the ranks' slowest link."""
 
     flops: float | None = None
@@ -151,7 +151,7 @@ class RankTime:
 
 
 @dataclass(frozen=True)
-class Bucket:
+class CollectiveBucket:
     """One collective call of the step: its bytes, time, the part not hidden, and bytes/s over the wire."""
 
     name: str
@@ -198,7 +198,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ExplainedSubject:
     """What was explained, for the first line."""
 
     title: str
@@ -214,11 +214,11 @@ class Subject:
 class Explanation:
     """`doubts` say why not to rely on the measured steps, and `measured_rate` is what these gave."""
 
-    subject: Subject
+    subject: ExplainedSubject
     steps: int
     total: int
     agreement: Agreement
-    peaks: Peaks = Peaks()
+    peaks: MeasuredPeaks = MeasuredPeaks()
     classes: tuple[ClassTime, ...] = ()
     overlaps: tuple[Overlap, ...] = ()
     idle: tuple[IdleTime, ...] = ()
@@ -226,7 +226,7 @@ class Explanation:
     what_ifs: tuple[WhatIf, ...] = ()
     advice: tuple[Advice, ...] = ()
     ranks: tuple[RankTime, ...] = ()
-    buckets: tuple[Bucket, ...] = ()
+    buckets: tuple[CollectiveBucket, ...] = ()
     memory: Memory | None = None
     timeline: Timeline = Timeline()
     notes: tuple[str, ...] = ()

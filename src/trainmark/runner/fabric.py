@@ -18,8 +18,8 @@ from trainmark.launch.outcome import Outcome
 from trainmark.launch.watch import TrialLimits
 from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
-from trainmark.runner.program.carry_out import carry_out
-from trainmark.runner.program.code import keep_code
+from trainmark.runner.command import run_job
+from trainmark.runner.program import keep_code
 from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.schedule import GIVE_UP_FACTOR, rounds
 
@@ -34,7 +34,7 @@ class FabricError(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FabricRequest:
     """`seconds` are for each link and each all-reduce; `sizes` are bytes."""
 
     topology: Topology
@@ -55,7 +55,7 @@ class Wanted:
 
 
 def measure_fabric(
-    wanted: Wanted, launcher: Launcher, python: str, stop_asked: Callable[[], bool] = lambda: False
+    wanted: FabricRequest, launcher: Launcher, python: str, stop_asked: Callable[[], bool] = lambda: False
 ) -> FabricMeasurement:
     """FabricError where a rank failed."""
     with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
@@ -64,7 +64,7 @@ def measure_fabric(
         quiet = QUIET_SECONDS + GIVE_UP_FACTOR * wanted.seconds * len(wanted.sizes)
         try:
             with launcher.shipped(code):
-                job, _, judgement = carry_out(
+                job, _, judgement = run_job(
                     lambda folder: _job(wanted, python, folder, code),
                     Path(made),
                     launcher,
@@ -83,7 +83,7 @@ def measure_fabric(
             raise FabricError(f"the ranks ended well but left no times: {error!r}") from error
 
 
-def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> FabricMeasurement:
+def fabric_of(events: Iterable[Event], wanted: FabricRequest, taken: str) -> FabricMeasurement:
     """What the ranks noted: of each link and size, the times of every turn."""
     starts: dict[int, RunStart] = {}
     times: dict[str, dict[tuple[int, ...], dict[int, list[list[float]]]]] = {"link": {}, "all-reduce": {}}
@@ -115,7 +115,7 @@ def fabric_of(events: Iterable[Event], wanted: Wanted, taken: str) -> FabricMeas
     )
 
 
-def _job(wanted: Wanted, python: str, folder: Path, code: Path) -> Job:
+def _job(wanted: FabricRequest, python: str, folder: Path, code: Path) -> Job:
     words = ["--device", wanted.device, "--seconds", str(wanted.seconds)]
     words += ["--sizes", ",".join(map(str, wanted.sizes)), *(["--together"] if wanted.together else [])]
     path = filter(None, [str(code), os.environ.get("PYTHONPATH")])

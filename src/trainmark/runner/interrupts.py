@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
-SAID = {1: "finishing this trial, then stopping; Ctrl-C again to stop now", 2: "stopping now"}
+NOTES = {1: "finishing this trial, then stopping; Ctrl-C again to stop now", 2: "stopping now"}
 
 
 class StoppedError(RuntimeError):
@@ -53,7 +53,7 @@ class Interrupts:
         """Asked many times a second; what was understood is said here, for a handler may cut into a print."""
         if self._announced < self._level:
             self._announced = self._level
-            self._tell(SAID[self._level])
+            self._tell(NOTES[self._level])
         return self._level > 1
 
     @contextlib.contextmanager

@@ -16,8 +16,8 @@ from trainmark.machine import frameworks
 from trainmark.machine.child_process import ProcessExit, run
 from trainmark.measure.figure import Interval
 from trainmark.measure.statistics import median_interval
-from trainmark.runner.program.code import keep_code
-from trainmark.runner.program.frameworks import interpreter_of
+from trainmark.runner.inventory import interpreter_of
+from trainmark.runner.program import keep_code
 
 PROGRAM = "trainmark.workloads.images.bench"
 UNFIT = 3  # of that program: it cannot be had here, and says why

@@ -11,8 +11,8 @@ from trainmark.launch.outcome import Outcome
 from trainmark.measure.ab import BaselineContrast, contrasts
 from trainmark.measure.reliability import tight_enough
 from trainmark.runner.interrupts import Interrupts
-from trainmark.runner.trial.quiet import disturbance, told_after
-from trainmark.runner.trial.trial import RunContext, run_trial
+from trainmark.runner.quiet import disturbance, told_after
+from trainmark.runner.trial import RunContext, run_trial
 from trainmark.store.trial import TrialRecord, finished_trials
 from trainmark.suite.model import Case
 from trainmark.suite.plan import Plan, PlannedTrial

@@ -13,7 +13,7 @@ from typing import Any
 
 from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
-from trainmark.runner.program.code import keep_code
+from trainmark.runner.program import keep_code
 
 PROGRAM = "trainmark.workloads.tokens.bench"
 START_SECONDS = 60.0

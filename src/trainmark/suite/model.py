@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainmark.base.errors import UserError
 from trainmark.workloads import registry
@@ -249,3 +250,43 @@ class Suite:
     text: str
     folder: str | None = field(default=None, compare=False)
     baseline: str | None = None
+
+
+def fields_of(case: Case, repeats: int) -> dict[str, Any]:
+    """Return a case as a suite writes it; a training by epochs is measured by its steps."""
+    rules = case.rules
+    names = (
+        *("workload", "framework", "precision", "loss_scale", "layout", "engine", "compile", "cuda_graph"),
+        *(
+            "data",
+            "dataset",
+            "loader",
+            "workers",
+            "on_bad",
+            "recipe",
+            "batch_per_device",
+            "device",
+            "threads",
+        ),
+        "python",
+    )
+    fields = {name: getattr(case, name) for name in names}
+    if case.container is not None:
+        container = case.container
+        fields["container"] = {
+            "image": container.image,
+            "runtime": container.runtime,
+            "options": list(container.options),
+        }
+    fields |= dict(case.axes)
+    fields |= {
+        "name": case.label,
+        "environment": dict(case.environment),
+        "topology": str(case.topology),
+        "repeats": repeats,
+        "warmup": {"steps": rules.warmup_steps},
+        "measure": {"steps": rules.measure_steps},
+        "limits": {"trial": rules.trial_limit, "silence": rules.silence_limit},
+        "retries": rules.retries,
+    }
+    return {name: value for name, value in fields.items() if value is not None}

@@ -6,8 +6,8 @@ import pytest
 from planted import history
 
 from trainmark.base.errors import UserError
-from trainmark.runner.bisect.state import Asked, BisectionFolder
-from trainmark.runner.watch.folder import create_watch
+from trainmark.runner.bisect.state import BisectionFolder, BisectRequest
+from trainmark.runner.watch_sides import create_watch
 from trainmark.store.run import RunFolder
 
 SILENT = "print('done')\n"
@@ -109,7 +109,7 @@ def test_what_a_kill_left_before_anything_was_begun_is_not_to_be_resumed(tmp_pat
 
 
 def test_a_refused_bisection_leaves_another_that_was_begun_beside_it(tmp_path):
-    asked = Asked("settings", "a", "b", "", 0, None, 0.02, 0.05, 9, "", "")
+    asked = BisectRequest("settings", "a", "b", "", 0, None, 0.02, 0.05, 9, "", "")
     refused = BisectionFolder.create(tmp_path / "bisections" / "one", asked)
     with pytest.raises(UserError, match="refused"), refused.removed_if_unused():
         BisectionFolder.create(tmp_path / "bisections" / "two", asked)

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.runner.bisect.settings import Difference, common_pairs, differences, env_lines
+from trainmark.runner.bisect.settings import SettingDifference, common_pairs, env_lines, setting_differences
 
 PROGRAM = """
 import os
@@ -26,11 +26,13 @@ for step in range(1, 21):
 
 
 def test_what_is_alike_on_both_sides_is_no_difference():
-    every = differences(["layout=NCHW"], ["layout=NHWC", "compile=true"], ["A=1", "B=1"], ["A=1", "B=2"])
+    every = setting_differences(
+        ["layout=NCHW"], ["layout=NHWC", "compile=true"], ["A=1", "B=1"], ["A=1", "B=2"]
+    )
     assert every == (
-        Difference("setting", "layout", "NCHW", "NHWC"),
-        Difference("setting", "compile", None, "true"),
-        Difference("variable", "B", "1", "2"),
+        SettingDifference("setting", "layout", "NCHW", "NHWC"),
+        SettingDifference("setting", "compile", None, "true"),
+        SettingDifference("variable", "B", "1", "2"),
     )
     assert common_pairs(["A=1", "B=1"], ["A=1", "B=2"], "env") == {"A": "1"}
 
@@ -48,7 +50,7 @@ def test_a_line_that_sets_nothing_is_refused_with_its_place():
 @pytest.mark.parametrize(("variable", "word"), [("2X=1", "cannot name"), ("X", "is no difference")])
 def test_what_names_no_variable_is_refused(variable, word):
     with pytest.raises(UserError, match=word):
-        differences([], [], [], [variable])
+        setting_differences([], [], [], [variable])
 
 
 def test_the_variable_that_slows_the_program_is_found_among_three(tmp_path):

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
-from trainmark.runner.conform import record
-from trainmark.runner.conform.digest import code_digest
-from trainmark.runner.conform.verdict import Check, Verdict
+from trainmark.runner import conformance
+from trainmark.runner.conformance import ConformanceCheck, ConformanceVerdict, code_digest
 from trainmark.workloads import registry
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
@@ -36,9 +35,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def keep_verdict(*checks: Check, code: str | None = None) -> None:
+def keep_verdict(*checks: ConformanceCheck, code: str | None = None) -> None:
     digest = code or code_digest(registry.find("resnet50"), "pytorch")
-    record.keep(Verdict("pytorch", torch.__version__, sys.executable, "cpu", digest, "today", checks))
+    conformance.keep(
+        ConformanceVerdict("pytorch", torch.__version__, sys.executable, "cpu", digest, "today", checks)
+    )
 
 
 def mark(folder: Path, name: str, *words: str) -> dict | None:
@@ -50,14 +51,14 @@ def mark(folder: Path, name: str, *words: str) -> dict | None:
 
 def test_a_run_is_marked_with_what_was_found_of_its_own_code_and_a_resumed_one_anew(folder):
     assert mark(folder, "a", "suite.yaml", "--name", "a") is None
-    keep_verdict(Check(1, "NCHW"))
+    keep_verdict(ConformanceCheck(1, "NCHW"))
     assert mark(folder, "a", "--resume", "runs/a")["conformant"] is True
-    keep_verdict(Check(1, "NCHW", differs=("the loss of step 1",)))
+    keep_verdict(ConformanceCheck(1, "NCHW", differs=("the loss of step 1",)))
     assert mark(folder, "a", "--resume", "runs/a") == {
         "conformant": False,
         "differs": ["1 rank, NCHW: the loss of step 1"],
         "checked": "today",
     }
     # Checked anew since, but of another text of the program: the run's own stays unknown.
-    keep_verdict(Check(1, "NCHW"), code="of another program")
+    keep_verdict(ConformanceCheck(1, "NCHW"), code="of another program")
     assert mark(folder, "a", "--resume", "runs/a") is None

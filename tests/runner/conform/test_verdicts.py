@@ -11,9 +11,8 @@ from click.testing import CliRunner
 
 from trainmark.base.typed_json import decode
 from trainmark.cli.main import trainmark
-from trainmark.runner.conform import record
-from trainmark.runner.conform.digest import code_digest
-from trainmark.runner.conform.verdict import Check, Verdict
+from trainmark.runner import conformance
+from trainmark.runner.conformance import ConformanceCheck, ConformanceVerdict, code_digest
 from trainmark.workloads import registry
 from trainmark.workloads.common.chance import SKETCHES
 from trainmark.workloads.resnet50.conformance import reference
@@ -45,8 +44,8 @@ def wrong(shown) -> list[str]:
     return [str(difference) for difference in rank_deviations(shown, reference.expected(1)[0])]
 
 
-def verdict(*checks: Check, version: str = "1.0", code: str | None = None) -> Verdict:
-    return Verdict("pytorch", version, "/opt/python", "cpu", code or DIGEST, "today", checks)
+def verdict(*checks: ConformanceCheck, version: str = "1.0", code: str | None = None) -> ConformanceVerdict:
+    return ConformanceVerdict("pytorch", version, "/opt/python", "cpu", code or DIGEST, "today", checks)
 
 
 def test_the_shipped_reference_is_what_its_program_computes(monkeypatch):
@@ -81,7 +80,7 @@ def test_a_tensor_that_moved_a_twentieth_too_far_differs(shown):
 
 
 def test_a_check_that_was_refused_has_not_passed():
-    assert not Check(1, "NCHW", refused="no.").passed
+    assert not ConformanceCheck(1, "NCHW", refused="no.").passed
 
 
 def test_the_gravest_difference_comes_first(shown):
@@ -127,12 +126,12 @@ def test_a_sketch_estimates_the_norm_of_a_difference():
 
 
 def test_what_is_only_refused_is_not_conformant():
-    assert not verdict(Check(1, "NCHW", refused="no.")).conformant
-    assert verdict(Check(1, "NCHW", refused="no."), Check(1, "NHWC")).conformant
+    assert not verdict(ConformanceCheck(1, "NCHW", refused="no.")).conformant
+    assert verdict(ConformanceCheck(1, "NCHW", refused="no."), ConformanceCheck(1, "NHWC")).conformant
 
 
 def test_a_failure_is_not_conformant_and_says_why():
-    outcome = verdict(Check(1, "NCHW"), Check(2, "NCHW", failed="rank 1 vanished"))
+    outcome = verdict(ConformanceCheck(1, "NCHW"), ConformanceCheck(2, "NCHW", failed="rank 1 vanished"))
     assert not outcome.conformant
     assert outcome.differs == ["2 ranks, NCHW: rank 1 vanished"]
 
@@ -146,13 +145,13 @@ def test_a_check_names_the_rank_that_differs(right):
 
 def test_a_verdict_is_found_again_for_the_same_program_only(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
-    recorded = verdict(Check(1, "NCHW", differs=("a", "b")))
-    record.keep(recorded)
-    assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) == recorded
-    assert record.find("resnet50", "pytorch", "1.1", "/opt/python", "cpu", DIGEST) is None
-    assert record.find("another", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) is None
-    assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cuda", DIGEST) is None
-    assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", "another") is None
+    recorded = verdict(ConformanceCheck(1, "NCHW", differs=("a", "b")))
+    conformance.keep(recorded)
+    assert conformance.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) == recorded
+    assert conformance.find("resnet50", "pytorch", "1.1", "/opt/python", "cpu", DIGEST) is None
+    assert conformance.find("another", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) is None
+    assert conformance.find("resnet50", "pytorch", "1.0", "/opt/python", "cuda", DIGEST) is None
+    assert conformance.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", "another") is None
 
 
 def test_a_verdict_is_about_the_folders_that_a_family_shares_too():
@@ -163,28 +162,28 @@ def test_a_verdict_is_about_the_folders_that_a_family_shares_too():
 
 def test_a_later_verdict_takes_the_place_of_an_earlier_one(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
-    record.keep(verdict(Check(1, "NCHW", failed="no")))
-    record.keep(verdict(Check(1, "NCHW"), version="2.0"))
-    record.keep(verdict(Check(1, "NCHW")))
+    conformance.keep(verdict(ConformanceCheck(1, "NCHW", failed="no")))
+    conformance.keep(verdict(ConformanceCheck(1, "NCHW"), version="2.0"))
+    conformance.keep(verdict(ConformanceCheck(1, "NCHW")))
     assert len(json.loads((tmp_path / "conformance/pytorch.json").read_text())) == 2
-    latest = record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST)
+    latest = conformance.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST)
     assert latest is not None and latest.conformant
 
 
 def test_a_record_that_cannot_be_read_counts_as_not_checked(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
-    path = record.keep(verdict(Check(1, "NCHW")))
+    path = conformance.keep(verdict(ConformanceCheck(1, "NCHW")))
     path.write_text("[{")
-    assert record.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) is None
+    assert conformance.find("resnet50", "pytorch", "1.0", "/opt/python", "cpu", DIGEST) is None
 
 
 def test_a_verdict_survives_its_own_json():
     original = verdict(
-        Check(
+        ConformanceCheck(
             2, "NHWC", differs=("a",), largest_loss_error=0.5, observations=(("running_variance", "sample"),)
         )
     )
-    assert decode(Verdict, json.loads(json.dumps(original.to_dict()))) == original
+    assert decode(ConformanceVerdict, json.loads(json.dumps(original.to_dict()))) == original
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from trainmark.explain.profile.folder import Captured, CapturedRank
-from trainmark.explain.profile.model import Collector, HostKind, Profile
-from trainmark.runner.explain.explained import issue_seconds, measured_issue_seconds
-from trainmark.runner.explain.situation import settings_of
+from trainmark.explain.explained_trial import issue_seconds, measured_issue_seconds, settings_of
+from trainmark.explain.profile import Collector, HostKind, Profile
+from trainmark.explain.profile_folder import Captured, CapturedRank
 from trainmark.suite import load
 
 GPT2 = """

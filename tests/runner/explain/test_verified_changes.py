@@ -8,20 +8,20 @@ import pytest
 import yaml
 
 from trainmark.base.errors import UserError
-from trainmark.explain.explanation import Agreement, ClassTime, Explanation, IdleTime, Subject
-from trainmark.explain.what_if.changes import predict
-from trainmark.explain.what_if.situation import Part, Settings, Situation
-from trainmark.runner.explain import record
-from trainmark.runner.explain.situation import case_situation, parameters_of, settings_of
-from trainmark.runner.explain.verified import named
-from trainmark.runner.explain.verify import (
+from trainmark.explain.explained_trial import case_situation, parameters_of, settings_of
+from trainmark.explain.explanation import Agreement, ClassTime, ExplainedSubject, Explanation, IdleTime
+from trainmark.explain.verify import (
     OWN_PROGRAM,
     changed_cases,
+    named,
     suite_text,
     verified_seconds,
     verify,
     with_overrides,
 )
+from trainmark.explain.what_if import record
+from trainmark.explain.what_if.changes import predict
+from trainmark.explain.what_if.situation import Situation, StepPart, TrainingSettings
 from trainmark.suite import load
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "friedman"
@@ -62,7 +62,7 @@ def mostly_waiting(case):
     return Situation(
         step=100e-6,
         device="cpu",
-        parts=(Part("matrix product", 10e-6, 10e-6, 8),),
+        parts=(StepPart("matrix product", 10e-6, 10e-6, 8),),
         idle={"launch": 90e-6},
         settings=settings_of(case),
     )
@@ -107,14 +107,14 @@ def test_the_trials_of_both_cases_take_turns(verification):
 def test_this_machines_record_keeps_what_was_verified_once(verification, tmp_path, monkeypatch):
     monkeypatch.setenv("TRAINMARK_HOME", str(tmp_path))
     published = len(record.known_record())
-    record.append(verification.entries)
-    record.append(verification.entries)
+    record.append_verified(verification.entries)
+    record.append_verified(verification.entries)
     assert len(record.known_record()) == published + 1
 
 
 def test_nothing_runs_where_no_change_can_be_made(tmp_path):
     case = only_case(PROGRAM)
-    situation = replace(mostly_waiting(case), settings=Settings())
+    situation = replace(mostly_waiting(case), settings=TrainingSettings())
     verification = verify(case, situation, predict(situation), tmp_path)
     assert set(verification.unverified.values()) == {OWN_PROGRAM}
     assert not list(tmp_path.iterdir())
@@ -134,8 +134,8 @@ def test_a_suite_of_what_ifs_is_the_case_and_one_change_each():
         step=0.1,
         device="cuda",
         parts=(
-            Part("convolution", 0.08, 0.08, 160, layout_copies=0.01),
-            Part("elementwise", 0.01, 0.01, 300),
+            StepPart("convolution", 0.08, 0.08, 160, layout_copies=0.01),
+            StepPart("elementwise", 0.01, 0.01, 300),
         ),
         idle={"launch": 0.01},
         settings=settings_of(case),
@@ -187,7 +187,7 @@ def test_a_case_that_cannot_run_here_is_refused_before_anything_is_made(tmp_path
 def test_a_situation_is_scaled_to_the_step_timed_without_the_profiler():
     case = only_case(RESNET)
     explanation = Explanation(
-        subject=Subject("resnet50"),
+        subject=ExplainedSubject("resnet50"),
         steps=2,
         total=200_000_000,
         agreement=Agreement(profiled=0.1, measured=0.098),

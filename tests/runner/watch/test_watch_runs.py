@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from sleeper import CASE, call, write
 
-from trainmark.runner.watch.folder import WatchFolder
-from trainmark.runner.watch.side import SideSpec, variables_of
+from trainmark.runner.watch_sides import SideSpec, WatchFolder, variables_of
 
 COUNTER = Path(__file__).parents[2] / "cli" / "counter"
 COUNTING = """

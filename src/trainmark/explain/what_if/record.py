@@ -13,6 +13,7 @@ from typing import NamedTuple
 import yaml
 
 from trainmark.base.typed_json import decode
+from trainmark.store.files import LocalRecords
 
 RECORD = Path(__file__).with_name("record.yaml")
 CONFIDENCE = 0.9
@@ -24,7 +25,7 @@ NOISE = 0.02
 
 
 @dataclass(frozen=True)
-class Entry:
+class VerifiedChange:
     """One verified what-if, times in seconds of a step of as many samples as before the change.
 
     `low` and `high` are the interval of what was measured; `kind` is that of the device: cuda or cpu. `first`
@@ -69,13 +70,15 @@ class Bounds(NamedTuple):
 
 
 @cache
-def published() -> tuple[Entry, ...]:
+def published() -> tuple[VerifiedChange, ...]:
     """Return the record that is published with this version."""
     plain = yaml.safe_load(RECORD.read_text(encoding="utf-8")) or []
-    return tuple(decode(Entry, entry) for entry in plain)
+    return tuple(decode(VerifiedChange, entry) for entry in plain)
 
 
-def interval(change: str, kind: str, entries: Sequence[Entry], waits_for_host: bool = False) -> Bounds:
+def interval(
+    change: str, kind: str, entries: Sequence[VerifiedChange], waits_for_host: bool = False
+) -> Bounds:
     """Return the 90 % interval for the next error of this change, by Student's t over earlier ones.
 
     Of this change on this kind of device, else of all changes on it, else of all changes anywhere; each needs
@@ -103,7 +106,7 @@ def interval(change: str, kind: str, entries: Sequence[Entry], waits_for_host: b
     return Bounds(exp(-PRIOR), exp(PRIOR), basis)
 
 
-def _anywhere(kind: str, entries: Sequence[Entry]) -> str:
+def _anywhere(kind: str, entries: Sequence[VerifiedChange]) -> str:
     """Say where all of them were made: an interval from other devices says little of this one."""
     kinds = sorted({entry.kind for entry in entries})
     if kind in kinds:
@@ -135,7 +138,7 @@ def t_quantile(probability: float, freedom: int) -> float:
     return float(sum(term / freedom**power for power, term in enumerate(terms)))
 
 
-class Summary(NamedTuple):
+class RecordSummary(NamedTuple):
     """Absolute errors of a record, as shares."""
 
     entries: int
@@ -143,12 +146,12 @@ class Summary(NamedTuple):
     largest: float
 
 
-def summary(entries: Sequence[Entry]) -> Summary | None:
+def summary(entries: Sequence[VerifiedChange]) -> RecordSummary | None:
     errors = [abs(entry.error) for entry in entries]
-    return Summary(len(errors), statistics.median(errors), max(errors)) if errors else None
+    return RecordSummary(len(errors), statistics.median(errors), max(errors)) if errors else None
 
 
-def table(entries: Iterable[Entry]) -> str:
+def table(entries: Iterable[VerifiedChange]) -> str:
     """Return the record as a table in Markdown."""
     lines = [
         "| change | workload | framework | device | before | predicted | measured | error | date |",
@@ -173,3 +176,26 @@ def table(entries: Iterable[Entry]) -> str:
 
 def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.4g}"
+
+
+VERIFIED = LocalRecords("explain", VerifiedChange)
+NAME = "what-if"
+
+
+def known_record() -> tuple[VerifiedChange, ...]:
+    """Return every verified what-if that is known here; predictions take their intervals from these."""
+    own = VERIFIED.read(NAME)
+    return (*(entry for entry in published() if entry not in own), *own)
+
+
+def append_verified(entries: Sequence[VerifiedChange]) -> None:
+    """Add to this machine's record, in place of earlier entries of the same case, day and version."""
+    new = {_identity(entry) for entry in entries}
+    VERIFIED.replace(NAME, lambda entry: _identity(entry) in new, *entries)
+
+
+def _identity(entry: VerifiedChange) -> tuple[str, ...]:
+    return (
+        *(entry.change, entry.workload, entry.setting, entry.framework),
+        *(entry.device, entry.date, entry.version),
+    )

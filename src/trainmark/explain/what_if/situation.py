@@ -1,25 +1,30 @@
-"""What predictions are made from: one step by its parts, how it trains, and what the device can do."""
+"""What predictions are made from: one step by its parts, how it trains, and what host and device can do."""
 
 from __future__ import annotations
 
+import re
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from trainmark.explain.explanation import ClassTime, Explanation, Memory, Peaks
-from trainmark.explain.precision import precision_of
+import numpy as np
+
+from trainmark.explain.breakdown import precision_of
+from trainmark.explain.explanation import ClassTime, Explanation, MeasuredPeaks, Memory
+from trainmark.explain.profile import HostKind, Profile
 
 NANOSECONDS = 1e9
-NO_PEAKS = Peaks()
-COMMUNICATION, OPTIMISER = "communication", "optimiser"
+NO_PEAKS = MeasuredPeaks()
+COMMUNICATION, OPTIMIZER = "communication", "optimiser"
 WEIGHT_BYTES = 4
 # What reads and writes tensors without reusing what it read: its time follows its bytes.
 MEMORY_CLASSES = ("normalisation", "elementwise", "reduction", "copy")
 NO_FRAMEWORK = "CUDA"  # what a profile names where the kernels of a program are all that is known
-LAUNCH, SYNCHRONISATION, LOADER = "launch", "synchronisation", "loader"
+LAUNCH, SYNCHRONIZATION, LOADER = "launch", "synchronisation", "loader"
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """How the program trains, as far as it is known; of a user's own program nearly all is None.
 
     `command` is the line that runs it as it is, to which `--set` is appended; None for a user's program.
@@ -43,7 +48,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Part:
+class StepPart:
     """One kernel class in one step, times in seconds; `alone` is while no other class ran."""
 
     name: str
@@ -63,7 +68,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class DevicePeaks:
+class DatasheetPeaks:
     """A device by its datasheet: FLOP/s of dense products by precision, and bytes/s of its memory."""
 
     title: str
@@ -84,15 +89,15 @@ class Situation:
 
     step: float
     device: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[StepPart, ...] = ()
     overlap: float = 0.0
     idle: Mapping[str, float] = field(default_factory=dict)
     gaps: Mapping[str, float] = field(default_factory=dict)
-    settings: Settings = Settings()
-    peaks: Peaks = NO_PEAKS
+    settings: TrainingSettings = TrainingSettings()
+    peaks: MeasuredPeaks = NO_PEAKS
     product_peaks: Mapping[str, float] = field(default_factory=dict)
-    datasheet: DevicePeaks | None = None
-    others: tuple[DevicePeaks, ...] = ()
+    datasheet: DatasheetPeaks | None = None
+    others: tuple[DatasheetPeaks, ...] = ()
     parameters: int | None = None
     memory: int | None = None
     fixed_memory: int | None = None
@@ -101,7 +106,7 @@ class Situation:
     clock: float | None = None
     cores: int | None = None
 
-    def part(self, name: str) -> Part | None:
+    def part(self, name: str) -> StepPart | None:
         return next((part for part in self.parts if part.name == name), None)
 
     def idle_for(self, cause: str) -> float:
@@ -155,12 +160,12 @@ class Situation:
 
 def situation_of(
     explanation: Explanation,
-    settings: Settings,
+    settings: TrainingSettings,
     device: str,
     *,
     product_peaks: Mapping[str, float] | None = None,
-    datasheet: DevicePeaks | None = None,
-    others: tuple[DevicePeaks, ...] = (),
+    datasheet: DatasheetPeaks | None = None,
+    others: tuple[DatasheetPeaks, ...] = (),
     parameters: int | None = None,
     device_memory: int | None = None,
     host: float | None = None,
@@ -203,15 +208,15 @@ def _parameters(memory: Memory | None) -> int | None:
     return weights // WEIGHT_BYTES or None
 
 
-def _with_waiting(parts: tuple[Part, ...], seconds: float) -> tuple[Part, ...]:
+def _with_waiting(parts: tuple[StepPart, ...], seconds: float) -> tuple[StepPart, ...]:
     """Count the wait for a collective that runs beside the device, as gloo's does, as its exposed time."""
-    own = next((part for part in parts if part.name == COMMUNICATION), Part(COMMUNICATION, 0.0, 0.0, 0.0))
+    own = next((part for part in parts if part.name == COMMUNICATION), StepPart(COMMUNICATION, 0.0, 0.0, 0.0))
     waited = replace(own, alone=own.alone + seconds, busy=own.busy + seconds)
     return (*(part for part in parts if part.name != COMMUNICATION), waited)
 
 
-def _part(time: ClassTime, scale: float, steps: int) -> Part:
-    return Part(
+def _part(time: ClassTime, scale: float, steps: int) -> StepPart:
+    return StepPart(
         name=time.name,
         alone=time.alone * scale,
         busy=time.busy * scale,
@@ -229,3 +234,39 @@ def is_layout_copy(kernel: str) -> bool:
     """Whether a kernel only changes a layout: cuDNN's before and after a convolution in NCHW."""
     name = kernel.lower()
     return any(word in name for word in ("nchwtonhwc", "nhwctonchw", "nchw_to_nhwc", "nhwc_to_nchw"))
+
+
+STEP = re.compile(r"(trainmark_step|ProfilerStep)#\d+")
+# Calls that wait for the device.
+BLOCKING = re.compile(r"Synchronize|^(cuda|cu)Memcpy(?!.*Async)|EventQuery")
+LAUNCHING = re.compile(r"Launch|MemcpyAsync|MemsetAsync")
+# A launch takes a few microseconds; one that takes longer waits for room in the queue.
+LONGEST_LAUNCH = 20_000  # ns
+
+
+def host_seconds(profile: Profile) -> float | None:
+    """Return the median over steps of the host's time without waiting for the device; None without marks.
+
+    Profiling makes the host slower by a microsecond or two for each launch, so that this is a little high.
+    """
+    host = profile.host
+    names = host.names
+    steps = [index for index, name in enumerate(names) if STEP.fullmatch(name)]
+    marks = np.flatnonzero(np.isin(host.name, steps) & (host.kind == HostKind.ANNOTATION))
+    calls = np.flatnonzero(host.kind == HostKind.RUNTIME)
+    if profile.device != "cuda" or not len(marks) or not len(calls):
+        return None
+    waits = np.array([_waiting(names[host.name[row]], int(host.end[row] - host.start[row])) for row in calls])
+    total = np.concatenate([[0], np.cumsum(waits)])
+    starts = host.start[calls]
+    busy = []
+    for row in marks:
+        first, last = np.searchsorted(starts, [host.start[row], host.end[row]])
+        busy.append(int(host.end[row] - host.start[row]) - int(total[last] - total[first]))
+    return max(0.0, statistics.median(busy) / 1e9)
+
+
+def _waiting(name: str, duration: int) -> int:
+    if BLOCKING.search(name):
+        return duration
+    return max(0, duration - LONGEST_LAUNCH) if LAUNCHING.search(name) else 0

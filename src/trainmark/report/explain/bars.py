@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from trainmark.explain.difference import Difference
+from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import difference_text, figures, tables
 from trainmark.report.explain.language.words import class_name, explain_words
@@ -81,7 +81,7 @@ def floors(explanation: Explanation, lang: Lang) -> list[Bar]:
     return bars
 
 
-def waterfall(difference: Difference, lang: Lang) -> list[Bar]:
+def waterfall(difference: ExplanationDifference, lang: Lang) -> list[Bar]:
     """A first, then every change from where the one before ended, then B.
 
     What did not change has no bar.
@@ -107,14 +107,14 @@ def waterfall(difference: Difference, lang: Lang) -> list[Bar]:
     ]
 
 
-def waterfall_axis(difference: Difference) -> tuple[float, float]:
+def waterfall_axis(difference: ExplanationDifference) -> tuple[float, float]:
     """Return its ends in seconds: from zero where the changes are large beside the times."""
     levels = _levels(difference)
     change = max(levels) - min(levels)
     return (0.0 if change > 0.5 * max(levels) else max(0.0, min(levels) - change)), max(levels)
 
 
-def _levels(difference: Difference) -> list[float]:
+def _levels(difference: ExplanationDifference) -> list[float]:
     """The time after each of the changes, A before them."""
     changes = [own.change for own in difference_text.by_change(difference)]
     return list(accumulate(changes, initial=difference.seconds_a))

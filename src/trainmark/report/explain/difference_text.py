@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.explain.difference import Contribution, Difference
+from trainmark.explain.difference import Contribution, ExplanationDifference
 from trainmark.report.explain.figures import apportioned, decimals_of, signed_percent
 from trainmark.report.explain.language.chinese import sentence
 from trainmark.report.explain.language.words import cause_name, class_name, explain_words
@@ -18,7 +18,7 @@ MINUS = "−"
 PICOSECOND = 1e-12
 
 
-def lines(difference: Difference, width: int | None = None, lang: Lang = "en") -> list[str]:
+def lines(difference: ExplanationDifference, width: int | None = None, lang: Lang = "en") -> list[str]:
     t = explain_words(lang)
     return [
         *wrapped(f"A: {subject_line(difference.a, lang)}", width),
@@ -31,7 +31,7 @@ def lines(difference: Difference, width: int | None = None, lang: Lang = "en") -
     ]
 
 
-def markdown(difference: Difference, lang: Lang = "en") -> str:
+def markdown(difference: ExplanationDifference, lang: Lang = "en") -> str:
     t = explain_words(lang)
     parts = [
         f"# {t['difference_title'].format(a='A', b='B')}",
@@ -48,7 +48,7 @@ def markdown(difference: Difference, lang: Lang = "en") -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def sentences(difference: Difference, lang: Lang) -> list[str]:
+def sentences(difference: ExplanationDifference, lang: Lang) -> list[str]:
     """The two times, their difference, and the contribution that makes up most of it."""
     t, change = explain_words(lang), difference.seconds_b - difference.seconds_a
     first = t["difference_step" if difference.per == "step" else "difference_sample"].format(
@@ -65,7 +65,7 @@ def sentences(difference: Difference, lang: Lang) -> list[str]:
     return [first, t["difference_most"].format(name=name, change=signed_duration(most.change))]
 
 
-def table(difference: Difference, lang: Lang = "en") -> Table:
+def table(difference: ExplanationDifference, lang: Lang = "en") -> Table:
     """Every contribution, the largest change first; the last row is their sum."""
     t, (_, scale) = explain_words(lang), _unit(difference)
     ordered = by_change(difference)
@@ -97,7 +97,7 @@ def table(difference: Difference, lang: Lang = "en") -> Table:
     return Table(header, rows, frozenset({1, 2, 3, 4}))
 
 
-def by_change(difference: Difference) -> list[Contribution]:
+def by_change(difference: ExplanationDifference) -> list[Contribution]:
     return sorted(difference.contributions, key=lambda own: (-abs(own.change), own.name))
 
 
@@ -110,11 +110,11 @@ def contribution_name(own: Contribution, lang: Lang) -> str:
     return t["rest"] if own.kind == "rest" else class_name(own.name, lang)
 
 
-def unit(difference: Difference, lang: Lang) -> str:
+def unit(difference: ExplanationDifference, lang: Lang) -> str:
     return explain_words(lang)[_unit(difference)[0]]
 
 
-def unit_sign(difference: Difference) -> str:
+def unit_sign(difference: ExplanationDifference) -> str:
     return "ms" if difference.per == "step" else "µs"
 
 
@@ -123,7 +123,7 @@ def signed_duration(seconds: float) -> str:
     return sign + duration(abs(seconds))
 
 
-def _unit(difference: Difference) -> tuple[str, float]:
+def _unit(difference: ExplanationDifference) -> tuple[str, float]:
     return ("unit_ms", 1e-3) if difference.per == "step" else ("unit_us", 1e-6)
 
 

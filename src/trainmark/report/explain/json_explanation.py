@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmark.base import typed_json
 from trainmark.base.text import visible
-from trainmark.explain.difference import Difference
+from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import figures
 
@@ -17,7 +17,7 @@ def as_json(explanation: Explanation) -> str:
     return _written(tree(explanation))
 
 
-def difference_json(difference: Difference) -> str:
+def difference_json(difference: ExplanationDifference) -> str:
     return _written({**typed_json.encode(difference), "change": difference.seconds_b - difference.seconds_a})
 
 

@@ -6,7 +6,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from trainmark.base.text import one_line, visible
-from trainmark.explain.difference import Difference
+from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
 from trainmark.measure.quantity import rate_words
 from trainmark.report.chart.axis import linear, rows
@@ -103,7 +103,7 @@ def render(explanation: Explanation, lang: Lang = "en", trace: str | None = None
     )
 
 
-def render_difference(difference: Difference, lang: Lang = "en") -> str:
+def render_difference(difference: ExplanationDifference, lang: Lang = "en") -> str:
     w = explain_words(lang)
     low = bars.waterfall_axis(difference)[0]
     faster = difference.seconds_b <= difference.seconds_a

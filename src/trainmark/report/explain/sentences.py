@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmark.explain.explanation import Advice, Explanation, Peaks, Subject
+from trainmark.explain.explanation import Advice, ExplainedSubject, Explanation, MeasuredPeaks
 from trainmark.measure.quantity import rate_words
 from trainmark.report.explain import figures
 from trainmark.report.explain.language.chinese import sentence
@@ -19,7 +19,7 @@ MOST_BOUNDED = 3
 LEAST_TIMES_FLOOR = 0.97  # what is faster shows that the floor is none: its peaks were disturbed
 
 
-def subject_line(subject: Subject, lang: Lang) -> str:
+def subject_line(subject: ExplainedSubject, lang: Lang) -> str:
     """`ResNet-50, batch 256 on NVIDIA H200 · PyTorch 2.11 · 2 ranks`."""
     t = explain_words(lang)
     first = t["on_device"].format(title=subject.title, device=subject.device) if subject.device else ""
@@ -163,7 +163,7 @@ def floor_sentence(explanation: Explanation, lang: Lang) -> str:
     return explain_words(lang)["floor_note"].format(peaks=peak_words(explanation.peaks, lang))
 
 
-def peak_words(peaks: Peaks, lang: Lang) -> str:
+def peak_words(peaks: MeasuredPeaks, lang: Lang) -> str:
     """`741 TFLOP/s, memory 4,130 GB/s, link 3.13 GB/s`, as far as they are known."""
     t = explain_words(lang)
     arithmetic = f"{number.significant(peaks.flops / 1e12, 3)} TFLOP/s" if peaks.flops else ""

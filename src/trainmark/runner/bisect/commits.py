@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
-from trainmark.runner.bisect.subject import SkippedError, Subject
+from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.suite.model import Case
 
 GIT_SECONDS, SETUP_SECONDS = 600.0, 3600.0
@@ -19,7 +19,7 @@ ASTRAY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", 
 
 
 @dataclass(frozen=True)
-class History:
+class CommitHistory:
     """`commits` from good to bad along first parents; `prefix` is where in the tree the program runs."""
 
     repository: str
@@ -27,7 +27,7 @@ class History:
     commits: tuple[str, ...]
 
 
-def commits_between(repository: Path, good: str, bad: str) -> History:
+def commits_between(repository: Path, good: str, bad: str) -> CommitHistory:
     """Return the commits that led from good to bad; of a merge, only itself, not the branch it took in."""
     if not repository.is_dir():
         raise UserError(f"there is no folder {repository}.")
@@ -44,7 +44,7 @@ def commits_between(repository: Path, good: str, bad: str) -> History:
             "later one is faster."
         ) from None
     after = git(repository, "rev-list", "--first-parent", "--reverse", f"{first}..{last}")
-    return History(top, prefix, (first, *after))
+    return CommitHistory(top, prefix, (first, *after))
 
 
 def uncommitted(repository: Path) -> int:
@@ -74,7 +74,7 @@ def git(folder: Path, *words: str, refusal: str | None = None) -> list[str]:
     return lines
 
 
-class Commits:
+class CommitSubjects:
     """The commits as subjects.
 
     Worktrees belong to a clone in the bisection's folder that borrows the repository's objects: nothing is
@@ -83,14 +83,14 @@ class Commits:
 
     kind = "commits"
 
-    def __init__(self, case: Case, history: History, folder: Path, setup: str | None = None) -> None:
+    def __init__(self, case: Case, history: CommitHistory, folder: Path, setup: str | None = None) -> None:
         self.subject = Path(history.repository).name
         self.names = tuple(commit[:ABBREVIATED] for commit in history.commits)
         self._case, self._history, self._setup = case, history, setup
         self._folder = folder.absolute()
         self._clone = self._folder / "clone"
 
-    def prepare(self, items: tuple[int, ...]) -> Subject:
+    def prepare(self, items: tuple[int, ...]) -> BisectSubject:
         name, commit = self.names[items[0]], self._history.commits[items[0]]
         place, whole = self._folder / name, self._folder / f"{name}.ready"
         if not whole.is_file():
@@ -100,7 +100,7 @@ class Commits:
         folder = place / self._history.prefix
         if not folder.is_dir():
             raise SkippedError(f"it has no folder {self._history.prefix}")
-        return Subject(name, self._case, folder=folder)
+        return BisectSubject(name, self._case, folder=folder)
 
     def release(self, used: set[int]) -> None:
         for item, name in enumerate(self.names):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
+from pathlib import Path
 
 from trainmark.base.errors import UserError
 from trainmark.measure import bisection
@@ -22,26 +23,32 @@ from trainmark.measure.bisection import (
     PairedMeasurement,
     side_of,
 )
+from trainmark.runner.bisect.commits import CommitHistory, CommitSubjects
+from trainmark.runner.bisect.packages import PackageSubjects, parse_requirement
 from trainmark.runner.bisect.pairs import measure_pairs
-from trainmark.runner.bisect.state import BisectionFolder, State
-from trainmark.runner.bisect.subject import SkippedError, Subject, Subjects, label_of, side_name
-from trainmark.runner.trial.display import Display
+from trainmark.runner.bisect.settings import SettingSubjects
+from trainmark.runner.bisect.state import BisectionFolder, BisectRequest, BisectState
+from trainmark.runner.bisect.subject import BisectSubject, BisectSubjects, SkippedError, label_of, side_name
+from trainmark.runner.inventory import this_machine
+from trainmark.runner.progress import RunDisplay
+from trainmark.suite import load
+from trainmark.suite.model import Case, Suite, SuiteError
 
 Items = tuple[int, ...]
 REFERENCE = "00-reference"
 
 
 @dataclass
-class Driver:
+class BisectDriver:
     """`origin` is the folder that a user's program runs in; `state` is what is on disk at any moment."""
 
     folder: BisectionFolder
-    subjects: Subjects
+    subjects: BisectSubjects
     rules: BisectionRules
     case_name: str
     origin: str | None
-    display: Display
-    state: State
+    display: RunDisplay
+    state: BisectState
 
     def bisect(self) -> Bisection:
         """Go on from the state to the end; SkippedError never leaves it."""
@@ -76,7 +83,7 @@ class Driver:
         self.display.note(f"{side_name(second)} is ×{_figure(measured)} of {side_name(first)}")
         return measured
 
-    def _both(self, good: Items, bad: Items) -> tuple[Subject, Subject, float]:
+    def _both(self, good: Items, bad: Items) -> tuple[BisectSubject, BisectSubject, float]:
         began = time.monotonic()
         try:
             first, second = self._prepared(good), self._prepared(bad)
@@ -85,7 +92,7 @@ class Driver:
             raise UserError(f"an end of the bisection cannot be made ready: {reason}.") from error
         return first, second, time.monotonic() - began
 
-    def _prepared(self, items: Items) -> Subject:
+    def _prepared(self, items: Items) -> BisectSubject:
         if self.subjects.kind != "settings":
             self.display.note(f"preparing {self.subjects.names[items[0]]} …")
         return self.subjects.prepare(items)
@@ -183,7 +190,7 @@ class Driver:
         return measured
 
     def _measured(
-        self, run: str, first: Subject, second: Subject, decided: Callable[[MeasuredPairs], bool]
+        self, run: str, first: BisectSubject, second: BisectSubject, decided: Callable[[MeasuredPairs], bool]
     ) -> PairedMeasurement:
         trials = measure_pairs(
             self.folder.runs / run, first, second, self.origin, self.rules.most, decided, self.display
@@ -243,7 +250,7 @@ def _same_direction(
     return verdict is rules.reference(reference.pairs).verdict
 
 
-def _end(subject: Subject, side: str) -> str:
+def _end(subject: BisectSubject, side: str) -> str:
     name = side_name(subject)
     return name if name != subject.name else f"{name} ({side})"
 
@@ -251,3 +258,73 @@ def _end(subject: Subject, side: str) -> str:
 def _figure(measured: PairedMeasurement) -> str:
     bounds = ["…" if bound is None else f"{bound:.3f}" for bound in (measured.low, measured.high)]
     return f"{measured.ratio:.3f} [{', '.join(bounds)}]"
+
+
+def choose_case(suite: Suite, name: str | None) -> int:
+    """Return the place of the one case that is bisected; UserError where the suite leaves a choice."""
+    device = this_machine().machine.device
+    places = [place for place, case in enumerate(suite.cases) if case.when in (None, device)]
+    if not places:
+        raise UserError("all cases of the suite are for another kind of machine.")
+    slugs = ", ".join(suite.cases[place].slug for place in places)
+    if name is not None:
+        exact = [place for place in places if suite.cases[place].slug == name]
+        places = exact or [place for place in places if name in suite.cases[place].slug]
+    if not places:
+        raise UserError(f"the suite has no case '{name}' here; it has {slugs}.")
+    if len(places) > 1:
+        raise UserError(f"a bisection is of one case; choose it with --case, one of {slugs}.")
+    case = suite.cases[places[0]]
+    if case.topology.nodes > 1:
+        raise UserError(
+            f"{case.slug} needs {case.topology.nodes} nodes, and a bisection measures on this machine only; "
+            "choose a case of one node (--case, or --set topology=1n1g)."
+        )
+    return places[0]
+
+
+def case_of(asked: BisectRequest, overrides: Sequence[load.Override] = ()) -> Case:
+    """Return the case with some settings changed; SuiteError where the suite refuses them."""
+    cases = load.parse(asked.text, "suite.yaml", overrides, folder=asked.folder).cases
+    if overrides:
+        usual = load.parse(asked.text, "suite.yaml", folder=asked.folder).cases
+        if len(cases) != len(usual):
+            sources = ", ".join(override.option for override in overrides)
+            raise SuiteError(
+                f"{sources}: the suite then has {len(cases)} of its {len(usual)} cases; a setting that is "
+                "bisected may not add or remove one (fix the others with --set first)."
+            )
+    case = cases[asked.case]
+    return replace(case, environment=(*case.environment, *asked.common))
+
+
+def check_settings(asked: BisectRequest) -> None:
+    """Refuse settings that the suite does not take, on either side."""
+    subjects = SettingSubjects(lambda overrides: case_of(asked, overrides), asked.differences)
+    for items in ((), tuple(range(len(subjects.names)))):
+        case_of(asked, subjects.overrides(items))
+
+
+def subjects_of(folder: BisectionFolder, asked: BisectRequest) -> BisectSubjects:
+    case = case_of(asked)
+    if asked.kind == SettingSubjects.kind:
+        return SettingSubjects(lambda overrides: case_of(asked, overrides), asked.differences)
+    if asked.kind == CommitSubjects.kind:
+        history = CommitHistory(asked.repository, asked.prefix, asked.names)
+        return CommitSubjects(case, history, folder.subjects, asked.setup)
+    requirement = parse_requirement(asked.good)
+    if requirement is None:
+        raise UserError(f"{folder.path} is damaged: '{asked.good}' names no version.")
+    return PackageSubjects(case, requirement, asked.names, folder.subjects, asked.python, asked.beside)
+
+
+def bisect_on(path: Path, display: RunDisplay) -> Bisection:
+    """Carry a bisection out, from wherever it stands."""
+    folder = BisectionFolder(path)
+    asked = folder.asked
+    with folder.locked():
+        rules = BisectionRules(asked.matters, asked.error, asked.most)
+        subjects = subjects_of(folder, asked)
+        name = case_of(asked).slug
+        driver = BisectDriver(folder, subjects, rules, name, asked.folder, display, folder.state)
+        return driver.bisect()

@@ -12,7 +12,7 @@ from pathlib import Path
 from trainmark.base.errors import UserError, nearest
 from trainmark.machine.child_process import ProcessExit, run
 from trainmark.machine.frameworks.interpreters import ONLY_WHEELS, PIP_INSTALL, without_pip_variables
-from trainmark.runner.bisect.subject import SkippedError, Subject
+from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.store.files import write_text
 from trainmark.suite.model import Case
 
@@ -86,7 +86,7 @@ def _plain(package: str) -> str:
     return re.sub(r"[-_.]+", "-", package).lower()
 
 
-class Packages:
+class PackageSubjects:
     """The versions as subjects. An environment is whole once its lock is written; else it is made anew."""
 
     kind = "versions"
@@ -105,12 +105,12 @@ class Packages:
         self._case, self._requirement, self._folder = case, good, folder
         self._python, self._beside = python, tuple(beside)
 
-    def prepare(self, items: tuple[int, ...]) -> Subject:
+    def prepare(self, items: tuple[int, ...]) -> BisectSubject:
         version = self.names[items[0]]
         place = self._folder / version
         if not (place / LOCK).is_file():
             self._install(version, place)
-        return Subject(version, self._case, python=(place / "bin" / "python").absolute())
+        return BisectSubject(version, self._case, python=(place / "bin" / "python").absolute())
 
     def release(self, used: set[int]) -> None:
         """Remove environments of versions that were judged; their locks stay."""

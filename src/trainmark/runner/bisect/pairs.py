@@ -10,10 +10,10 @@ from pathlib import Path
 
 from trainmark.base.errors import UserError
 from trainmark.measure.bisection import MeasuredPairs
-from trainmark.runner.bisect.subject import SkippedError, Subject, label_of, side_name, suite_of
-from trainmark.runner.preflight.prepare import Prepared, prepare_program
-from trainmark.runner.start import execute, new_run
-from trainmark.runner.trial.display import Display
+from trainmark.runner.bisect.subject import BisectSubject, SkippedError, label_of, side_name, suite_of
+from trainmark.runner.prepare import Prepared, prepare_program
+from trainmark.runner.progress import RunDisplay
+from trainmark.runner.run import execute, new_run
 from trainmark.store.run import RUN, RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Repeats
@@ -39,7 +39,7 @@ class PairTrials:
 class PairDisplay:
     """Counts the trials of a comparison among the most that it may take, not of the pair under way."""
 
-    def __init__(self, display: Display, most: int) -> None:
+    def __init__(self, display: RunDisplay, most: int) -> None:
         self._display, self._most = display, most
         self.progress, self.trial_ended, self.note = display.progress, display.trial_ended, display.note
 
@@ -49,12 +49,12 @@ class PairDisplay:
 
 def measure_pairs(
     path: Path,
-    first: Subject,
-    second: Subject,
+    first: BisectSubject,
+    second: BisectSubject,
     origin: str | None,
     most: int,
     decided: Callable[[MeasuredPairs], bool],
-    display: Display,
+    display: RunDisplay,
 ) -> PairTrials:
     """Measure pairs until `decided`, or `most` of them; go on where a run in this folder was cut short.
 
@@ -117,7 +117,7 @@ def _set_aside_halves(run: RunFolder) -> None:
         place.set_aside(place.done, "unpaired")
 
 
-def _slug(prepared: Prepared, subject: Subject) -> str:
+def _slug(prepared: Prepared, subject: BisectSubject) -> str:
     for case in prepared.plan.cases:
         if case.label == label_of(subject.name):
             return case.slug
@@ -128,7 +128,7 @@ def _slug(prepared: Prepared, subject: Subject) -> str:
 
 
 def _refuse_failing(
-    path: Path, records: list[TrialRecord], slugs: Sequence[str], subjects: Sequence[Subject]
+    path: Path, records: list[TrialRecord], slugs: Sequence[str], subjects: Sequence[BisectSubject]
 ) -> None:
     """Give up on a side that fails more often than not: a single crash costs its pair alone."""
     for slug, subject in zip(slugs, subjects, strict=True):

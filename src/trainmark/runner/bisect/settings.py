@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark.base.errors import UserError
-from trainmark.runner.bisect.subject import SkippedError, Subject
+from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.suite import values
 from trainmark.suite.load import Override
 from trainmark.suite.model import Case, SuiteError
@@ -15,7 +15,7 @@ SETTING, VARIABLE = "setting", "variable"
 
 
 @dataclass(frozen=True)
-class Difference:
+class SettingDifference:
     """One key with its value on either side; None is the suite's own, or no such variable."""
 
     kind: str
@@ -29,16 +29,16 @@ class Difference:
         return f"{self.key}={self.bad if self.bad is not None else absent}"
 
 
-def differences(
+def setting_differences(
     good_set: Sequence[str], bad_set: Sequence[str], good_env: Sequence[str], bad_env: Sequence[str]
-) -> tuple[Difference, ...]:
+) -> tuple[SettingDifference, ...]:
     """Return what differs, in the order of the options; what is alike on both sides is none."""
     kinds = (
         (SETTING, _pairs(good_set, "set"), _pairs(bad_set, "set")),
         (VARIABLE, _pairs(good_env, "env"), _pairs(bad_env, "env")),
     )
     every = [
-        Difference(kind, key, good.get(key), bad.get(key))
+        SettingDifference(kind, key, good.get(key), bad.get(key))
         for kind, good, bad in kinds
         for key in dict.fromkeys((*good, *bad))
     ]
@@ -76,24 +76,26 @@ def _pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     return pairs
 
 
-class Settings:
+class SettingSubjects:
     """Sets of differences as subjects: the good side with some of its values taken from the bad one."""
 
     kind = "settings"
 
-    def __init__(self, case_of: Callable[[Sequence[Override]], Case], every: Sequence[Difference]) -> None:
+    def __init__(
+        self, case_of: Callable[[Sequence[Override]], Case], every: Sequence[SettingDifference]
+    ) -> None:
         self.subject = "settings"
         self.differences = tuple(every)
         self.names = tuple(difference.name for difference in every)
         self._case_of = case_of
 
-    def prepare(self, items: tuple[int, ...]) -> Subject:
+    def prepare(self, items: tuple[int, ...]) -> BisectSubject:
         variables = {key: value for key, value, _ in self._chosen(items, VARIABLE)}
         try:
             case = self._case_of(self.overrides(items))
         except SuiteError as error:
             raise SkippedError(f"the suite refuses it: {error}") from error
-        return Subject(self.subset_name(items), case, environment=variables)
+        return BisectSubject(self.subset_name(items), case, environment=variables)
 
     def overrides(self, items: tuple[int, ...]) -> list[Override]:
         """Return the settings of the good side with these differences applied."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from trainmark.base import typed_json
 from trainmark.base.errors import UserError
 from trainmark.measure.bisection import BisectionStep, PairedMeasurement
-from trainmark.runner.bisect.settings import Difference
+from trainmark.runner.bisect.settings import SettingDifference
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import taken
 
@@ -25,7 +25,7 @@ ASKED, STATE, REPORT = "bisection.json", "state.json", "report.html"
 
 
 @dataclass(frozen=True)
-class Asked:
+class BisectRequest:
     """What was asked for, with all that was looked up in advance: a resumed bisection looks up nothing.
 
     `names` are versions or whole commits from good to bad. The case is the one at `case` of the suite `text`.
@@ -43,7 +43,7 @@ class Asked:
     command: str
     version: str
     names: tuple[str, ...] = ()
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[SettingDifference, ...] = ()
     common: tuple[tuple[str, str], ...] = ()
     repository: str = ""
     prefix: str = ""
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class State:
+class BisectState:
     reference: PairedMeasurement | None = None
     steps: tuple[BisectionStep, ...] = ()
     confirmation: PairedMeasurement | None = None
@@ -70,7 +70,7 @@ class BisectionFolder:
         self.subjects = path / "subjects"
 
     @classmethod
-    def create(cls, path: Path, asked: Asked) -> BisectionFolder:
+    def create(cls, path: Path, asked: BisectRequest) -> BisectionFolder:
         folder = cls(path)
         folder._made_parent = not path.parent.exists()
         try:
@@ -94,17 +94,17 @@ class BisectionFolder:
             raise
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> BisectRequest:
         if not (self.path / ASKED).is_file():
             raise StoreError(f"there is no bisection in {self.path}.")
-        return decoded(Asked, read_object(self.path / ASKED), self.path / ASKED)
+        return decoded(BisectRequest, read_object(self.path / ASKED), self.path / ASKED)
 
     @property
-    def state(self) -> State:
+    def state(self) -> BisectState:
         path = self.path / STATE
-        return decoded(State, read_object(path), path) if path.is_file() else State()
+        return decoded(BisectState, read_object(path), path) if path.is_file() else BisectState()
 
-    def keep(self, state: State) -> None:
+    def keep(self, state: BisectState) -> None:
         write_json(self.path / STATE, typed_json.encode(state))
 
     @contextlib.contextmanager

@@ -13,8 +13,7 @@ from typing import Any, Protocol
 import yaml
 
 from trainmark.base.errors import UserError
-from trainmark.runner.explain.verify import case_fields
-from trainmark.suite.model import Case, Command
+from trainmark.suite.model import Case, Command, fields_of
 
 SIDE = "TRAINMARK_BISECT"
 NOT_IN_A_LABEL = re.compile(r"[^A-Za-z0-9._-]+")
@@ -30,7 +29,7 @@ class SkippedError(Exception):
 
 
 @dataclass(frozen=True)
-class Subject:
+class BisectSubject:
     """What sets one side apart: its interpreter, its folder, its variables, or the case itself."""
 
     name: str
@@ -40,14 +39,14 @@ class Subject:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-class Subjects(Protocol):
+class BisectSubjects(Protocol):
     """The items of a bisection. `names` go from good to bad, or name the differences."""
 
     kind: str
     subject: str
     names: tuple[str, ...]
 
-    def prepare(self, items: tuple[int, ...]) -> Subject:
+    def prepare(self, items: tuple[int, ...]) -> BisectSubject:
         """Make an item, or a set of differences, ready to run; SkippedError where that fails."""
 
     def release(self, used: set[int]) -> None:
@@ -57,7 +56,7 @@ class Subjects(Protocol):
         """Return what else is known of the culprit."""
 
 
-def sided_case(subject: Subject) -> Case:
+def sided_case(subject: BisectSubject) -> Case:
     """Return the case as this subject runs it; its label tells it from the other side's."""
     case = subject.case
     environment = {**dict(case.environment), **subject.environment, SIDE: label_of(subject.name)}
@@ -76,7 +75,7 @@ def sided_case(subject: Subject) -> Case:
     return replace(case, label=label_of(subject.name), environment=tuple(environment.items()))
 
 
-def side_name(subject: Subject) -> str:
+def side_name(subject: BisectSubject) -> str:
     """Return the name for a sentence: a whole side of a bisection of settings is called good or bad."""
     return f"the {subject.name} side" if subject.name in ("good", "bad") else subject.name
 
@@ -85,7 +84,7 @@ def label_of(name: str) -> str:
     return NOT_IN_A_LABEL.sub("-", name).strip("-._")[:LONGEST_LABEL] or "side"
 
 
-def suite_of(first: Subject, second: Subject, most: int) -> str:
+def suite_of(first: BisectSubject, second: BisectSubject, most: int) -> str:
     """Return a suite of two cases, every setting written out, for at most so many pairs."""
     sides = [sided_case(subject) for subject in (first, second)]
     if sides[0].label == sides[1].label:
@@ -98,7 +97,7 @@ def suite_of(first: Subject, second: Subject, most: int) -> str:
 
 
 def _fields(case: Case, most: int) -> dict[str, Any]:
-    fields = case_fields(case, most)
+    fields = fields_of(case, most)
     if isinstance(case.workload, Command):
         command = asdict(case.workload)
         command["command"] = command.pop("line")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.explain.explanation import WhatIf
-from trainmark.explain.what_if.change import Change
+from trainmark.explain.what_if.change import WhatIfChange
 from trainmark.explain.what_if.changes import (
     batch,
     communication,
@@ -16,10 +16,10 @@ from trainmark.explain.what_if.changes import (
     optimizer,
     precision,
 )
-from trainmark.explain.what_if.record import Entry, interval, published
+from trainmark.explain.what_if.record import VerifiedChange, interval, published
 from trainmark.explain.what_if.situation import Situation
 
-CHANGES: tuple[Change, ...] = (
+CHANGES: tuple[WhatIfChange, ...] = (
     *host.CHANGES,
     *compiler.CHANGES,
     *batch.CHANGES,
@@ -34,12 +34,12 @@ CHANGES: tuple[Change, ...] = (
 WORSE = 1.05
 
 
-def find(name: str) -> Change | None:
+def find(name: str) -> WhatIfChange | None:
     """Return the change of that name; None for another GPU, which is made of its datasheet."""
     return next((change for change in CHANGES if change.name == name), None)
 
 
-def predict(situation: Situation, record: Sequence[Entry] | None = None) -> tuple[WhatIf, ...]:
+def predict(situation: Situation, record: Sequence[VerifiedChange] | None = None) -> tuple[WhatIf, ...]:
     """Return what every change that applies would give, the shortest step first.
 
     Intervals are those that the record of verified predictions supports; without one it is the published.

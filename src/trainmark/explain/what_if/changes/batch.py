@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from math import floor, log2
 
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, launch_gaps
+from trainmark.explain.what_if.change import (
+    Overrides,
+    StepPrediction,
+    WhatIfChange,
+    launch_gaps,
+    milliseconds,
+)
 from trainmark.explain.what_if.situation import (
     COMMUNICATION,
     LAUNCH,
     LOADER,
-    OPTIMISER,
-    Part,
+    OPTIMIZER,
     Situation,
+    StepPart,
 )
 
 # Seconds of a kernel (or an operator of a CPU) that are the same for any batch: start, ramp-up, and a last
@@ -28,12 +33,12 @@ WEIGHT_PASSES = 3  # read forward, read backward, gradient written
 ELEMENT_BYTES = {"amp": 2, "bf16": 2}
 
 
-def twice(situation: Situation) -> Prediction | None:
+def twice(situation: Situation) -> StepPrediction | None:
     usable = _largest(situation)
     return None if usable is not None and usable < 2 else _times(situation, 2)
 
 
-def largest(situation: Situation) -> Prediction | None:
+def largest(situation: Situation) -> StepPrediction | None:
     """The largest power of two times this batch that the memory holds, from 4 on."""
     factor = largest_factor(situation)
     return None if factor is None or factor < 4 else _times(situation, factor)
@@ -52,7 +57,7 @@ def _largest(situation: Situation) -> float | None:
     return (USABLE_MEMORY * total - fixed) / (memory - fixed)
 
 
-def _times(situation: Situation, factor: int) -> Prediction | None:
+def _times(situation: Situation, factor: int) -> StepPrediction | None:
     """Seconds of a step of `factor` batches ÷ `factor`, to compare with the step as it is."""
     computing = [part for part in situation.parts if part.name != COMMUNICATION]
     if not computing:
@@ -73,19 +78,19 @@ def _times(situation: Situation, factor: int) -> Prediction | None:
         f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do "
         f"not grow with the batch: {factor} times the samples share them; the time is that of as many as now."
     )
-    return Prediction(step / factor, why, gaps / factor)
+    return StepPrediction(step / factor, why, gaps / factor)
 
 
-def fixed_seconds(part: Part, situation: Situation) -> float:
+def fixed_seconds(part: StepPart, situation: Situation) -> float:
     """Return the seconds of a class that are the same for any batch."""
-    if part.name == OPTIMISER:
+    if part.name == OPTIMIZER:
         return part.alone
     start = min(part.launches * START_SECONDS[situation.device], MOST_START * part.alone)
     weights = part.alone * weight_share(part, situation) if part.name in WITH_WEIGHTS else 0.0
     return min(start + weights, part.alone)
 
 
-def weight_share(part: Part, situation: Situation) -> float:
+def weight_share(part: StepPart, situation: Situation) -> float:
     """Return the share of products that goes into moving weights, were arithmetic and bytes not overlapped.
 
     They are: but where arithmetic bounds a class by far, the share is small in any case.
@@ -109,14 +114,14 @@ def largest_overrides(situation: Situation) -> Overrides | None:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "batch ×2",
         "twice the batch",
         twice,
         "batch_size × 2, with the learning rate that goes with it",
         overrides=batch_overrides,
     ),
-    Change(
+    WhatIfChange(
         "largest batch",
         "the largest batch that fits",
         largest,

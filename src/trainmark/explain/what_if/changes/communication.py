@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction
+from trainmark.explain.what_if.change import StepPrediction, WhatIfChange, milliseconds
 from trainmark.explain.what_if.situation import COMMUNICATION, Situation
 
 
-def hidden(situation: Situation) -> Prediction | None:
+def hidden(situation: Situation) -> StepPrediction | None:
     """No step is shorter than its communication."""
     part = situation.part(COMMUNICATION)
     if part is None or not part.alone:
         return None
     seconds = max(situation.step - part.alone, part.busy)
-    return Prediction(
+    return StepPrediction(
         seconds, f"The step without {milliseconds(part.alone)} of communication that nothing hides."
     )
 
 
-def link_twice_as_fast(situation: Situation) -> Prediction | None:
+def link_twice_as_fast(situation: Situation) -> StepPrediction | None:
     part = situation.part(COMMUNICATION)
     if part is None or not part.alone:
         return None
-    return Prediction(
+    return StepPrediction(
         situation.step - part.alone / 2,
         f"Half of the {milliseconds(part.alone)} of exposed communication: transfers take half the time.",
     )
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "communication hidden",
         "communication hidden under computing",
         hidden,
         "reduce gradients while others are still computed",
         {"pytorch": "DistributedDataParallel(model, bucket_cap_mb=10)"},
     ),
-    Change(
+    WhatIfChange(
         "link ×2",
         "a link of twice the bandwidth",
         link_twice_as_fast,

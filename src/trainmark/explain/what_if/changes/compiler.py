@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from trainmark.explain.classes import PRODUCT_CLASSES
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.changes.layout import without_layout_copies
-from trainmark.explain.what_if.changes.optimizer import fused_seconds
-from trainmark.explain.what_if.rebuild import (
-    Prediction,
+from trainmark.explain.kernel_classes import PRODUCT_CLASSES
+from trainmark.explain.what_if.change import (
+    Overrides,
+    StepPrediction,
+    WhatIfChange,
     issue_seconds,
+    milliseconds,
     rebuilt,
     tuned_seconds,
 )
-from trainmark.explain.what_if.situation import NO_FRAMEWORK, OPTIMISER, Situation
+from trainmark.explain.what_if.changes.layout import without_layout_copies
+from trainmark.explain.what_if.changes.optimizer import fused_seconds
+from trainmark.explain.what_if.situation import NO_FRAMEWORK, OPTIMIZER, Situation
 
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
@@ -32,7 +34,7 @@ TURNS_CHANNELS_LAST = "pytorch"
 NOT_TO_COMPILE = ("jax", "mindspore", "mxnet", NO_FRAMEWORK)
 
 
-def compiled(situation: Situation) -> Prediction | None:
+def compiled(situation: Situation) -> StepPrediction | None:
     """Between two products at most one fused kernel is left, and its bytes shrink with the chain's length."""
     settings = situation.settings
     if situation.device == "cpu":  # measured slower there as often as faster
@@ -59,7 +61,7 @@ def compiled(situation: Situation) -> Prediction | None:
         f"{milliseconds(then)}."
     )
     if (update := compiled_update_seconds(situation)) is not None:
-        alone[OPTIMISER] = update
+        alone[OPTIMIZER] = update
         why += f" The update, compiled as well: {milliseconds(update)}."
     step = rebuilt(situation, alone).because(why)
     if step.waits_for_host:
@@ -74,7 +76,7 @@ def compiled(situation: Situation) -> Prediction | None:
 
 def compiled_update_seconds(situation: Situation) -> float | None:
     """Return the time of an update that is compiled with the model; None where it stays what it is."""
-    part = situation.part(OPTIMISER)
+    part = situation.part(OPTIMIZER)
     fused = fused_seconds(situation, CLIPPING_BYTES)
     if part is None or fused is None or not situation.settings.compiles_update:
         return None
@@ -92,7 +94,7 @@ def compile_overrides(situation: Situation) -> Overrides | None:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "compile",
         "compile the model",
         compiled,

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from functools import partial
 
-from trainmark.explain.classes import PRODUCT_CLASSES
-from trainmark.explain.what_if.change import Change, milliseconds, percent
-from trainmark.explain.what_if.changes.precision import product_seconds
-from trainmark.explain.what_if.rebuild import Prediction, RebuiltStep, issue_seconds, rebuilt
-from trainmark.explain.what_if.situation import (
-    COMMUNICATION,
-    LAUNCH,
-    DevicePeaks,
-    Part,
-    Situation,
+from trainmark.explain.kernel_classes import PRODUCT_CLASSES
+from trainmark.explain.what_if.change import (
+    RebuiltStep,
+    StepPrediction,
+    WhatIfChange,
+    issue_seconds,
+    milliseconds,
+    percent,
+    rebuilt,
 )
+from trainmark.explain.what_if.changes.precision import product_seconds
+from trainmark.explain.what_if.situation import COMMUNICATION, LAUNCH, DatasheetPeaks, Situation, StepPart
 
 LEAST_THROTTLING = 0.02  # clocks differ by as much without any cause
 
 
-def at_floors(situation: Situation) -> Prediction | None:
+def at_floors(situation: Situation) -> StepPrediction | None:
     """Idle time and classes without a floor stay as they are."""
     known = [part for part in situation.parts if part.floor is not None and part.busy]
     if not known:
@@ -36,7 +37,7 @@ def rebuilt_without_host(situation: Situation, alone: dict[str, float]) -> Rebui
     return rebuilt(situation, alone, idle={LAUNCH: situation.idle_for(LAUNCH)})
 
 
-def full_clock(situation: Situation) -> Prediction | None:
+def full_clock(situation: Situation) -> StepPrediction | None:
     """Products follow the clock; what the memory bounds has a clock of its own."""
     clock = situation.clock
     if clock is None or clock > 1 - LEAST_THROTTLING:
@@ -48,7 +49,7 @@ def full_clock(situation: Situation) -> Prediction | None:
     )
 
 
-def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
+def on_device(other: DatasheetPeaks, situation: Situation) -> StepPrediction | None:
     """Each class by the ratio of the peaks that bound it; the host and the link stay."""
     sheet, precision = situation.datasheet, situation.settings.precision
     precision = "fp16" if precision == "amp" else precision
@@ -75,7 +76,7 @@ def on_device(other: DevicePeaks, situation: Situation) -> Prediction | None:
     return step._replace(why=why)
 
 
-def _elsewhere(part: Part, situation: Situation, flops: float, memory: float) -> float:
+def _elsewhere(part: StepPart, situation: Situation, flops: float, memory: float) -> float:
     """A class with products stays as far from its roofline as it is; any other follows the memory."""
     if part.name not in PRODUCT_CLASSES:
         return part.alone / memory
@@ -86,9 +87,9 @@ def _elsewhere(part: Part, situation: Situation, flops: float, memory: float) ->
     return part.alone / min(flops, memory)
 
 
-def on_other_devices(situation: Situation) -> tuple[Change, ...]:
+def on_other_devices(situation: Situation) -> tuple[WhatIfChange, ...]:
     return tuple(
-        Change(
+        WhatIfChange(
             f"on {other.title}",
             f"on a {other.title}",
             partial(on_device, other),
@@ -99,13 +100,13 @@ def on_other_devices(situation: Situation) -> tuple[Change, ...]:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "floors",
         "every class at its floor",
         at_floors,
         "the best that kernels could give on this device; no setting does it",
     ),
-    Change(
+    WhatIfChange(
         "full clock",
         "the device at its highest clock",
         full_clock,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, issue_seconds
-from trainmark.explain.what_if.situation import LAUNCH, LOADER, SYNCHRONISATION, Situation
+from trainmark.explain.what_if.change import (
+    Overrides,
+    StepPrediction,
+    WhatIfChange,
+    issue_seconds,
+    milliseconds,
+)
+from trainmark.explain.what_if.situation import LAUNCH, LOADER, SYNCHRONIZATION, Situation
 
 # Between two kernels of a CUDA graph where one waits for the other: an estimate, the record tells its errors.
 GRAPH_GAP = 1e-6
@@ -13,13 +18,13 @@ LEAST_SHARE = 0.002
 MOST_WORKERS = 8
 
 
-def capture_graph(situation: Situation) -> Prediction | None:
+def capture_graph(situation: Situation) -> StepPrediction | None:
     """Launch gaps shrink to the time that a graph needs between two kernels."""
     gaps = situation.idle_for(LAUNCH)
     if situation.device != "cuda" or situation.settings.cuda_graph or _is_small(gaps, situation):
         return None
     left = min(gaps, situation.gaps.get(LAUNCH, 0.0) * GRAPH_GAP)
-    return Prediction(
+    return StepPrediction(
         situation.step - gaps + left,
         f"{milliseconds(gaps)} of waiting for launches become {milliseconds(left)}: 1 µs for each gap.",
     )
@@ -38,18 +43,18 @@ def graph_suggestion(situation: Situation) -> Overrides | None:
     return {"compile": "reduce-overhead"} if situation.settings.framework == "pytorch" else None
 
 
-def without_launch_gaps(situation: Situation) -> Prediction | None:
+def without_launch_gaps(situation: Situation) -> StepPrediction | None:
     gaps = situation.idle_for(LAUNCH)
     if situation.device != "cuda" or _is_small(gaps, situation):
         return None
-    return Prediction(
+    return StepPrediction(
         situation.step - gaps, f"The step without {milliseconds(gaps)} of waiting for the host."
     )
 
 
-def without_synchronisation(situation: Situation) -> Prediction | None:
+def without_synchronisation(situation: Situation) -> StepPrediction | None:
     """A host that runs ahead again leaves no launch gaps either, where it issues a step in time."""
-    waiting = situation.idle_for(SYNCHRONISATION)
+    waiting = situation.idle_for(SYNCHRONIZATION)
     if _is_small(waiting, situation):
         return None
     gaps = situation.idle_for(LAUNCH)
@@ -59,25 +64,25 @@ def without_synchronisation(situation: Situation) -> Prediction | None:
             f"The step without {milliseconds(waiting)} of synchronisation and {milliseconds(gaps)} of launch "
             "gaps that follow it: the host issues a step in less time than the device takes."
         )
-        return Prediction(situation.step - waiting - gaps, why)
+        return StepPrediction(situation.step - waiting - gaps, why)
     why = f"The step without {milliseconds(waiting)} of waiting in synchronisation."
-    return Prediction(situation.step - waiting, why, gaps)
+    return StepPrediction(situation.step - waiting, why, gaps)
 
 
-def free_loader(situation: Situation) -> Prediction | None:
+def free_loader(situation: Situation) -> StepPrediction | None:
     waiting = situation.idle_for(LOADER)
     if _is_small(waiting, situation):
         return None
     why = f"The step without {milliseconds(waiting)} of waiting for the next batch."
-    return Prediction(situation.step - waiting, why, situation.idle_for(LAUNCH))
+    return StepPrediction(situation.step - waiting, why, situation.idle_for(LAUNCH))
 
 
-def without_python(situation: Situation) -> Prediction | None:
+def without_python(situation: Situation) -> StepPrediction | None:
     """On a CPU nothing is launched: what no operator takes is Python's."""
     time = situation.idle_for(LAUNCH)
     if situation.device != "cpu" or _is_small(time, situation):
         return None
-    return Prediction(situation.step - time, f"The step without {milliseconds(time)} of Python.")
+    return StepPrediction(situation.step - time, f"The step without {milliseconds(time)} of Python.")
 
 
 def workers_line(situation: Situation) -> str:
@@ -99,7 +104,7 @@ def _is_small(seconds: float, situation: Situation) -> bool:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "graph",
         "capture the step as a CUDA graph",
         capture_graph,
@@ -111,25 +116,25 @@ CHANGES = (
         graph_overrides,
         graph_suggestion,
     ),
-    Change(
+    WhatIfChange(
         "no launch gaps",
         "a host that is never late",
         without_launch_gaps,
         "fewer and larger kernels: a larger batch, or more of the step in one graph",
     ),
-    Change(
+    WhatIfChange(
         "no Python",
         "no Python between operators",
         without_python,
         "fewer and larger operators: tensors in place of loops, or a larger batch",
     ),
-    Change(
+    WhatIfChange(
         "no synchronisation",
         "no synchronisation inside the step",
         without_synchronisation,
         "read no value of the device inside the step: no .item(), float(), .cpu() or synchronize()",
     ),
-    Change(
+    WhatIfChange(
         "free loader",
         "a loader that costs nothing",
         free_loader,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import (
-    Prediction,
+from trainmark.explain.what_if.change import (
+    Overrides,
+    StepPrediction,
+    WhatIfChange,
     issue_seconds,
+    milliseconds,
     rebuilt,
     tuned_seconds,
 )
@@ -14,7 +16,7 @@ from trainmark.explain.what_if.situation import Situation
 LAUNCH_SECONDS = 5e-6  # one call of cudaLaunchKernel, without the operator around it
 
 
-def channels_last(situation: Situation) -> Prediction | None:
+def channels_last(situation: Situation) -> StepPrediction | None:
     """The kernels that only change the layout fall away; CPU libraries block channels by themselves."""
     if situation.part("convolution") is None or situation.settings.layout == "NHWC":
         return None
@@ -56,7 +58,7 @@ def layout_overrides(situation: Situation) -> Overrides | None:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "channels last",
         "tensors with channels last",
         channels_last,

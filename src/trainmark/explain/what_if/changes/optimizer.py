@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, rebuilt
-from trainmark.explain.what_if.situation import OPTIMISER, Situation
+from trainmark.explain.what_if.change import Overrides, StepPrediction, WhatIfChange, milliseconds, rebuilt
+from trainmark.explain.what_if.situation import OPTIMIZER, Situation
 
 # Bytes a parameter: float32 weight, gradient and state read, weight and state written.
 PARAMETER_BYTES = {"adam": 28, "adamw": 28, "sgd": 20, "lamb": 40}
@@ -15,8 +14,8 @@ FUSED_IN_PYTORCH = {name.lower(): name for name in ("Adam", "AdamW", "SGD", "Ada
 LEAST_GAIN = 1.15  # a fused optimiser is not faster than itself
 
 
-def fused_optimiser(situation: Situation) -> Prediction | None:
-    part = situation.part(OPTIMISER)
+def fused_optimizer(situation: Situation) -> StepPrediction | None:
+    part = situation.part(OPTIMIZER)
     if part is None or part.launches <= FUSED_LAUNCHES:
         return None
     fused = fused_seconds(situation)
@@ -27,7 +26,7 @@ def fused_optimiser(situation: Situation) -> Prediction | None:
         f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
         f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
     )
-    return rebuilt(situation, {OPTIMISER: fused}, issued).because(why)
+    return rebuilt(situation, {OPTIMIZER: fused}, issued).because(why)
 
 
 def fused_seconds(situation: Situation, more_bytes: int = 0) -> float | None:
@@ -54,10 +53,10 @@ def optimizer_suggestion(situation: Situation) -> Overrides | None:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "fused optimiser",
         "a fused optimiser",
-        fused_optimiser,
+        fused_optimizer,
         "an optimiser that updates all parameters in one kernel",
         {
             "pytorch": fused_line,

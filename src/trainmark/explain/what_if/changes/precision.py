@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from trainmark.explain.classes import PRODUCT_CLASSES
-from trainmark.explain.what_if.change import Change, Overrides, milliseconds
-from trainmark.explain.what_if.rebuild import Prediction, rebuilt
-from trainmark.explain.what_if.situation import MEMORY_CLASSES, Part, Situation
+from trainmark.explain.kernel_classes import PRODUCT_CLASSES
+from trainmark.explain.what_if.change import Overrides, StepPrediction, WhatIfChange, milliseconds, rebuilt
+from trainmark.explain.what_if.situation import MEMORY_CLASSES, Situation, StepPart
 
 # A product reaches less of a higher peak: its share of it falls with this power of the ratio of the peaks.
 # An estimate: 0.96 at twice the peak, 0.85 at fifteen times; the record tells how far it is off.
@@ -20,7 +19,7 @@ EAGER_BATCH_NORM = {"NHWC": 0.85, "NCHW": 1.34}
 FLASH_SHARE = 0.27
 
 
-def bf16(situation: Situation) -> Prediction | None:
+def bf16(situation: Situation) -> StepPrediction | None:
     precision = situation.settings.precision
     if precision not in ("fp32", "tf32"):
         return None
@@ -63,13 +62,13 @@ def bf16(situation: Situation) -> Prediction | None:
     return rebuilt(situation, alone).because(why)
 
 
-def halved_seconds(part: Part) -> float:
+def halved_seconds(part: StepPart) -> float:
     """Return the seconds of a class with half of its bytes; transposing takes as long, element by element."""
     return part.alone * (part.layout_share + HALF_BYTES * (1 - part.layout_share))
 
 
 def product_seconds(
-    part: Part,
+    part: StepPart,
     flops_now: float,
     flops_then: float,
     bandwidth_now: float | None,
@@ -94,7 +93,7 @@ def precision_overrides(situation: Situation) -> Overrides | None:
 
 
 CHANGES = (
-    Change(
+    WhatIfChange(
         "bf16",
         "bfloat16 in place of float32",
         bf16,

@@ -1,1 +1,0 @@
-"""Why the device did nothing: the gaps of a profile by cause, and throttled clocks."""

@@ -1,1 +1,0 @@
-"""Where the steps of a trace end: by annotations, else by the kernels that repeat."""

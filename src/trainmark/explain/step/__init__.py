@@ -1,1 +1,0 @@
-"""Where a step goes: time by class and by module, floors, and whether the profile can be believed."""

@@ -1,1 +1,0 @@
-"""Do the frameworks train the same model? Five steps of each against a float64 reference."""

@@ -1,1 +1,0 @@
-"""A trial taken under the profiler, and changes made to see whether a prediction holds."""

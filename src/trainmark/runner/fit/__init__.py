@@ -1,1 +1,0 @@
-"""The largest batch, or the largest value of an axis, that trains."""

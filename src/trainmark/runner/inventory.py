@@ -1,0 +1,173 @@
+"""What this machine has to run with: devices as a plan sees them, and each framework with its interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from trainmark.machine import frameworks
+from trainmark.machine.devices import local_devices
+from trainmark.machine.frameworks import State
+from trainmark.machine.frameworks.interpreters import imported_version, version_of
+from trainmark.machine.frameworks.locks import lock_of
+from trainmark.machine.host import read_host
+from trainmark.runner.preflight import Answers, Question, ask
+from trainmark.runner.program import RankInterpreter
+from trainmark.suite.fields import PRECISIONS
+from trainmark.suite.plan import Resources
+from trainmark.workloads import registry
+from trainmark.workloads.registry import Family
+
+
+@dataclass(frozen=True)
+class ThisMachine:
+    """`device` names it in results; `gpus` count its GPUs as the driver does."""
+
+    machine: Resources
+    device: str
+    gpus: tuple[int, ...]
+
+
+def this_machine() -> ThisMachine:
+    here = local_devices()
+    cores = max(1, int(here.cpu_cores))
+    return ThisMachine(
+        machine=Resources(here.kind, len(here.cuda) or cores, cores=cores),
+        device=here.cuda[0].name if here.cuda else read_host().cpu.model or "cpu",
+        gpus=tuple(device.index for device in here.cuda),
+    )
+
+
+DEVICES = ("cuda", "cpu")
+OWN_INTERPRETER = "own"  # not an environment of ours, but an interpreter that has the framework
+
+
+@dataclass(frozen=True)
+class FrameworkStatus:
+    """One row: what is None is not known, because the framework is not there or has not answered."""
+
+    framework: str
+    state: str
+    installed: bool
+    version: str | None = None
+    python: str | None = None
+    interpreter: str | None = None
+    device: str | None = None
+    precisions: tuple[str, ...] | None = None
+    reason: str | None = None
+    fix: str | None = None
+
+
+def framework_names() -> list[str]:
+    programs = (family.frameworks for family in registry.families().values())
+    return sorted({*frameworks.names()}.union(*programs))
+
+
+def framework_statuses(python: str | None, began: Callable[[str], None]) -> list[FrameworkStatus]:
+    """All of them, in the order of their names; of the interpreter `python` where one is given."""
+    rows = []
+    for name in framework_names():
+        began(name)
+        rows.append(framework_status(name, python))
+    return rows
+
+
+def framework_status(name: str, python: str | None = None) -> FrameworkStatus:
+    if python is not None:
+        return _asked(name, python, OWN_INTERPRETER, None)
+    environment = frameworks.find(name)
+    if environment is None and _in_our_own(name):
+        return _asked(name, sys.executable, OWN_INTERPRETER, None)
+    state, reason = frameworks.standing(name)
+    if environment is None or state is State.BROKEN:
+        return _not_there(name, state, reason)
+    return _asked(name, str(environment.python), state.value, reason)
+
+
+def _asked(name: str, python: str, state: str, reason: str | None) -> FrameworkStatus:
+    family = _family(name)
+    answers = _ask(family, name, python)
+    if answers.silent is None:
+        device, precisions = _offered(family, answers.refusals)
+        return FrameworkStatus(
+            framework=name,
+            state=state,
+            installed=True,
+            version=answers.facts.get("framework_version"),
+            python=version_of(python),
+            interpreter=python,
+            device=device,
+            precisions=precisions,
+            reason=reason,
+            fix=frameworks.fix_of(name, State(state), reason) if state != OWN_INTERPRETER else None,
+        )
+    if state == OWN_INTERPRETER and "ModuleNotFoundError" in answers.silent:
+        return _not_there(name, State.ABSENT, f"{python} has no {name}")
+    if state == OWN_INTERPRETER:
+        fix = frameworks.fix_of(name, State.ABSENT, None)
+        return FrameworkStatus(
+            name, State.BROKEN.value, False, interpreter=python, reason=answers.silent, fix=fix
+        )
+    return _not_there(name, State.BROKEN, answers.silent)
+
+
+def _family(framework: str) -> Family | None:
+    """The default workload, or the first other one that this framework has a program for."""
+    known = registry.families()
+    families = (known[registry.DEFAULT], *known.values())
+    return next((family for family in families if framework in family.frameworks), None)
+
+
+def _ask(family: Family | None, name: str, python: str) -> Answers:
+    if family is not None:
+        return ask(RankInterpreter(python), family, name, [Question(words) for _, _, words in _cases(family)])
+    # Without a workload there is nothing to ask but the version.
+    version, reason = imported_version(python, _module(name))
+    return Answers({"framework_version": version}, (), reason)
+
+
+def _cases(family: Family) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Device, precision and command line of each; a framework may offer a precision in one layout only."""
+    layouts: list[tuple[str, ...]] = [("--layout", each) for each in family.workload.layouts]
+    return [
+        (device, precision, ("--device", device, "--precision", precision, *layout))
+        for device, precision, layout in product(DEVICES, PRECISIONS, layouts or [()])
+    ]
+
+
+def _offered(
+    family: Family | None, refusals: Sequence[str | None]
+) -> tuple[str | None, tuple[str, ...] | None]:
+    """The first device that takes anything, and the precisions that it takes."""
+    asked = _cases(family) if family else []
+    taken = [case for case, refusal in zip(asked, refusals, strict=False) if refusal is None]
+    for device in DEVICES:
+        if offered := [precision for at, precision, _ in taken if at == device]:
+            return device, tuple(dict.fromkeys(offered))
+    return None, () if refusals else None
+
+
+def _not_there(name: str, state: State, reason: str | None) -> FrameworkStatus:
+    fix = frameworks.fix_of(name, state, reason)
+    return FrameworkStatus(name, state.value, False, reason=reason, fix=fix)
+
+
+def interpreter_of(name: str) -> str | None:
+    """The one that a run would use; None where no interpreter has the framework."""
+    return frameworks.python_of(name) or (sys.executable if _in_our_own(name) else None)
+
+
+def _in_our_own(name: str) -> bool:
+    """Looks for it and does not import it."""
+    try:
+        return importlib.util.find_spec(_module(name)) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _module(name: str) -> str:
+    lock = lock_of(name)
+    return lock.imported if lock else name

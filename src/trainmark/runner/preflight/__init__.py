@@ -1,1 +1,0 @@
-"""What is asked and examined before the first trial."""

@@ -1,0 +1,175 @@
+"""What must be known before the first trial: suite, machines, what can run on them, and for how long."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmark.base.errors import UserError, nearest
+from trainmark.base.secrets import is_secret
+from trainmark.launch.options import LaunchOptions
+from trainmark.logs import registry
+from trainmark.runner.command import interpreter, line_of
+from trainmark.runner.inventory import this_machine
+from trainmark.runner.preflight import preflight
+from trainmark.store.run import all_runs
+from trainmark.suite import load
+from trainmark.suite.model import ONE_DEVICE, Case, Command, Suite, SuiteError, Topology
+from trainmark.suite.plan import Plan, Resources, plan
+
+if TYPE_CHECKING:
+    from trainmark.runner.cluster import Cluster
+
+
+START_SECONDS = 12.0
+# What eager training gets of a device, within a factor of two: a CPU core, and a GPU by precision.
+CORE_FLOPS = 30e9
+GPU_FLOPS = {"fp32": 15e12, "tf32": 40e12, "amp": 80e12, "bf16": 80e12}
+RECENT_RUNS = 5
+
+
+def earlier_trial_seconds(runs: Path) -> dict[str, float]:
+    """Median seconds of a trial by case, over the latest runs."""
+    seen: dict[str, list[float]] = defaultdict(list)
+    for run in all_runs(runs)[-RECENT_RUNS:]:
+        for record in run.records():
+            seen[record.spec.case].append(record.seconds)
+    return {case: statistics.median(seconds) for case, seconds in seen.items()}
+
+
+def trial_seconds(case: Case, known: Mapping[str, float]) -> float | None:
+    """None for a program of the user's that has never run here."""
+    if case.slug in known:
+        return known[case.slug]
+    workload = None if isinstance(case.workload, Command) else case.family.workload
+    flops_of = None if workload is None else workload.hardware_flops or workload.flops
+    if workload is None or flops_of is None or case.precision is None or case.batch_per_device is None:
+        return None
+    axes = dict(case.axes)
+    samples = case.batch_per_device * workload.samples_per_item(axes) * case.rules.steps
+    flops = flops_of(axes) * samples
+    if case.device == "cuda":
+        return START_SECONDS + flops / GPU_FLOPS[case.precision]
+    return START_SECONDS + flops / (CORE_FLOPS * (case.threads or case.fair_threads or 1))
+
+
+def plan_seconds(plan: Plan, known: Mapping[str, float]) -> float | None:
+    """The sum over the trials that are sure to run; None where one of them cannot be told."""
+    each = [trial_seconds(trial.case, known) for trial in plan.certain()]
+    estimates = [seconds for seconds in each if seconds is not None]
+    return sum(estimates) if len(estimates) == len(each) else None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """`device` names the machines' in results, `gpus` count this one's as its driver does.
+
+    `facts` are by case, `cluster` is None where the ranks run on this machine.
+    """
+
+    suite: Suite
+    plan: Plan
+    machine: Resources
+    device: str
+    gpus: tuple[int, ...]
+    facts: Mapping[str, Mapping[str, Any]]
+    cluster: Cluster | None = None
+
+    def close(self) -> None:
+        """Gives back the nodes that a scheduler allotted."""
+        if self.cluster is not None:
+            self.cluster.close()
+
+
+def prepare(
+    name: str,
+    overrides: Sequence[str | load.Override] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+) -> Prepared:
+    return _prepared(lambda here: load.load(name, overrides, here), choice)
+
+
+def prepare_program(
+    text: str,
+    name: str,
+    folder: str,
+    overrides: Sequence[str | load.Override] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+) -> Prepared:
+    """Prepare the suite of a program that was named on the command line, and runs in `folder`."""
+    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
+
+
+def prepare_again(
+    text: str,
+    folder: str | None,
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
+    overrides: Sequence[str | load.Override] = (),
+) -> Prepared:
+    """A run's own suite, for going on with it."""
+    return _prepared(lambda here: load.parse(text, "suite.yaml", overrides, here, folder), choice)
+
+
+def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
+    if choice.is_local:
+        here = this_machine()
+        suite = _checked(suite_for(here.machine.whole))
+        checked = preflight(plan(suite, here.machine))
+        return Prepared(suite, checked.plan, here.machine, here.device, here.gpus, checked.facts)
+    return _prepared_on_nodes(suite_for, choice)
+
+
+def _prepared_on_nodes(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
+    from trainmark.runner.cluster import examined_cluster
+    from trainmark.runner.nodes import AskFrameworkOnNodes
+
+    asked = _checked(suite_for(ONE_DEVICE))
+    most = max((case.topology.nodes for case in asked.cases), default=1)
+    cluster = examined_cluster(choice.for_nodes(most), pythons(asked.cases))
+    try:
+        suite = _checked(suite_for(cluster.machine.whole))
+        checked = preflight(plan(suite, cluster.machine), AskFrameworkOnNodes(cluster.launcher))
+    except BaseException:
+        cluster.close()
+        raise
+    return Prepared(suite, checked.plan, cluster.machine, cluster.device, (), checked.facts, cluster)
+
+
+def pythons(cases: Sequence[Case]) -> list[str]:
+    """The interpreters of this machine that ranks run with; one in an image is the image's matter."""
+    return sorted({str(interpreter(case).python) for case in cases if case.container is None})
+
+
+def _checked(suite: Suite) -> Suite:
+    for case in suite.cases:
+        _check_command(case)
+        if case.loader and not case.dataset:
+            raise SuiteError(
+                f"the data '{case.data}' must come from somewhere; name its folder with --dataset "
+                "(`trainmark data make` makes one)."
+            )
+        for name, _ in case.environment:
+            if is_secret(name):
+                raise UserError(
+                    f"{name} looks like a secret, and a suite is kept with every run; "
+                    f"take it out of the suite and give --pass-env {name}."
+                )
+    return suite
+
+
+def _check_command(case: Case) -> None:
+    if isinstance(case.workload, Command):
+        if not registry.knows(case.workload.reader):
+            known = nearest(case.workload.reader, registry.names())
+            raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
+        line_of(case.workload, case)
+
+
+def suite_parcel_folder(prepared: Prepared) -> Path | None:
+    """What a user's own program stands in, and must come along to the nodes."""
+    users_own = any(isinstance(case.workload, Command) for case in prepared.plan.cases)
+    return Path(prepared.suite.folder) if users_own and prepared.suite.folder else None

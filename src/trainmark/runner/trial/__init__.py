@@ -1,1 +1,0 @@
-"""One trial, carried out."""

@@ -1,1 +1,0 @@
-"""Re-runs two sides of a change until the difference is certain."""
