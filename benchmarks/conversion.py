@@ -14,9 +14,8 @@ import numpy as np
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.datasets.convert.convert import convert
-from trainmark.datasets.convert.request import Request
-from trainmark.datasets.workers import available
+from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.workers import available_processors
 
 MEAN_BYTES = 110_000  # ImageNet's
 CLASSES = 10
@@ -103,10 +102,10 @@ def _speeds(source: Path, folder: Path) -> tuple[float, float]:
 
 
 def _convert(workers: str, source: Path, target: Path) -> None:
-    count = available() if workers == "all" else 1
+    count = available_processors() if workers == "all" else 1
     shards = 4 * count
     began = time.perf_counter()
-    outcome = convert(Request(source, target, "tfrecord", workers=count, shards=shards))
+    outcome = convert(ConvertRequest(source, target, "tfrecord", workers=count, shards=shards))
     seconds = time.perf_counter() - began
     answer = {"seconds": seconds, "bytes": outcome.bytes, "memory_mb": child.memory_peak_mb()}
     shutil.rmtree(target)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.datasets.make.make import make
-from trainmark.datasets.make.plan import Plan
+from trainmark.data.make import make_set
+from trainmark.data.scene import PicturePlan
 
 BATCH, SIZE, WORKERS = 32, 224, 2
 MOST_TIMES_THE_TIME, MOST_MORE_MEMORY_MB = 1.5, 20
@@ -21,8 +21,8 @@ def measure(images: int = 256, doublings: int = 3, repeats: int = 5) -> list[Row
     sizes = [images << doubling for doubling in range(doublings + 1)]
     with tempfile.TemporaryDirectory() as folder:
         for size in sizes:
-            plan = Plan(10, size, 0, 0.5, 500, 375, seed=0)
-            make(plan, Path(folder) / str(size), WORKERS, lambda done, total: None, {})
+            plan = PicturePlan(10, size, 0, 0.5, 500, 375, seed=0)
+            make_set(plan, Path(folder) / str(size), WORKERS, lambda done, total: None, {})
         runs: dict[int, list[dict[str, float]]] = {size: [] for size in sizes}
         for _ in range(repeats):
             for size in sizes:

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 from benchmarks.row import Row
-from trainmark.datasets.make.make import make
-from trainmark.datasets.make.plan import Plan
+from trainmark.data.make import make_set
+from trainmark.data.scene import PicturePlan
 
 WORKERS = 2
 # 200 pictures a second.
@@ -19,10 +19,10 @@ def measure(images: int = 500, doublings: int = 2) -> list[Row]:
     rows = []
     for more in range(doublings + 1):
         count = images << more
-        plan = Plan(10, count, 0, 0.5, 500, 375, seed=0)
+        plan = PicturePlan(10, count, 0, 0.5, 500, 375, seed=0)
         with tempfile.TemporaryDirectory() as folder:
             began = time.perf_counter()
-            make(plan, Path(folder) / "set", WORKERS, lambda done, total: None, {})
+            make_set(plan, Path(folder) / "set", WORKERS, lambda done, total: None, {})
             took = time.perf_counter() - began
         # The start of the processes weighs on the small ones.
         target = MOST_MILLISECONDS if more == doublings else None

@@ -12,12 +12,11 @@ from pictures_by_hand import animated, deep_png, encoded
 from sets_by_hand import folder_set, jpeg
 
 from trainmark.base.errors import UserError
-from trainmark.datasets import formats
-from trainmark.datasets.convert.convert import convert
-from trainmark.datasets.convert.request import Request
-from trainmark.datasets.index import read_dataset, read_index
-from trainmark.datasets.records.format import Sharded
-from trainmark.datasets.verify.verify import verify
+from trainmark.data import formats
+from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.index import read_dataset, read_index
+from trainmark.data.records import Sharded
+from trainmark.data.verify import verify
 
 ALL = formats.names()
 MAGIC = struct.pack("<I", 0xCED7230A)
@@ -52,14 +51,14 @@ def by_hand(folder):
 
 @pytest.mark.parametrize("to", ALL)
 def test_every_picture_is_found_by_the_index_with_its_bytes_untouched(folder, tmp_path, to):
-    convert(Request(folder, tmp_path / "out", to))
+    convert(ConvertRequest(folder, tmp_path / "out", to))
     assert pictures(tmp_path / "out") == by_hand(folder)
 
 
 @pytest.mark.parametrize("to", ALL)
 def test_every_format_is_a_source_too(folder, tmp_path, to):
-    convert(Request(folder, tmp_path / "first", to))
-    convert(Request(tmp_path / "first", tmp_path / "second", "tfrecord"))
+    convert(ConvertRequest(folder, tmp_path / "first", to))
+    convert(ConvertRequest(tmp_path / "first", tmp_path / "second", "tfrecord"))
     assert pictures(tmp_path / "second") == by_hand(folder)
 
 
@@ -68,7 +67,7 @@ def test_a_shard_is_scanned_back_as_it_was_written(folder, tmp_path, to):
     form = formats.named(to)
     if not isinstance(form, Sharded):
         pytest.skip("every picture is a file of its own")
-    convert(Request(folder, tmp_path / "out", to, shards=2))
+    convert(ConvertRequest(folder, tmp_path / "out", to, shards=2))
     index = read_index(tmp_path / "out/train")
     records = [row for shard in index.shards for row in form.scan(tmp_path / "out/train" / shard)]
     wanted = [tuple(row)[1:6] for row in index.rows.tolist()]
@@ -80,7 +79,7 @@ def test_a_picture_with_the_magic_number_of_recordio_is_still_one_read_away(fold
     comment = b"ab" + MAGIC * 3
     content = content[:2] + b"\xff\xfe" + struct.pack(">H", len(comment) + 2) + comment + content[2:]
     (folder / "train/n00/cut.JPEG").write_bytes(content)
-    convert(Request(folder, tmp_path / "out", "rec"))
+    convert(ConvertRequest(folder, tmp_path / "out", "rec"))
     assert read_index(tmp_path / "out/train").shards == ("train.rec", "train.rec.whole")
     assert pictures(tmp_path / "out")["train/n00/cut.JPEG"] == (0, content)
     scanned = list(formats.named("rec").scan(tmp_path / "out/train/train.rec"))
@@ -91,7 +90,7 @@ def test_a_picture_with_the_magic_number_of_recordio_is_still_one_read_away(fold
 def test_training_pictures_are_shuffled_by_the_seed_and_validation_is_not(folder, tmp_path):
     names = {}
     for seed in (0, 1, None):
-        convert(Request(folder, tmp_path / f"out{seed}", "ofrecord", seed=seed))
+        convert(ConvertRequest(folder, tmp_path / f"out{seed}", "ofrecord", seed=seed))
         names[seed] = read_index(tmp_path / f"out{seed}/train").names
         assert list(read_index(tmp_path / f"out{seed}/val").names) == sorted(
             path.relative_to(folder / "val").as_posix() for path in (folder / "val").rglob("*.JPEG")
@@ -101,15 +100,15 @@ def test_training_pictures_are_shuffled_by_the_seed_and_validation_is_not(folder
 
 
 def test_the_bytes_do_not_depend_on_the_number_of_workers(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("trainmark.datasets.convert.convert.PICTURES_A_WORKER", 1)
+    monkeypatch.setattr("trainmark.data.convert.PICTURES_A_WORKER", 1)
     for workers in (1, 2):
-        convert(Request(folder, tmp_path / f"out{workers}", "tfrecord", shards=4, workers=workers))
+        convert(ConvertRequest(folder, tmp_path / f"out{workers}", "tfrecord", shards=4, workers=workers))
     sums = [(tmp_path / f"out{workers}/checksums.txt").read_text() for workers in (1, 2)]
     assert sums[0] == sums[1]
 
 
 def test_a_list_is_made_of_hard_links(folder, tmp_path):
-    convert(Request(folder, tmp_path / "out", "list"))
+    convert(ConvertRequest(folder, tmp_path / "out", "list"))
     lines = (tmp_path / "out/train_list.txt").read_text().splitlines()
     path, label = lines[0].split(" ")
     assert (tmp_path / "out" / path).samefile(folder / path)
@@ -119,15 +118,15 @@ def test_a_list_is_made_of_hard_links(folder, tmp_path):
 
 @pytest.mark.parametrize("to", ["tfrecord", "rec", "mindrecord", "list"])
 def test_a_conversion_that_was_stopped_goes_on_and_gives_the_same_bytes(folder, tmp_path, to):
-    convert(Request(folder, tmp_path / "whole", to, shards=3))
+    convert(ConvertRequest(folder, tmp_path / "whole", to, shards=3))
     bad = folder / "train/n02/train1.JPEG"
     content = bad.read_bytes()
     bad.write_bytes(content[:100])
     with pytest.raises(UserError, match="ends before its end mark; mend or remove it"):
-        convert(Request(folder, tmp_path / "out", to, shards=3))
+        convert(ConvertRequest(folder, tmp_path / "out", to, shards=3))
     assert not (tmp_path / "out/dataset.json").exists()
     bad.write_bytes(content)
-    convert(Request(folder, tmp_path / "out", to, shards=3))
+    convert(ConvertRequest(folder, tmp_path / "out", to, shards=3))
     whole, out = (
         [
             line
@@ -147,13 +146,13 @@ def test_a_finished_shard_is_kept_and_a_damaged_one_is_written_again(folder, tmp
     content = bad.read_bytes()
     bad.write_bytes(b"")
     with pytest.raises(UserError):
-        convert(Request(folder, tmp_path / "out", "tfrecord", shards=6, seed=None))
+        convert(ConvertRequest(folder, tmp_path / "out", "tfrecord", shards=6, seed=None))
     done = sorted((tmp_path / "out/train").glob("train-*-of-00006"))
     assert 2 <= len(done) < 6
     times = {path: path.stat().st_mtime_ns for path in done}
     done[0].write_bytes(b"something else")
     bad.write_bytes(content)
-    convert(Request(folder, tmp_path / "out", "tfrecord", shards=6, seed=None))
+    convert(ConvertRequest(folder, tmp_path / "out", "tfrecord", shards=6, seed=None))
     assert done[0].stat().st_mtime_ns != times[done[0]]
     assert done[1].stat().st_mtime_ns == times[done[1]]
     assert pictures(tmp_path / "out") == by_hand(folder)
@@ -179,15 +178,15 @@ def test_killed_in_the_middle_it_goes_on_to_the_same_bytes(folder, tmp_path):
 def test_nothing_half_written_is_left(folder, tmp_path):
     (folder / "train/n01/train0.JPEG").write_bytes(b"no picture")
     with pytest.raises(UserError, match="is no picture"):
-        convert(Request(folder, tmp_path / "out", "rec"))
+        convert(ConvertRequest(folder, tmp_path / "out", "rec"))
     assert not [path for path in (tmp_path / "out/train").iterdir() if path.is_file()]
 
 
 def test_the_same_command_again_finds_it_complete(folder, tmp_path):
-    convert(Request(folder, tmp_path / "out", "rec"))
-    assert convert(Request(folder, tmp_path / "out", "rec")).already
+    convert(ConvertRequest(folder, tmp_path / "out", "rec"))
+    assert convert(ConvertRequest(folder, tmp_path / "out", "rec")).already
     with pytest.raises(UserError, match="begun with to = rec, not beton"):
-        convert(Request(folder, tmp_path / "out", "beton"))
+        convert(ConvertRequest(folder, tmp_path / "out", "beton"))
 
 
 BAD = {
@@ -205,8 +204,8 @@ ODD = {"cmyk": lambda: jpeg(1, mode="CMYK"), "not-jpeg": lambda: encoded("PNG")}
 def test_a_bad_picture_is_named_and_ends_it_or_is_left_out(folder, tmp_path, kind):
     (folder / "train/n01/odd.JPEG").write_bytes(BAD[kind]())
     with pytest.raises(UserError, match=r"train/n01/odd\.JPEG"):
-        convert(Request(folder, tmp_path / "stop", "tfrecord"))
-    outcome = convert(Request(folder, tmp_path / "skip", "tfrecord", on_bad="skip"))
+        convert(ConvertRequest(folder, tmp_path / "stop", "tfrecord"))
+    outcome = convert(ConvertRequest(folder, tmp_path / "skip", "tfrecord", on_bad="skip"))
     (trouble,) = outcome.troubles
     assert trouble.name == "train/n01/odd.JPEG"
     assert kind in trouble.codes
@@ -216,13 +215,13 @@ def test_a_bad_picture_is_named_and_ends_it_or_is_left_out(folder, tmp_path, kin
 @pytest.mark.parametrize("kind", ODD)
 def test_an_odd_picture_is_named_and_kept_unless_told_otherwise(folder, tmp_path, kind):
     (folder / "train/n01/odd.JPEG").write_bytes(ODD[kind]())
-    outcome = convert(Request(folder, tmp_path / "kept", "tfrecord"))
+    outcome = convert(ConvertRequest(folder, tmp_path / "kept", "tfrecord"))
     assert [(one.name, one.tolerated) for one in outcome.troubles] == [("train/n01/odd.JPEG", True)]
     assert outcome.written["train"] == 13
-    left = convert(Request(folder, tmp_path / "left", "tfrecord", on_bad="skip", keep=frozenset()))
+    left = convert(ConvertRequest(folder, tmp_path / "left", "tfrecord", on_bad="skip", keep=frozenset()))
     assert left.skipped == 1
     with pytest.raises(UserError, match="odd"):
-        convert(Request(folder, tmp_path / "beton", "beton"))
+        convert(ConvertRequest(folder, tmp_path / "beton", "beton"))
 
 
 def test_what_is_no_file_is_named_and_never_waited_for(folder, tmp_path):
@@ -230,7 +229,7 @@ def test_what_is_no_file_is_named_and_never_waited_for(folder, tmp_path):
     (folder / "train/n00/zero.JPEG").symlink_to("/dev/zero")
     (folder / "train/n00/gone.JPEG").symlink_to("nowhere")
     (folder / "train/n00/inner").mkdir()
-    outcome = convert(Request(folder, tmp_path / "out", "rec", on_bad="skip"))
+    outcome = convert(ConvertRequest(folder, tmp_path / "out", "rec", on_bad="skip"))
     assert sorted((one.name.rpartition("/")[2], *one.codes) for one in outcome.troubles) == [
         ("gone.JPEG", "unreadable"),
         ("inner", "no-file"),
@@ -246,8 +245,8 @@ def test_folders_that_cannot_be_read_or_hold_nothing_are_named(folder, tmp_path)
     (folder / "train/n04").symlink_to("nowhere")
     (folder / "train/stray.JPEG").write_bytes(jpeg(1))
     with pytest.raises(UserError, match="train/n04 is a folder that cannot be read"):
-        convert(Request(folder, tmp_path / "stop", "rec"))
-    outcome = convert(Request(folder, tmp_path / "skip", "rec", on_bad="skip"))
+        convert(ConvertRequest(folder, tmp_path / "stop", "rec"))
+    outcome = convert(ConvertRequest(folder, tmp_path / "skip", "rec", on_bad="skip"))
     codes = {one.name: one.codes for one in outcome.troubles if one.name.startswith("train")}
     assert codes == {
         "train/n03": ("empty-class",),
@@ -258,14 +257,14 @@ def test_folders_that_cannot_be_read_or_hold_nothing_are_named(folder, tmp_path)
 
 
 def test_labels_out_of_range_are_named(folder, tmp_path):
-    convert(Request(folder, tmp_path / "list", "list"))
+    convert(ConvertRequest(folder, tmp_path / "list", "list"))
     listed = tmp_path / "list/train_list.txt"
     lines = listed.read_text().splitlines()
     lines[0] = lines[0].rpartition(" ")[0] + " 3"
     lines[1] = lines[1].rpartition(" ")[0] + " -1"
     lines[2] = lines[2].rpartition(" ")[0] + " many"
     listed.write_text("".join(f"{line}\n" for line in lines))
-    outcome = convert(Request(tmp_path / "list", tmp_path / "out", "rec", on_bad="skip"))
+    outcome = convert(ConvertRequest(tmp_path / "list", tmp_path / "out", "rec", on_bad="skip"))
     assert [one.codes for one in outcome.troubles] == [("label-out-of-range",)] * 3
     assert (outcome.pictures["train"], outcome.written["train"]) == (12, 9)
 
@@ -273,10 +272,10 @@ def test_labels_out_of_range_are_named(folder, tmp_path):
 def test_the_same_picture_under_two_classes_is_named(folder, tmp_path):
     (folder / "train/n02/twin.JPEG").write_bytes((folder / "train/n00/train0.JPEG").read_bytes())
     (folder / "train/n01/same.JPEG").write_bytes((folder / "train/n01/train0.JPEG").read_bytes())
-    outcome = convert(Request(folder, tmp_path / "kept", "webdataset"))
+    outcome = convert(ConvertRequest(folder, tmp_path / "kept", "webdataset"))
     assert sorted(one.name for one in outcome.troubles) == ["train/n00/train0.JPEG", "train/n02/twin.JPEG"]
     assert outcome.skipped == 0
-    strict = Request(folder, tmp_path / "left", "webdataset", keep=frozenset(), shards=3)
+    strict = ConvertRequest(folder, tmp_path / "left", "webdataset", keep=frozenset(), shards=3)
     with pytest.raises(UserError, match="is the same picture as one of another class"):
         convert(strict)
     outcome = convert(replace(strict, on_bad="skip"))
@@ -286,24 +285,24 @@ def test_the_same_picture_under_two_classes_is_named(folder, tmp_path):
 
 
 def test_names_that_lead_elsewhere_are_not_followed(folder, tmp_path):
-    convert(Request(folder, tmp_path / "rec", "rec"))
+    convert(ConvertRequest(folder, tmp_path / "rec", "rec"))
     names = (tmp_path / "rec/train/names.txt").read_text().splitlines()
     names[0] = "../../../evil.JPEG"
     (tmp_path / "rec/train/names.txt").write_text("".join(f"{name}\n" for name in names))
-    outcome = convert(Request(tmp_path / "rec", tmp_path / "out", "folder", on_bad="skip"))
+    outcome = convert(ConvertRequest(tmp_path / "rec", tmp_path / "out", "folder", on_bad="skip"))
     assert [one.codes for one in outcome.troubles] == [("name",)]
     assert not list(tmp_path.rglob("evil.JPEG"))
 
 
 def test_blanks_in_a_name_are_refused_where_the_format_cannot_hold_them(folder, tmp_path):
     (folder / "train/n00/a b.JPEG").write_bytes(jpeg(3))
-    assert convert(Request(folder, tmp_path / "rec", "rec")).skipped == 0
+    assert convert(ConvertRequest(folder, tmp_path / "rec", "rec")).skipped == 0
     with pytest.raises(UserError, match="has a name that the format cannot hold"):
-        convert(Request(folder, tmp_path / "list", "list"))
+        convert(ConvertRequest(folder, tmp_path / "list", "list"))
 
 
 def test_class_folders_without_splits_are_training_pictures(folder, tmp_path):
-    outcome = convert(Request(folder / "train", tmp_path / "out", "tfrecord"))
+    outcome = convert(ConvertRequest(folder / "train", tmp_path / "out", "tfrecord"))
     assert outcome.written == {"train": 12}
 
 
@@ -354,7 +353,7 @@ def test_bad_input_is_one_sentence_and_touches_nothing(folder, trainmark, tmp_pa
 
 
 def test_rows_have_the_type_that_loaders_expect(folder, tmp_path):
-    convert(Request(folder, tmp_path / "out", "beton"))
+    convert(ConvertRequest(folder, tmp_path / "out", "beton"))
     rows = np.load(tmp_path / "out/train/index.npy")
     assert rows.dtype.names == ("shard", "begin", "length", "offset", "size", "label", "crc")
     assert rows.dtype.itemsize == 36

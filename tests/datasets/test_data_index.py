@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.datasets.files import whole_file
-from trainmark.datasets.index import (
+from trainmark.data.files import whole_file
+from trainmark.data.index import (
     RECORD,
-    Dataset,
+    ImageDataset,
     SplitIndex,
     read_dataset,
     read_index,
@@ -72,7 +72,7 @@ def test_a_list_of_another_length_than_the_index_says_is_refused(tmp_path, name,
 
 
 def test_a_dataset_is_read_as_it_was_written(tmp_path):
-    dataset = Dataset("rec", ("a", "b"), {"train": 5}, {"seed": 1})
+    dataset = ImageDataset("rec", ("a", "b"), {"train": 5}, {"seed": 1})
     write_dataset(tmp_path, dataset)
     assert read_dataset(tmp_path) == dataset
 

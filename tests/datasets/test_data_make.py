@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainmark.datasets.index import RECORD, read_dataset, read_index
-from trainmark.datasets.picture import look, problems
+from trainmark.data.index import RECORD, read_dataset, read_index
+from trainmark.data.picture import picture_defects, picture_header
 
 SMALL = ("--classes", "3", "--images", "20", "--size", "64x48", "--difficulty", "easy")
 
@@ -61,7 +61,7 @@ def test_sha256sum_confirms_every_file_and_knows_of_every_file(make, tmp_path):
 def test_every_picture_is_a_sound_jpeg_without_chroma_subsampling(make, tmp_path):
     make()
     for path in (tmp_path / "set").rglob("*.JPEG"):
-        assert problems(path.read_bytes()) == []
+        assert picture_defects(path.read_bytes()) == []
         with Image.open(path) as picture:
             picture.load()
             assert {sampling[1:3] for sampling in picture.layer} == {(1, 1)}
@@ -94,7 +94,7 @@ def test_at_full_size_widths_heights_and_bytes_are_as_in_imagenet(make, tmp_path
     for path in (tmp_path / "set").rglob("*.JPEG"):
         content = path.read_bytes()
         sizes.append(len(content))
-        headers.append((look(content).width, look(content).height))
+        headers.append((picture_header(content).width, picture_header(content).height))
     assert Counter(headers).most_common(1)[0][0] == (500, 375)
     assert {(375, 500), (500, 333)} <= set(headers)
     assert 95_000 < np.mean(sizes) < 125_000
@@ -111,7 +111,7 @@ def test_what_is_missing_after_a_stop_is_drawn_and_nothing_else(make, tmp_path):
     root, whole = tmp_path / "set", checksums(tmp_path / "set")
     code = (
         "import sys\nfrom pathlib import Path\nfrom trainmark.cli.data import make\n"
-        "from trainmark.datasets.make import make as making\n"
+        "from trainmark.data.make import make as making\n"
         "draw = making.draw\n"
         "def slow(task):\n    sys.exit(9) if task.first >= 8 else None\n    return draw(task)\n"
         "making.draw = slow\n"

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.datasets.workers import in_parallel
+from trainmark.data.workers import in_parallel
 
 
 def double(number):

@@ -8,7 +8,7 @@ from imagenet_tars import CLASSES, tar_of
 from scipy.io import savemat
 
 from trainmark.base.errors import UserError
-from trainmark.datasets.imagenet.labels import read_labels
+from trainmark.data.imagenet_labels import read_labels
 
 
 def devkit(truth, compressed=True, synsets=CLASSES):

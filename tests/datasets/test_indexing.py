@@ -4,11 +4,10 @@ import pytest
 from sets_by_hand import folder_set
 
 from trainmark.base.errors import UserError
-from trainmark.datasets.convert.convert import convert
-from trainmark.datasets.convert.request import Request
-from trainmark.datasets.index import read_dataset, read_index
-from trainmark.datasets.indexing.indexing import index_set
-from trainmark.datasets.verify.verify import verify
+from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.index import read_dataset, read_index
+from trainmark.data.indexing import index_set
+from trainmark.data.verify import verify
 
 OURS = ("dataset.json", "checksums.txt", "*/index.npy", "*/names.txt", "*/shards.txt")
 
@@ -22,7 +21,7 @@ def foreign(tmp_path):
 
     def made(to, shards=2):
         source = folder_set(tmp_path / "source")
-        convert(Request(source, tmp_path / "set", to, shards=shards))
+        convert(ConvertRequest(source, tmp_path / "set", to, shards=shards))
         before = read_index(tmp_path / "set/train")
         rows, names, shard_names = before.rows.tolist(), before.names, before.shards
         for pattern in OURS:
@@ -60,7 +59,7 @@ def test_class_folders_without_splits_get_one_too(tmp_path):
     index = read_index(root / "train")
     assert (root / "train" / index.shards[0]).read_bytes() == (root / index.names[0]).read_bytes()
     assert verify(root, 1, False).sound
-    assert convert(Request(root, tmp_path / "out", "rec")).written == {"train": 12}
+    assert convert(ConvertRequest(root, tmp_path / "out", "rec")).written == {"train": 12}
 
 
 def test_files_of_both_splits_may_lie_in_one_folder(foreign):
@@ -71,7 +70,7 @@ def test_files_of_both_splits_may_lie_in_one_folder(foreign):
         (root / split).rmdir()
     assert dict(index_set(root, 1, None).splits) == {"train": 12, "val": 3}
     assert read_index(root / "val").shards[0].startswith("../validation-")
-    assert convert(Request(root, root.parent / "out", "rec")).written == {"train": 12, "val": 3}
+    assert convert(ConvertRequest(root, root.parent / "out", "rec")).written == {"train": 12, "val": 3}
 
 
 def test_labels_may_count_from_another_number(foreign):

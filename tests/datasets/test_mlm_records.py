@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from trainmark.datasets.tokens.bert_records import decode, encode
-from trainmark.datasets.tokens.masking import Masking, Special, records
+from trainmark.data.tokens.bert_records import decode, encode
+from trainmark.data.tokens.masking import Masking, Special, records
 from trainmark.workloads.bert.shared.model import predictions
 
 VOCABULARY = 1000

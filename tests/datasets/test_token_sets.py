@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmark.datasets.records.framing import framed
+from trainmark.data.records import framed
 from trainmark.workloads.tokens import dataset
 
 SMALL = ("--tokens", "30000", "--vocabulary", "96", "--classes", "4")
@@ -28,8 +28,8 @@ STREAMS = ["llmc", "nanogpt", "megatron", pytest.param("arrow", marks=NEEDS_ARRO
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """One corpus, and MLM records of it, that many tests look at."""
-    from trainmark.datasets.tokens.convert import TokenRequest, convert_tokens
-    from trainmark.datasets.tokens.make import CorpusPlan, make_corpus
+    from trainmark.data.tokens.convert import TokenRequest, convert_tokens
+    from trainmark.data.tokens.make import CorpusPlan, make_corpus
 
     folder = tmp_path_factory.mktemp("tokens")
     make_corpus(CorpusPlan(30000, 3000, 96, 2, 4, 0, "llmc"), folder / "corpus", lambda done, total: None)

@@ -4,12 +4,11 @@ import shutil
 import pytest
 from sets_by_hand import flip, folder_set, jpeg, positions
 
-from trainmark.datasets import formats
-from trainmark.datasets.convert.convert import convert
-from trainmark.datasets.convert.request import Request
-from trainmark.datasets.index import read_index
-from trainmark.datasets.records.format import Sharded
-from trainmark.datasets.verify.verify import verify
+from trainmark.data import formats
+from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.index import read_index
+from trainmark.data.records import Sharded
+from trainmark.data.verify import verify
 
 ALL = formats.names()
 FLIPS, CUTS = 30, 12
@@ -24,7 +23,7 @@ def sets(tmp_path_factory, small_pages):
     root = tmp_path_factory.mktemp("verify")
     folder_set(root / "source")
     for to in ALL:
-        convert(Request(root / "source", root / to, to))
+        convert(ConvertRequest(root / "source", root / to, to))
     for path in (root / "list").rglob("*.JPEG"):  # hard links: damage would reach the source
         content = path.read_bytes()
         path.unlink()
@@ -149,7 +148,7 @@ def test_pictures_that_were_bad_from_the_beginning_are_found_by_decoding(tmp_pat
     content = jpeg(5)
     tables, frame = content.index(b"\xff\xdb"), content.index(b"\xff\xc0")
     (source / "train/n00/lost.JPEG").write_bytes(content[:tables] + content[frame:])
-    convert(Request(source, tmp_path / "set", "rec"))
+    convert(ConvertRequest(source, tmp_path / "set", "rec"))
     assert verify(tmp_path / "set", 1, False).sound
     (finding,) = verify(tmp_path / "set", 1, True).findings
     assert finding.file == "train/n00/lost.JPEG"

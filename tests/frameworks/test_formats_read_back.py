@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainmark.datasets.convert.convert import convert
-from trainmark.datasets.convert.request import Request
-from trainmark.datasets.index import read_index
-from trainmark.datasets.picture import look
+from trainmark.data.convert import ConvertRequest, convert
+from trainmark.data.index import read_index
+from trainmark.data.picture import picture_header
 from trainmark.machine.frameworks import standing
 from trainmark.runner import inventory
 
@@ -58,12 +57,12 @@ def _with_comment(content, comment):
 
 
 def _converted(folder, target, to, shards=None):
-    convert(Request(folder, target, to, shards=shards))
+    convert(ConvertRequest(folder, target, to, shards=shards))
     index = read_index(target / "train")
     plan = []
     for row, name in zip(index.rows, index.names, strict=True):
         file = folder / "train" / name
-        header = look(file.read_bytes())
+        header = picture_header(file.read_bytes())
         plan.append(
             {
                 "name": name,

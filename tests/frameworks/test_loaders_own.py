@@ -89,11 +89,10 @@ def given(request, folder):
 def _converted(folder: Path, to: str) -> Path:
     if to == "folder":
         return folder
-    from trainmark.datasets.convert.convert import convert
-    from trainmark.datasets.convert.request import Request
+    from trainmark.data.convert import ConvertRequest, convert
 
     target = folder.parent / to
-    convert(Request(folder, target, to))
+    convert(ConvertRequest(folder, target, to))
     return target
 
 

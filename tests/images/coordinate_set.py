@@ -18,7 +18,7 @@ LANDSCAPE, PORTRAIT = 64, 192  # blue
 
 def make(root: Path, train: int, val: int) -> Path:
     """A set in the format `folder`."""
-    from trainmark.datasets.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
+    from trainmark.data.index import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
 
     classes = tuple(f"c{number:04d}" for number in range(max(train, val)))
     encoded = [encode(LONG, SHORT, LANDSCAPE), encode(SHORT, LONG, PORTRAIT)]
@@ -32,7 +32,7 @@ def make(root: Path, train: int, val: int) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         write_index(root / split, SplitIndex(rows, tuple(names), tuple(names)))
-    write_dataset(root, Dataset("folder", classes, {"train": train, "val": val}))
+    write_dataset(root, ImageDataset("folder", classes, {"train": train, "val": val}))
     return root
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from noisy_picture import picture
 
-from trainmark.datasets.index import RECORD, Dataset, SplitIndex, write_dataset, write_index
+from trainmark.data.index import RECORD, ImageDataset, SplitIndex, write_dataset, write_index
 from trainmark.workloads.common import chance
 from trainmark.workloads.images import dataset, host, jpeg, native, sampling
 
@@ -32,7 +32,7 @@ def write_set(root: Path, change=lambda split, number, data: data) -> Path:
             (root / split / name).write_bytes(data)
             rows[number] = (number, 0, len(data), 0, len(data), number, zlib.crc32(data))
         write_index(root / split, SplitIndex(rows, tuple(names), tuple(names)))
-    write_dataset(root, Dataset("folder", classes, {"train": TRAIN, "val": VAL}))
+    write_dataset(root, ImageDataset("folder", classes, {"train": TRAIN, "val": VAL}))
     return root
 
 
@@ -275,7 +275,7 @@ def test_records_in_shards_are_read_by_their_place(tmp_path):
     (tmp_path / "train").mkdir()
     (tmp_path / "train" / "part").write_bytes(b"".join(b"headhead" + data for data in images))
     write_index(tmp_path / "train", SplitIndex(rows, ("part",), ("a/0", "a/1", "a/2")))
-    write_dataset(tmp_path, Dataset("ofrecord", ("a",), {"train": 3}))
+    write_dataset(tmp_path, ImageDataset("ofrecord", ("a",), {"train": 3}))
     split = dataset.open_split(tmp_path, "train")
     assert [split.read(number) for number in range(3)] == images
     split.close()

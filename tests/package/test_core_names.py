@@ -14,7 +14,7 @@ NAMES = re.compile(r"resnet|\bimages\b|image_size|\btop-?[15]\b|top[15]", re.IGN
 # The programs themselves, what deals with pictures on disk, and other people's results.
 ELSEWHERE = (
     "workloads/",
-    "datasets/",
+    "data/",
     "logs/",
     "audit/",
     "cli/data",

@@ -48,7 +48,6 @@ ROOMS = (
     "measure",
     "callbacks",
     "workloads",
-    "datasets",
     "machine",
     "suite",
     "launch",
@@ -56,6 +55,7 @@ ROOMS = (
     "audit",
     "store",
     "runner",
+    "data",
     "explain",
     "forecast",
     "report",
@@ -227,7 +227,7 @@ def test_what_is_not_installed_is_asked_for_by_the_name_of_its_package(library, 
         f"import sys; sys.modules[{library!r}] = None\n"
         "from pathlib import Path\nimport trainmark\nfrom trainmark.store.index import query\n"
         "from trainmark.cli.data_make import _encoder\n"
-        "from trainmark.datasets.records.framing import masked_crc\n"
+        "from trainmark.data.records import masked_crc\n"
         f"try: {call}\nexcept ValueError as error: print(error)\n"
     )
     assert output.strip() == sentence

@@ -13,7 +13,7 @@ import pytest
 
 from trainmark.audit.protocols.protocol import lines_of
 from trainmark.audit.report import read_report
-from trainmark.datasets.imagenet.labels import read_labels
+from trainmark.data.imagenet_labels import read_labels
 from trainmark.launch.hosts import from_hostfile, from_inventory
 from trainmark.logs.custom_format import custom_format
 from trainmark.logs.ledger import load

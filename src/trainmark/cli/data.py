@@ -15,8 +15,8 @@ from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from trainmark.datasets.imagenet.imagenet import Unpacked
-    from trainmark.datasets.verify.verify import Verdict
+    from trainmark.data.imagenet import UnpackedImageNet
+    from trainmark.data.verify import SetVerdict
 
 
 COMMANDS = {
@@ -67,21 +67,21 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
     """
     from trainmark.cli.data_bench import data_display
     from trainmark.cli.data_make import verdict_record, verdict_text
-    from trainmark.datasets.indexing.indexing import index_set
-    from trainmark.datasets.tokens.index import index_tokens
-    from trainmark.datasets.tokens.recognise import is_token_set
-    from trainmark.datasets.workers import available
+    from trainmark.data.indexing import index_set
+    from trainmark.data.tokens.source import is_token_set
+    from trainmark.data.tokens.verify import index_tokens
+    from trainmark.data.workers import available_processors
 
     if is_token_set(path):
         with data_display(f"indexing {path}") as display:
-            verdict = index_tokens(path, workers or available(), display.progress)
+            verdict = index_tokens(path, workers or available_processors(), display.progress)
         if as_json:
             print_json(verdict_record(path, verdict))
         else:
             click.echo(verdict_text(path, verdict))
         return 0
     with data_display(f"indexing {path}") as display:
-        dataset = index_set(path, workers or available(), labels_from, display.progress)
+        dataset = index_set(path, workers or available_processors(), labels_from, display.progress)
     record = {
         "path": str(path),
         "format": dataset.format,
@@ -119,14 +119,14 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify corpus
     """
     from trainmark.cli.data_bench import data_display
-    from trainmark.datasets.tokens.recognise import is_token_set
-    from trainmark.datasets.verify.verify import verify
-    from trainmark.datasets.workers import available
+    from trainmark.data.tokens.source import is_token_set
+    from trainmark.data.verify import verify
+    from trainmark.data.workers import available_processors
 
     if is_token_set(path):
-        return _verify_tokens(path, workers or available(), as_json)
+        return _verify_tokens(path, workers or available_processors(), as_json)
     with data_display(f"verifying {path}") as display:
-        verdict = verify(path, workers or available(), decode, display.progress)
+        verdict = verify(path, workers or available_processors(), decode, display.progress)
     if as_json:
         print_json(_verdict_record(path, verdict))
     else:
@@ -137,7 +137,7 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
 def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
     from trainmark.cli.data_bench import data_display
     from trainmark.cli.data_make import verdict_record, verdict_text
-    from trainmark.datasets.tokens.verify import verify_tokens
+    from trainmark.data.tokens.verify import verify_tokens
 
     with data_display(f"verifying {path}") as display:
         verdict = verify_tokens(path, workers, display.progress)
@@ -148,7 +148,7 @@ def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
     return SOUND if verdict.sound else DAMAGED
 
 
-def _verdict_text(path: Path, verdict: Verdict) -> str:
+def _verdict_text(path: Path, verdict: SetVerdict) -> str:
     from trainmark.report.format.number import counted
 
     files = counted(verdict.files, "file")
@@ -158,7 +158,7 @@ def _verdict_text(path: Path, verdict: Verdict) -> str:
     return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
 
 
-def _verdict_record(path: Path, verdict: Verdict) -> dict[str, Any]:
+def _verdict_record(path: Path, verdict: SetVerdict) -> dict[str, Any]:
     return {
         "path": str(path),
         "sound": verdict.sound,
@@ -223,9 +223,9 @@ def imagenet_command(
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
     from trainmark.cli.data_bench import data_display
-    from trainmark.datasets.imagenet.imagenet import unpack_imagenet
-    from trainmark.datasets.imagenet.labels import read_labels
-    from trainmark.datasets.workers import available
+    from trainmark.data.imagenet import unpack_imagenet
+    from trainmark.data.imagenet_labels import read_labels
+    from trainmark.data.workers import available_processors
 
     train, val = _tar(train_tar), _tar(val_tar)
     if train is None and val is None:
@@ -238,7 +238,7 @@ def imagenet_command(
     began = time.monotonic()
     with data_display(f"unpacking into {out}, MB:") as display:
         unpacked = unpack_imagenet(
-            train, val, labels, out, workers or available(), on_bad == "skip", display.progress
+            train, val, labels, out, workers or available_processors(), on_bad == "skip", display.progress
         )
     record = _unpacked_record(out, unpacked, time.monotonic() - began)
     if as_json:
@@ -257,7 +257,7 @@ def _tar(given: str) -> Path | None:
     return path
 
 
-def _unpacked_record(out: Path, unpacked: Unpacked, seconds: float) -> dict[str, Any]:
+def _unpacked_record(out: Path, unpacked: UnpackedImageNet, seconds: float) -> dict[str, Any]:
     def notes(kind: str) -> list[dict[str, str]]:
         return [{"code": note.code, "what": note.text} for note in unpacked.of_kind(kind)]
 

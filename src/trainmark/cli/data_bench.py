@@ -19,8 +19,8 @@ from trainmark.report.format.number import counted
 from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:
+    from trainmark.data.loader_bench import BenchedLoader, LoaderBenchSettings, LoaderResult
     from trainmark.measure.figure import Interval
-    from trainmark.runner.loader_bench import Loader, Settings, Standing
 
 
 FAILED = 1
@@ -76,13 +76,13 @@ def bench_command(
       trainmark data bench pictures --convert --workers 2 --json
       trainmark data bench corpus --length 1024 --batch 64
     """
-    from trainmark.datasets.tokens.recognise import is_token_set
-    from trainmark.runner.loader_bench import Settings, bench
+    from trainmark.data.loader_bench import LoaderBenchSettings, bench_loaders
+    from trainmark.data.tokens.source import is_token_set
 
     if len(paths) == 1 and is_token_set(paths[0]):
         return _bench_tokens(paths[0], batch, length, seconds, rounds, as_json)
     chosen = _chosen(names)
-    settings = Settings(
+    settings = LoaderBenchSettings(
         image_size, batch, workers or _cores(), seconds, rounds, device, _interpreters(pythons, chosen)
     )
     roots = _roots(paths, batch)
@@ -90,7 +90,7 @@ def bench_command(
         if converts:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=paths[0].parent))
             _convert(chosen, roots, Path(folder))
-        standings = bench(chosen, roots, settings, lambda line: click.echo(line, err=True))
+        standings = bench_loaders(chosen, roots, settings, lambda line: click.echo(line, err=True))
     if as_json:
         print_json(to_json(standings, settings))
     else:
@@ -101,8 +101,8 @@ def bench_command(
 def _bench_tokens(path: Path, batch: int, length: int, seconds: float, rounds: int, as_json: bool) -> int:
     import statistics
 
-    from trainmark.datasets.tokens.source import check_batch
-    from trainmark.runner.token_bench import bench_tokens
+    from trainmark.data.loader_bench import bench_tokens
+    from trainmark.data.tokens.source import check_batch
 
     check_batch(path, batch, length)
     measured = bench_tokens(path, batch, length, seconds, rounds, lambda line: click.echo(line, err=True))
@@ -132,8 +132,8 @@ def _bench_tokens(path: Path, batch: int, length: int, seconds: float, rounds: i
     return 0
 
 
-def _chosen(names: Sequence[str]) -> list[Loader]:
-    from trainmark.runner.loader_bench import LOADERS
+def _chosen(names: Sequence[str]) -> list[BenchedLoader]:
+    from trainmark.data.loader_bench import LOADERS
 
     known = [loader.name for loader in LOADERS]
     for name in names:
@@ -144,7 +144,7 @@ def _chosen(names: Sequence[str]) -> list[Loader]:
     return [loader for loader in LOADERS if not names or loader.name in names]
 
 
-def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str, str]:
+def _interpreters(pythons: Sequence[str], chosen: Sequence[BenchedLoader]) -> dict[str, str]:
     interpreters = {}
     for text in pythons:
         name, _, path = text.partition("=")
@@ -158,7 +158,7 @@ def _interpreters(pythons: Sequence[str], chosen: Sequence[Loader]) -> dict[str,
 
 def _roots(paths: Sequence[Path], batch: int) -> dict[str, Path]:
     """Return the folder of each format; refuse a set that does not fill one batch."""
-    from trainmark.datasets.index import read_dataset
+    from trainmark.data.index import read_dataset
 
     datasets = {path: read_dataset(path) for path in paths}
     for path, dataset in datasets.items():
@@ -170,17 +170,16 @@ def _roots(paths: Sequence[Path], batch: int) -> dict[str, Path]:
     return {dataset.format: path.absolute() for path, dataset in datasets.items()}
 
 
-def _convert(chosen: Sequence[Loader], roots: dict[str, Path], folder: Path) -> None:
+def _convert(chosen: Sequence[BenchedLoader], roots: dict[str, Path], folder: Path) -> None:
     """What a loader needs and no set has, from the first set."""
-    from trainmark.datasets.convert.convert import convert
-    from trainmark.datasets.convert.request import Request
+    from trainmark.data.convert import ConvertRequest, convert
 
     source = next(iter(roots.values()))
     for loader in chosen:
         if not any(name in roots for name in loader.formats):
             wanted = loader.formats[0]
             click.echo(f"converting to {wanted}", err=True)
-            convert(Request(source, folder / wanted, wanted))
+            convert(ConvertRequest(source, folder / wanted, wanted))
             roots[wanted] = (folder / wanted).absolute()
 
 
@@ -190,7 +189,7 @@ def _cores() -> int:
     return max(1, int(usable_cores()))
 
 
-def lines(standings: Sequence[Standing], settings: Settings) -> list[str]:
+def lines(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> list[str]:
     measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
     head = ["loader", "gives", "format", "img/s", "", "img/s a core", "", ""]
     rows = [
@@ -222,7 +221,7 @@ def _range(interval: Interval | None) -> str:
     return f"[{interval.low:,.1f}, {interval.high:,.1f}]" if interval else ""
 
 
-def _verdict(measured: Sequence[Standing], standings: Sequence[Standing]) -> str | None:
+def _verdict(measured: Sequence[LoaderResult], standings: Sequence[LoaderResult]) -> str | None:
     """Who is first for each core, and where that is not ours, what is known of the reason."""
     others = [each for each in measured if not each.loader.ours]
     ours = [each for each in measured if each.loader.ours]
@@ -249,7 +248,7 @@ def _verdict(measured: Sequence[Standing], standings: Sequence[Standing]) -> str
     )
 
 
-def to_json(standings: Sequence[Standing], settings: Settings) -> dict[str, Any]:
+def to_json(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> dict[str, Any]:
     measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
     return {
         "settings": {
@@ -267,7 +266,7 @@ def to_json(standings: Sequence[Standing], settings: Settings) -> dict[str, Any]
     }
 
 
-def _one_json(each: Standing) -> dict[str, Any]:
+def _one_json(each: LoaderResult) -> dict[str, Any]:
     fields: dict[str, Any] = {
         "loader": each.loader.name,
         "about": each.loader.about,

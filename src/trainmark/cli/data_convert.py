@@ -17,7 +17,7 @@ from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from trainmark.cli.data_bench import Lines
-    from trainmark.datasets.convert.convert import Outcome
+    from trainmark.data.convert import ConvertOutcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
 #: So many are named in the text; `--json` and dataset.json name all.
@@ -99,10 +99,9 @@ def convert_command(
       trainmark data convert corpus corpus-mlm --to mlm --length 128
     """
     from trainmark.cli.data_bench import data_display
-    from trainmark.datasets.convert.convert import convert
-    from trainmark.datasets.convert.request import Request
-    from trainmark.datasets.tokens.recognise import TOKEN_FORMATS, is_token_set
-    from trainmark.datasets.workers import available
+    from trainmark.data.convert import ConvertRequest, convert
+    from trainmark.data.tokens.source import TOKEN_FORMATS, is_token_set
+    from trainmark.data.workers import available_processors
 
     if shards and records_per_shard:
         raise UserError("give --shards or --records-per-shard, not both.")
@@ -114,7 +113,7 @@ def convert_command(
         raise UserError(
             "--vocabulary, --length, --special and --masking are for tokens, and these are pictures."
         )
-    request = Request(
+    request = ConvertRequest(
         source,
         target,
         to,
@@ -123,7 +122,7 @@ def convert_command(
         records_per_shard=records_per_shard,
         on_bad=on_bad,
         keep=_kinds(keep),
-        workers=workers or available(),
+        workers=workers or available_processors(),
     )
     began = time.monotonic()
     with data_display(f"converting {source}") as display, _watched(display) as begun:
@@ -149,7 +148,7 @@ def _convert_tokens(
 ) -> int:
     from trainmark.cli.data_bench import data_display
     from trainmark.cli.data_make import converted_record, converted_text
-    from trainmark.datasets.tokens.convert import LENGTH, TokenRequest, convert_tokens
+    from trainmark.data.tokens.convert import LENGTH, TokenRequest, convert_tokens
 
     request = TokenRequest(
         source, target, to, shards, vocabulary, length or LENGTH, _ids(special), masking or 0
@@ -176,7 +175,7 @@ def _ids(text: str | None) -> tuple[int, ...] | None:
 
 def _kinds(words: str | None) -> frozenset[str]:
     from trainmark.base.errors import nearest
-    from trainmark.datasets.trouble import KEEPABLE, TOLERATED
+    from trainmark.data.defects import KEEPABLE, TOLERATED
 
     if words is None:
         return TOLERATED
@@ -189,13 +188,13 @@ def _kinds(words: str | None) -> frozenset[str]:
 @contextmanager
 def _watched(display: Lines) -> Iterator[Any]:
     """A function that begins to show the progress which the processes leave in the journal."""
-    from trainmark.datasets.convert.progress import so_far
+    from trainmark.data.workers import pictures_done
 
     over = threading.Event()
 
     def watch(journal: Path, total: int) -> None:
         while not over.wait(SECONDS_BETWEEN_LOOKS):
-            display.progress(so_far(journal), total)
+            display.progress(pictures_done(journal), total)
 
     def begun(journal: Path, total: int) -> None:
         threading.Thread(target=watch, args=(journal, total), daemon=True).start()
@@ -206,8 +205,8 @@ def _watched(display: Lines) -> Iterator[Any]:
         over.set()
 
 
-def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    from trainmark.datasets.trouble import counted
+def _record(target: Path, to: str, outcome: ConvertOutcome, seconds: float) -> dict[str, Any]:
+    from trainmark.data.defects import count_defects
 
     return {
         "path": str(target),
@@ -219,7 +218,7 @@ def _record(target: Path, to: str, outcome: Outcome, seconds: float) -> dict[str
         "files": outcome.files,
         "bytes": outcome.bytes,
         "seconds": round(seconds, 3),
-        "problems": counted(outcome.troubles),
+        "problems": count_defects(outcome.troubles),
         "pictures": [
             {
                 "name": trouble.name,

@@ -13,11 +13,11 @@ from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from trainmark.datasets.make.make import Made
-    from trainmark.datasets.make.plan import Plan
-    from trainmark.datasets.tokens.convert import Converted
-    from trainmark.datasets.tokens.make import Corpus, CorpusPlan
-    from trainmark.datasets.tokens.verify import TokenVerdict
+    from trainmark.data.make import MadeSet
+    from trainmark.data.scene import PicturePlan
+    from trainmark.data.tokens.convert import Converted
+    from trainmark.data.tokens.make import Corpus, CorpusPlan
+    from trainmark.data.tokens.verify import TokenVerdict
 
 
 @click.command("make", short_help="Make a set of pictures or tokens to train on.")
@@ -87,23 +87,23 @@ def make_command(
     if vocabulary or order or form:
         raise UserError("--vocabulary, --order and --format are for a corpus; give --tokens.")
     from trainmark.cli.data_bench import data_display
-    from trainmark.datasets.make.make import make
-    from trainmark.datasets.make.plan import Plan, default_validation, difficulty_of, size_of
-    from trainmark.datasets.workers import available
+    from trainmark.data.make import make_set
+    from trainmark.data.scene import PicturePlan, default_validation, parse_difficulty, parse_size
+    from trainmark.data.workers import available_processors
 
-    width, height = size_of(size)
-    plan = Plan(
+    width, height = parse_size(size)
+    plan = PicturePlan(
         classes=classes,
         images=images,
         validation=default_validation(images, classes) if validation is None else validation,
-        difficulty=difficulty_of(difficulty),
+        difficulty=parse_difficulty(difficulty),
         width=width,
         height=height,
         seed=seed,
     )
     began = time.monotonic()
     with data_display(f"making {out}") as display:
-        made = make(plan, out, workers or available(), display.progress, _encoder())
+        made = make_set(plan, out, workers or available_processors(), display.progress, _encoder())
     record = _record(out, plan, made, time.monotonic() - began)
     if as_json:
         print_json(record)
@@ -124,7 +124,7 @@ def _make_corpus(
     as_json: bool,
 ) -> int:
     from trainmark.cli.data_bench import data_display
-    from trainmark.datasets.tokens.make import CorpusPlan, make_corpus
+    from trainmark.data.tokens.make import CorpusPlan, make_corpus
 
     plan = CorpusPlan(tokens, validation, vocabulary, order, classes, seed, form)
     began = time.monotonic()
@@ -152,7 +152,7 @@ def _encoder() -> dict[str, Any]:
     return {"encoder": f"Pillow {PIL.__version__}, {library} {version}", "numpy": np.__version__}
 
 
-def _record(out: Path, plan: Plan, made: Made, seconds: float) -> dict[str, Any]:
+def _record(out: Path, plan: PicturePlan, made: MadeSet, seconds: float) -> dict[str, Any]:
     return {
         "path": str(out),
         "format": "folder",

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainmark.datasets.records.framing import framed
-from trainmark.datasets.records.protobuf import FIXED32, FIXED64, VARINT, message, tag, varint
+from trainmark.base.wire import FIXED32, FIXED64, VARINT, message, tag, varint
+from trainmark.data.records import framed
 from trainmark.report.export.source import ExportedRun, Measured, Skipped
 from trainmark.report.export.steps import StepRow
 

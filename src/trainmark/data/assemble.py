@@ -1,0 +1,251 @@
+"""A set is put together from what the journal knows of its shards: index, names, lists, checksums."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from trainmark.data import checksums
+from trainmark.data.defects import PictureDefect
+from trainmark.data.files import whole_file, write_whole
+from trainmark.data.index import (
+    CHECKSUMS,
+    DATASET,
+    INDEX,
+    NAMES,
+    RECORD,
+    SHARDS,
+    ImageDataset,
+    dataset_bytes,
+)
+from trainmark.data.records import ImageFormat, Loose, RecordOffset, ShardFile
+
+ROW = struct.Struct("<IQIQIiI")
+PRINT_NUMBER = struct.Struct("<Q")
+MAIN, BESIDE = 0, 1
+#: The ending of a shard's second file, for pictures that the format has in pieces.
+WHOLE = ".whole"
+SAMPLE = 4096
+
+
+@dataclass(frozen=True)
+class ShardRecord:
+    """The files of one shard in the journal; `.json` is written last and says that the others are whole."""
+
+    folder: Path
+    stem: str
+
+    def path(self, ending: str) -> Path:
+        return self.folder / f"{self.stem}.{ending}"
+
+    def rows(self) -> npt.NDArray[np.void]:
+        """The index of this shard; `shard` is 0 for its file and 1 for the second one beside it."""
+        return np.fromfile(self.path("rows"), RECORD)
+
+    def prints(self) -> npt.NDArray[np.uint64]:
+        return np.fromfile(self.path("prints"), np.uint64)
+
+    def facts(self) -> dict[str, Any] | None:
+        try:
+            facts: dict[str, Any] = json.loads(self.path("json").read_bytes())
+            return facts
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def written(self) -> int:
+        return int((self.facts() or {}).get("written", 0))
+
+    @property
+    def has_second(self) -> bool:
+        return bool((self.facts() or {}).get("second_file"))
+
+    def shards(self) -> Path:
+        """Where each picture lies that is a file of its own: by default where its name says."""
+        return self.path("shards") if self.path("shards").exists() else self.path("names")
+
+    def troubles(self) -> list[PictureDefect]:
+        facts = self.facts() or {}
+        return [
+            PictureDefect(name, tuple(codes), tolerated, note)
+            for name, codes, tolerated, note in facts.get("troubles", [])
+        ]
+
+    def is_whole(self, digest: str, root: Path) -> bool:
+        """Made of the same pictures, and every file of it has the bytes that were written."""
+        facts = self.facts()
+        if facts is None or facts["digest"] != digest:
+            return False
+        try:
+            with self.path("sums").open("rb") as lines:
+                for line in lines:
+                    checksum, _, path = line.decode("utf-8", "surrogateescape").rstrip("\n").partition("  ")
+                    if checksums.of_file(root / path) != checksum:
+                        return False
+        except OSError:
+            return False
+        return True
+
+    def forget(self) -> None:
+        self.path("json").unlink(missing_ok=True)
+
+
+class ShardRecorder:
+    """Writes them while the shard is written."""
+
+    def __init__(self, record: ShardRecord) -> None:
+        self._record = record
+        self._files = ExitStack()
+        self.count = 0
+        self.troubles: list[PictureDefect] = []
+
+    def __enter__(self) -> ShardRecorder:
+        self._record.forget()
+        self._rows, self._names, self._prints, self._sums = (
+            self._files.enter_context(self._record.path(ending).open("wb"))
+            for ending in ("rows", "names", "prints", "sums")
+        )
+        return self
+
+    def add(self, name: str, label: int, place: RecordOffset, picture: bytes) -> None:
+        where = place.whole or place
+        shard = BESIDE if place.whole else MAIN
+        self._rows.write(
+            ROW.pack(shard, where.begin, where.length, where.offset, where.size, label, where.crc)
+        )
+        self._names.write(f"{name}\n".encode("utf-8", "surrogateescape"))
+        # Two pictures with the same print are compared byte by byte; of different ones hardly any have it.
+        middle = len(picture) // 2
+        sample = zlib.crc32(picture[middle : middle + SAMPLE])
+        self._prints.write(PRINT_NUMBER.pack((len(picture) & 0xFFFFFFFF) << 32 | sample))
+        self.count += 1
+
+    def add_file(self, checksum: str, path: str) -> None:
+        self._sums.write(checksums.line(checksum, path))
+
+    def done(self, digest: str, pictures: int, has_second: bool) -> None:
+        self._files.close()
+        facts = {
+            "digest": digest,
+            "found": pictures,
+            "written": self.count,
+            "second_file": has_second,
+            "troubles": [list(trouble) for trouble in self.troubles],
+        }
+        write_whole(self._record.path("json"), json.dumps(facts).encode())
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._files.close()
+
+
+@dataclass(frozen=True)
+class SplitParts:
+    """What the journal has of a split, and the names of its shards: none where pictures are files."""
+
+    split: str
+    parts: Sequence[ShardRecord]
+    shards: Sequence[str]
+
+    @property
+    def count(self) -> int:
+        return sum(part.written for part in self.parts)
+
+
+class Assembly:
+    """Writes a split's index files, remembers their checksums, and finishes the set."""
+
+    def __init__(self, root: Path, to: ImageFormat) -> None:
+        self._root, self._to = root, to
+        self._sums: list[bytes] = []
+
+    def split(self, parts: SplitParts) -> None:
+        folder = f"{parts.split}/"
+        (self._root / parts.split).mkdir(exist_ok=True)
+        with self._file(folder + NAMES) as file:
+            _copy(file, [part.path("names") for part in parts.parts])
+        with self._file(folder + SHARDS) as file:
+            for name in _with_second_files(parts):
+                file.write(f"{name}\n".encode("utf-8", "surrogateescape"))
+            if not parts.shards:
+                _copy(file, [part.shards() for part in parts.parts])
+        with self._file(folder + INDEX) as file:
+            file.write(_npy_head(parts.count))
+            for rows in self._rows(parts):
+                file.write(rows.tobytes())
+        if isinstance(self._to, Loose) and self._to.list_ending:
+            with self._file(f"{parts.split}{self._to.list_ending}") as file:
+                for line in _list_lines(parts):
+                    file.write(line)
+
+    def _rows(self, parts: SplitParts) -> Iterator[np.ndarray]:
+        loose, total, second, first = isinstance(self._to, Loose), len(parts.parts), 0, 0
+        for number, part in enumerate(parts.parts):
+            rows = part.rows()
+            if loose:
+                rows["shard"] = np.arange(first, first + len(rows))
+            else:
+                rows["shard"] = np.where(rows["shard"] == BESIDE, total + second, number)
+                second += part.has_second
+            first += len(rows)
+            yield rows
+
+    @contextmanager
+    def _file(self, path: str) -> Iterator[ShardFile]:
+        with whole_file(self._root / path) as raw:
+            file = ShardFile(raw)
+            yield file
+            self._sums.append(checksums.line(file.finish(), path))
+
+    def finish(self, dataset: ImageDataset, splits: Sequence[SplitParts]) -> None:
+        """dataset.json comes last: a folder without it is unfinished."""
+        content = dataset_bytes(dataset)
+        with whole_file(self._root / CHECKSUMS) as file:
+            for parts in splits:
+                for part in parts.parts:
+                    file.write(part.path("sums").read_bytes())
+            file.writelines(self._sums)
+            file.write(checksums.line(checksums.of_bytes(content), DATASET))
+        write_whole(self._root / DATASET, content)
+
+
+def _with_second_files(parts: SplitParts) -> list[str]:
+    """The shards, and behind them the second files that some have."""
+    pairs = zip(parts.shards, parts.parts, strict=False)
+    return [*parts.shards, *(name + WHOLE for name, part in pairs if part.has_second)]
+
+
+def _list_lines(parts: SplitParts) -> Iterator[bytes]:
+    prefix = f"{parts.split}/".encode()
+    for part in parts.parts:
+        with part.path("names").open("rb") as names:
+            for name, label in zip(names, part.rows()["label"].tolist(), strict=True):
+                yield prefix + name.rstrip(b"\n") + b" %d\n" % label
+
+
+def _copy(file: ShardFile, paths: Sequence[Path]) -> None:
+    for path in paths:
+        with path.open("rb") as source:
+            while chunk := source.read(1 << 20):
+                file.write(chunk)
+
+
+def _npy_head(count: int) -> bytes:
+    """What numpy writes before an array of records."""
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        head, {"descr": RECORD.descr, "fortran_order": False, "shape": (count,)}
+    )
+    return head.getvalue()

@@ -1,0 +1,295 @@
+"""From one format into another: listed, cut into shards, written in parallel, put together."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from trainmark.base.errors import UserError
+from trainmark.data import formats, listing, workers
+from trainmark.data.assemble import Assembly, SplitParts
+from trainmark.data.convert_shard import ConvertJob, convert_shard
+from trainmark.data.defects import EMPTY_CLASS, MISLABELLED, TOLERATED, UNREADABLE_FOLDER, PictureDefect
+from trainmark.data.files import Shards
+from trainmark.data.index import INDEX, NAMES, SHARDS, ImageDataset, read_dataset
+from trainmark.data.journal import Journal
+from trainmark.data.listing import ListingSummary
+from trainmark.data.records import Loose, Sharded
+from trainmark.data.source import ImageSource, open_source
+from trainmark.data.workers import in_parallel
+
+SEED = 0
+#: Pictures that are files of their own are linked or copied so many at a time.
+LOOSE_TASK = 1000
+
+
+@dataclass(frozen=True)
+class ConvertRequest:
+    """`seed` None keeps the order of the source; only `train` is ever shuffled."""
+
+    source: Path
+    target: Path
+    to: str
+    seed: int | None = SEED
+    shards: int | None = None
+    records_per_shard: int | None = None
+    on_bad: str = "stop"
+    keep: frozenset[str] = TOLERATED
+    workers: int = 1
+
+    def plan(self) -> dict[str, object]:
+        """What must be the same for a conversion to go on where it was stopped."""
+        return {
+            "converted_from": str(self.source.resolve()),
+            "to": self.to,
+            "shuffle": self.seed,
+            "shards": self.shards,
+            "records_per_shard": self.records_per_shard,
+            "keep": sorted(self.keep),
+        }
+
+    def bounds(self, split: str, count: int) -> list[int]:
+        """Where the shards of a split begin, and where the last one ends; they differ by one record."""
+        to = formats.named(self.to)
+        if not isinstance(to, Sharded):
+            return [*range(0, count, LOOSE_TASK), count]
+        if self.records_per_shard:
+            return [*range(0, count, self.records_per_shard), count]
+        shards = max(1, min(self.shards or to.shard_count(split, count), count))
+        return [count * number // shards for number in range(shards + 1)]
+
+    def tasks(
+        self, source: ImageSource, listed: dict[str, ListingSummary], journal: Path
+    ) -> list[ConvertJob]:
+        tasks: list[ConvertJob] = []
+        for split, summary in listed.items():
+            bounds = self.bounds(split, summary.count)
+            for number, first in enumerate(bounds[:-1]):
+                tasks.append(
+                    ConvertJob(
+                        source=source,
+                        split=split,
+                        to=self.to,
+                        target=self.target,
+                        journal=journal,
+                        number=number,
+                        total=len(bounds) - 1,
+                        first=first,
+                        last=bounds[number + 1],
+                        largest=summary.largest,
+                        keep=self.keep,
+                        on_bad=self.on_bad,
+                        slot=len(tasks),
+                    )
+                )
+        return tasks
+
+
+def mislabelled(root: Path, splits: Sequence[SplitParts], tolerated: bool) -> list[PictureDefect]:
+    """Found by length and a checksum of the middle, and made sure of by comparing all bytes."""
+    parts = [part for split in splits for part in split.parts]
+    prints = np.concatenate([part.prints() for part in parts])
+    labels = np.concatenate([part.rows()["label"] for part in parts])
+    order = np.argsort(prints, kind="stable")
+    ends = np.flatnonzero(np.diff(prints[order])) + 1
+    starts = np.concatenate(([0], ends)).astype(np.int64)
+    if not len(order):
+        return []
+    least, most = (function.reduceat(labels[order], starts) for function in (np.minimum, np.maximum))
+    groups = np.split(order, ends)
+    suspects = [groups[group].tolist() for group in np.flatnonzero(least != most)]
+    if not suspects:
+        return []
+    pictures = _Written(root, splits)
+    troubles = []
+    for suspect in suspects:
+        alike = sorted(suspect, key=pictures.read)
+        for _, same in groupby(alike, key=pictures.read):
+            numbers = sorted(same)
+            if len(set(labels[numbers].tolist())) > 1:
+                names = pictures.names(numbers)
+                troubles += [
+                    PictureDefect(name, (MISLABELLED,), tolerated, note=_others(names, name))
+                    for name in names
+                ]
+    return troubles
+
+
+def _others(names: Sequence[str], name: str) -> str:
+    return ", ".join(other for other in names if other != name)
+
+
+class _Written:
+    """Pictures of the set that was just written, by their number over all splits."""
+
+    def __init__(self, root: Path, splits: Sequence[SplitParts]) -> None:
+        self._folders = [root / split.split for split in splits]
+        self._rows: list[npt.NDArray[np.void]] = [
+            np.load(folder / INDEX, mmap_mode="r", allow_pickle=False) for folder in self._folders
+        ]
+        self._firsts = np.cumsum([0, *(len(rows) for rows in self._rows)])
+
+    def _place(self, number: int) -> tuple[int, int]:
+        split = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        return split, number - int(self._firsts[split])
+
+    def read(self, number: int) -> bytes:
+        split, place = self._place(number)
+        row = self._rows[split][place]
+        folder = self._folders[split]
+        shards = Shards(folder, tuple(_lines(folder / SHARDS)))
+        try:
+            return shards.read(int(row["shard"]), int(row["offset"]), int(row["size"]))
+        finally:
+            shards.close()
+
+    def names(self, numbers: Sequence[int]) -> list[str]:
+        places = [self._place(number) for number in numbers]
+        names = {split: _lines(self._folders[split] / NAMES) for split, _ in places}
+        return [f"{self._folders[split].name}/{names[split][place]}" for split, place in places]
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
+
+
+PICTURES_A_WORKER = 1000
+
+
+@dataclass(frozen=True)
+class ConvertOutcome:
+    """`pictures` counts all of a split, written or skipped; `troubles` names the bad and the odd."""
+
+    pictures: dict[str, int]
+    written: dict[str, int]
+    files: dict[str, int]
+    bytes: int = 0
+    troubles: tuple[PictureDefect, ...] = ()
+    already: bool = False
+
+    @property
+    def skipped(self) -> int:
+        return sum(self.pictures.values()) - sum(self.written.values())
+
+
+def convert(
+    request: ConvertRequest, begun: Callable[[Path, int], None] = lambda journal, size: None
+) -> ConvertOutcome:
+    """`begun` is told the journal, where the progress can be read, and how many pictures there are."""
+    formats.named(request.to)  # refuses one that there is not
+    source = open_source(request.source)
+    _refuse_nesting(request)
+    journal = Journal(request.target)
+    if not journal.open(request.plan()):
+        return _already(request.target)
+    listed = {
+        split: listing.write_listing(
+            source, split, journal.folder / split, request.seed if split == "train" else None
+        )
+        for split in source.folders
+    }
+    listing_troubles = [trouble for summary in listed.values() for trouble in summary.troubles]
+    size = sum(summary.bytes for summary in listed.values())
+    _refuse_bad_places(request, listing_troubles)
+    _refuse_full_disk(request, size)
+    tasks = request.tasks(source, listed, journal.folder)
+    workers.prepare_progress(journal.folder, len(tasks))
+    begun(journal.folder, sum(summary.count for summary in listed.values()))
+    parts, assembly = _written(request, tasks)
+    twice = mislabelled(request.target, parts, tolerated=MISLABELLED in request.keep)
+    if twice and MISLABELLED not in request.keep:
+        parts, assembly = _written(request, _without(request, tasks, twice))
+        twice = []
+    troubles = [
+        *listing_troubles,
+        *(trouble for split in parts for part in split.parts for trouble in part.troubles()),
+    ]
+    troubles += twice
+    written = {split.split: split.count for split in parts}
+    if not sum(written.values()):
+        raise UserError(f"{request.source} has no picture that could be written.")
+    pictures = {split: summary.count + _strays(summary.troubles) for split, summary in listed.items()}
+    about = {**request.plan(), "found": pictures, "troubles": [str(trouble) for trouble in troubles]}
+    assembly.finish(ImageDataset(request.to, source.classes, written, about), parts)
+    journal.close()
+    files = {split.split: len(split.parts) for split in parts}
+    return ConvertOutcome(pictures, written, files, size, tuple(troubles))
+
+
+def _written(request: ConvertRequest, tasks: Sequence[ConvertJob]) -> tuple[list[SplitParts], Assembly]:
+    for _ in in_parallel(convert_shard, tasks, _workers(request, tasks)):
+        pass
+    splits = dict.fromkeys(task.split for task in tasks)
+    parts = [_parts(split, [task for task in tasks if task.split == split]) for split in splits]
+    assembly = Assembly(request.target, formats.named(request.to))
+    for split in parts:
+        assembly.split(split)
+    return parts, assembly
+
+
+def _parts(split: str, tasks: Sequence[ConvertJob]) -> SplitParts:
+    names = [name for task in tasks if (name := task.shard_name()) is not None]
+    return SplitParts(split, [task.shard_record for task in tasks], names)
+
+
+def _workers(request: ConvertRequest, tasks: Sequence[ConvertJob]) -> int:
+    """No more than have something to do: to start one takes as long as some hundred pictures."""
+    pictures = sum(task.last - task.first for task in tasks)
+    return max(1, min(request.workers, len(tasks), pictures // PICTURES_A_WORKER))
+
+
+def _without(
+    request: ConvertRequest, tasks: Sequence[ConvertJob], bad: Sequence[PictureDefect]
+) -> list[ConvertJob]:
+    """The tasks that wrote one of these leave it out when they are done again; the others stay done."""
+    if request.on_bad == "stop":
+        raise UserError(f"{bad[0]}; remove all but one of them, or give --on-bad skip or --keep mislabelled.")
+    names = {trouble.name for trouble in bad}
+    again = []
+    for task in tasks:
+        with task.shard_record.path("names").open(encoding="utf-8", errors="surrogateescape") as lines:
+            mine = names & {f"{task.split}/{name}" for name in lines.read().split("\n")}
+        again.append(replace(task, left_out=frozenset(mine)))
+    return again
+
+
+def _strays(troubles: Sequence[PictureDefect]) -> int:
+    """Of what the listing told, those that are files rather than folders."""
+    return sum({EMPTY_CLASS, UNREADABLE_FOLDER}.isdisjoint(trouble.codes) for trouble in troubles)
+
+
+def _already(target: Path) -> ConvertOutcome:
+    dataset = read_dataset(target)
+    pictures = {str(split): int(count) for split, count in dict(dataset.about.get("found", {})).items()}
+    return ConvertOutcome(pictures or dict(dataset.splits), dict(dataset.splits), {}, already=True)
+
+
+def _refuse_nesting(request: ConvertRequest) -> None:
+    source, target = request.source.resolve(), request.target.resolve()
+    if source == target or source in target.parents or target in source.parents:
+        raise UserError(
+            f"{request.target} and {request.source} lie in each other; choose a folder elsewhere."
+        )
+
+
+def _refuse_bad_places(request: ConvertRequest, troubles: Sequence[PictureDefect]) -> None:
+    bad = [trouble for trouble in troubles if not trouble.tolerated]
+    if bad and request.on_bad == "stop":
+        raise UserError(f"{bad[0]}; mend or remove it, or give --on-bad skip ({len(bad)} in all).")
+
+
+def _refuse_full_disk(request: ConvertRequest, size: int) -> None:
+    """Links take no room, and what a conversion that was stopped has written is there already."""
+    free = shutil.disk_usage(request.target).free
+    done = sum(file.stat().st_size for file in request.target.glob("*/*") if file.is_file())
+    if not isinstance(formats.named(request.to), Loose) and size > free + done:
+        raise UserError(
+            f"{request.target} has room for {free / 1e9:.1f} GB, and the pictures are {size / 1e9:.1f} GB; "
+            "choose another disk."
+        )

@@ -1,1 +1,0 @@
-"""From one format into another, shard by shard, in parallel."""

@@ -1,1 +1,0 @@
-"""ImageNet (ILSVRC2012) from its two tars to class folders."""

@@ -1,1 +1,0 @@
-"""Sets that somebody else made."""

@@ -1,1 +1,0 @@
-"""Whether a set is what it was."""
