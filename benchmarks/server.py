@@ -16,7 +16,7 @@ from benchmarks.serving.data import fill
 from benchmarks.serving.packs import MadeRun, packed
 from benchmarks.serving.postgres import NoPostgresError, cluster
 from benchmarks.serving.process import ServerProcess
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import open_engine, reading
 from trainmark.server.database.queries import runs
 

@@ -19,7 +19,7 @@ from benchmarks.serving.packs import MadeRun, packed
 from benchmarks.serving.postgres import cluster
 from benchmarks.serving.process import ServerProcess
 
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 
 from benchmarks.serving.process import ServerProcess
 from trainmark.server.database.engine import open_engine, reading
-from trainmark.server.database.models import Case, Pack, Result, Run, Trial
+from trainmark.server.database.models import CaseTable, PackTable, ResultTable, RunTable, TrialTable
 from trainmark.server.ingest.files import pack_path
 
 CLIENTS = 20
@@ -92,21 +92,25 @@ def damage(server: ServerProcess, acknowledged: set[str]) -> list[str]:
     """Return what is wrong with the database and the files: nothing unless it was lost or half stored."""
     engine, wrong = open_engine(server.settings), []
     with reading(engine) as connection:
-        stored = set(connection.execute(select(Run.uuid)).scalars())
+        stored = set(connection.execute(select(RunTable.uuid)).scalars())
         wrong += [f"run {uuid} was acknowledged and is gone" for uuid in acknowledged - stored]
         for uuid, ok, failed, trials in connection.execute(
-            select(Run.uuid, Run.ok, Run.failed, func.count(Trial.id)).outerjoin(Trial).group_by(Run.id)
+            select(RunTable.uuid, RunTable.ok, RunTable.failed, func.count(TrialTable.id))
+            .outerjoin(TrialTable)
+            .group_by(RunTable.id)
         ):
             if ok + failed != trials:
                 wrong.append(f"run {uuid} has {trials} of {ok + failed} trials")
-        without = select(Run.uuid).outerjoin(Result).where(Result.id.is_(None))
+        without = select(RunTable.uuid).outerjoin(ResultTable).where(ResultTable.id.is_(None))
         wrong += [f"run {uuid} has no result" for uuid in connection.execute(without).scalars()]
         for label, results, counted in connection.execute(
-            select(Case.label, Case.results, func.count(Result.id)).outerjoin(Result).group_by(Case.id)
+            select(CaseTable.label, CaseTable.results, func.count(ResultTable.id))
+            .outerjoin(ResultTable)
+            .group_by(CaseTable.id)
         ):
             if results != counted:
                 wrong.append(f"case {label} says {results} results and has {counted}")
-        for sha256, size in connection.execute(select(Pack.sha256, Pack.bytes)):
+        for sha256, size in connection.execute(select(PackTable.sha256, PackTable.bytes)):
             path = pack_path(server.settings, sha256)
             if not path.exists() or path.stat().st_size != size:
                 wrong.append(f"the packed file {sha256} is not whole")

@@ -13,8 +13,17 @@ from sqlalchemy import Connection, Engine, insert
 from trainmark import __version__
 from trainmark.measure.history.series import RunPoint
 from trainmark.server.database.engine import writing
-from trainmark.server.database.models import Case, Change, FactSet, Machine, Pack, Result, Run, Trial
-from trainmark.server.ingest.summary import RECENT, change_rows
+from trainmark.server.database.models import (
+    CaseTable,
+    ChangeTable,
+    FactSetTable,
+    MachineTable,
+    PackTable,
+    ResultTable,
+    RunTable,
+    TrialTable,
+)
+from trainmark.server.ingest.store import RECENT, change_rows
 
 START, DAY = 1_780_000_000.0, 86_400.0
 CASES_A_RUN, CASES_A_MACHINE = 10, 50
@@ -31,12 +40,12 @@ def fill(engine: Engine, cases: int = 1_000, results: int = 100_000, seed: int =
     chance, each = random.Random(seed), results // cases
     machines = -(-cases // CASES_A_MACHINE)
     with writing(engine) as connection:
-        _insert(connection, Machine, [_machine(number, each) for number in range(1, machines + 1)])
-        _insert(connection, FactSet, [_fact_set(number) for number in range(1, machines + 1)])
+        _insert(connection, MachineTable, [_machine(number, each) for number in range(1, machines + 1)])
+        _insert(connection, FactSetTable, [_fact_set(number) for number in range(1, machines + 1)])
         runs = _runs(cases, each)
         by_place = {(run["machine_id"], run["group"], run["time"]): run for run in runs}
-        _insert(connection, Pack, [_pack(run["id"]) for run in runs])
-        _insert(connection, Run, runs)
+        _insert(connection, PackTable, [_pack(run["id"]) for run in runs])
+        _insert(connection, RunTable, runs)
         case_rows: list[dict[str, Any]] = []
         result_rows: list[dict[str, Any]] = []
         changes: list[dict[str, Any]] = []
@@ -50,10 +59,10 @@ def fill(engine: Engine, cases: int = 1_000, results: int = 100_000, seed: int =
             case_rows.append(_case(number, machine, own, changed))
             result_rows += own
             changes += changed
-        _insert(connection, Case, case_rows)
-        _insert(connection, Result, result_rows)
-        _insert(connection, Trial, [_trial(row, 1) for row in result_rows])
-        _insert(connection, Change, changes)
+        _insert(connection, CaseTable, case_rows)
+        _insert(connection, ResultTable, result_rows)
+        _insert(connection, TrialTable, [_trial(row, 1) for row in result_rows])
+        _insert(connection, ChangeTable, changes)
     if engine.dialect.name == "postgresql":
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("VACUUM ANALYZE")

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, writing
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 ADDRESS = re.compile(r"Serving (\S+) from")
 
@@ -40,7 +40,7 @@ class ServerProcess:
     """A server over a folder and a database; its processes are a group of their own."""
 
     def __init__(self, data: Path, database: str | None = None, *options: str, port: int = 0) -> None:
-        self.settings = Settings(data, database)
+        self.settings = ServerSettings(data, database)
         self._options, self._port = options, port
         self.url = ""
         self._process: subprocess.Popen[str] | None = None

@@ -16,8 +16,8 @@ from benchmarks.serving.packs import MadeRun, packed
 from benchmarks.serving.postgres import NoPostgresError, cluster
 from benchmarks.serving.process import ServerProcess
 
-from trainmark.server.access.roles import Role
-from trainmark.server.settings import Settings
+from trainmark.server.access.tokens import Role
+from trainmark.server.settings import ServerSettings
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def postgres_cluster():
 def empty_database(postgres_cluster):
     """Makes a new database in the cluster and returns its URL."""
     names = (f"db{number}" for number in itertools.count())
-    engine = create_engine(Settings(Path(), postgres_cluster).url, isolation_level="AUTOCOMMIT")
+    engine = create_engine(ServerSettings(Path(), postgres_cluster).url, isolation_level="AUTOCOMMIT")
 
     def make() -> str:
         name = next(names)
@@ -49,7 +49,7 @@ def empty_database(postgres_cluster):
 def empty_settings(request, tmp_path):
     """Settings of a server that has no database yet."""
     url = request.getfixturevalue("empty_database")() if request.param == "postgresql" else None
-    return Settings(tmp_path / "data", url)
+    return ServerSettings(tmp_path / "data", url)
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])

@@ -12,13 +12,13 @@ from statistics import median
 from trainmark.measure.key import Key
 from trainmark.measure.statistics import median_interval
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.app import create_app
 from trainmark.server.database.engine import open_engine, writing
 from trainmark.server.database.migrate import upgrade
-from trainmark.server.ingest.checked import Checked, Line
+from trainmark.server.ingest.files import CheckedResult, CheckedRun
 from trainmark.server.ingest.store import Received, store
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 DAY = 86_400.0
 HOSTILE = (
@@ -96,7 +96,7 @@ def made_uuid(chance: random.Random) -> str:
     return str(uuid.UUID(int=chance.getrandbits(128), version=4))
 
 
-def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random, name: str) -> Checked:
+def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random, name: str) -> CheckedRun:
     """Return what the check of a packed file would: one run of all cases of a machine."""
     start = began + day * DAY + chance.uniform(0, 3600)
     version = "2.13.0" if day >= 26 else "2.12.1"
@@ -121,7 +121,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
         slug = f"{case.key.framework}-{case.key.precision}-b{case.key.batch_per_device}"
         digest = hashlib.sha256(f"{machine.host}{case.key}".encode()).hexdigest()
         lines.append(
-            Line(
+            CheckedResult(
                 case={
                     "digest": digest,
                     "label": " ".join((case.key.workload, *slug.split("-"), case.key.topology))
@@ -179,7 +179,7 @@ def made_run(machine: MadeMachine, day: int, began: float, chance: random.Random
             "throughput": None,
         }
         trials.append({**trials[-1], **lost, "uuid": made_uuid(chance)})
-    return Checked(
+    return CheckedRun(
         run={
             "uuid": made_uuid(chance),
             "name": name + machine.text,
@@ -217,7 +217,7 @@ def scrubbed(text: str) -> dict:
     return {"count": 8, "notes": [{**note, "kind": "secret"}, note]}
 
 
-def stored(engine, checked: Checked, identity: tokens.Identity, digest: str = "") -> str:
+def stored(engine, checked: CheckedRun, identity: tokens.Identity, digest: str = "") -> str:
     digest = digest or hashlib.sha256(checked.run["uuid"].encode()).hexdigest()
     with writing(engine) as connection:
         store(connection, checked, Received(digest, 181_233, identity, "127.0.0.1"))
@@ -227,12 +227,14 @@ def stored(engine, checked: Checked, identity: tokens.Identity, digest: str = ""
 @dataclass(frozen=True)
 class Served:
     app: object
-    settings: Settings
+    settings: ServerSettings
     secrets: dict[str, str]
 
 
 def sample_app(folder, machines=MACHINES, days: int = 30, public: bool = False) -> Served:
-    settings = Settings(folder / "data", public=public, requests_per_minute=100_000, logins_per_minute=1000)
+    settings = ServerSettings(
+        folder / "data", public=public, requests_per_minute=100_000, logins_per_minute=1000
+    )
     engine = open_engine(settings)
     upgrade(engine)
     with writing(engine) as connection:

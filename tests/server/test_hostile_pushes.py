@@ -14,7 +14,7 @@ import pytest
 from forged_packs import forged, members, repacked, with_link
 
 from trainmark.base.errors import UserError
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.api.operations import OPERATIONS
 from trainmark.store.manifest import MANIFEST, Scrubbed, decode_manifest, encode_manifest
 

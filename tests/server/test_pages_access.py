@@ -9,8 +9,8 @@ from pages_sample import MACHINES, sample_app
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from trainmark.server.pages.account.forms import LARGEST_FORM_BYTES, MEDIA_TYPE, form_fields
-from trainmark.server.pages.frame.language import accepted_language, language
+from trainmark.server.pages.account import LARGEST_FORM_BYTES, MEDIA_TYPE, form_fields
+from trainmark.server.pages.language import accepted_language, language
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.serving.packs import CREATED, DAY, MadeRun, packed
 from benchmarks.serving.process import ServerProcess
 
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

@@ -12,14 +12,14 @@ from pages_sample import stored
 from starlette.routing import Route
 
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.app import create_app
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.database.migrate import upgrade
 from trainmark.server.ingest.check import check
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.pages.routes import routes
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 from trainmark.store.archive import pack
 from trainmark.store.run import RunFolder
 
@@ -57,7 +57,7 @@ def measured(folder, name: str, arguments: tuple[str, ...]) -> RunFolder:
 def site(tmp_path_factory):
     """A server that has two runs of one program, and one with another argument; `uuids` are theirs."""
     folder = tmp_path_factory.mktemp("own")
-    settings = Settings(folder / "data", requests_per_minute=100_000)
+    settings = ServerSettings(folder / "data", requests_per_minute=100_000)
     uuids = []
     with opened(settings) as engine:
         upgrade(engine)

@@ -10,10 +10,10 @@ from pages_sample import A100, HOSTILE, MACHINES, MadeCase, MadeMachine, key, sa
 from sqlalchemy import event
 
 from trainmark.events import Step
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.api.openapi import document
-from trainmark.server.pages.frame.templating import gravest_first
-from trainmark.server.pages.frame.words import WORDS
+from trainmark.server.pages.templating import gravest_first
+from trainmark.server.pages.words import WORDS
 
 LARGEST_PAGE_BYTES = 80_000
 MOST_QUERIES = 9
@@ -224,7 +224,7 @@ def test_a_method_that_an_address_does_not_take_is_refused_with_those_that_it_ta
 
 
 def test_a_fault_of_the_server_is_a_page_in_a_browser_and_json_elsewhere(site, monkeypatch):
-    from trainmark.server.pages.frame import templating
+    from trainmark.server.pages import templating
 
     broken = templating.Environment(undefined=templating.StrictUndefined).from_string("{{ missing.name }}")
     environment = templating.environment("en")

@@ -11,13 +11,12 @@ from benchmarks.serving.process import ServerProcess
 
 from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
-from trainmark.server.access.limits import RateLimit
-from trainmark.server.access.roles import Role
+from trainmark.server.access.middleware import RateLimit
 from trainmark.server.access.sessions import safe_next
+from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, writing
-from trainmark.server.database.models import Session, Token
-from trainmark.server.lock import locked
-from trainmark.server.settings import Settings
+from trainmark.server.database.models import SessionTable, TokenTable
+from trainmark.server.settings import ServerSettings, locked
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
@@ -93,7 +92,7 @@ def test_nobody_else_on_the_machine_can_read_what_a_server_keeps(sqlite_server, 
 
 def test_a_folder_that_others_may_enter_is_not_served(tmp_path):
     tmp_path.chmod(0o750)
-    with pytest.raises(UserError, match="chmod 700"), locked(Settings(tmp_path)):
+    with pytest.raises(UserError, match="chmod 700"), locked(ServerSettings(tmp_path)):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -104,8 +103,8 @@ def test_the_database_has_only_hashes_of_tokens_and_sessions(sqlite_server):
     cookie = log_in(sqlite_server, sqlite_server.tokens[Role.READ])
     with opened(sqlite_server.settings) as engine, writing(engine) as connection:
         stored = [
-            *connection.execute(select(Token.hash)).scalars(),
-            *connection.execute(select(Session.hash)).scalars(),
+            *connection.execute(select(TokenTable.hash)).scalars(),
+            *connection.execute(select(SessionTable.hash)).scalars(),
         ]
     secrets = [*sqlite_server.tokens.values(), cookie.partition("=")[2]]
     assert not set(secrets) & set(stored)

@@ -9,14 +9,14 @@ import pytest
 from sqlalchemy import func, select
 
 from trainmark.base.errors import UserError
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.backup import backup, restore
 from trainmark.server.database.engine import opened, reading
-from trainmark.server.database.models import Base, Run
-from trainmark.server.settings import Settings
+from trainmark.server.database.models import Base, RunTable
+from trainmark.server.settings import ServerSettings
 
 
-def counts(settings: Settings) -> dict[str, int]:
+def counts(settings: ServerSettings) -> dict[str, int]:
     with opened(settings) as engine, reading(engine) as connection:
         tables = Base.metadata.sorted_tables
         return {
@@ -87,10 +87,10 @@ def test_a_damaged_backup_is_refused_and_leaves_an_empty_database(saved, empty_s
 def test_what_is_no_backup_is_refused(tmp_path):
     (tmp_path / "x").write_text("no tar")
     with pytest.raises(UserError, match="is no backup"):
-        restore(Settings(tmp_path / "data"), tmp_path / "x")
+        restore(ServerSettings(tmp_path / "data"), tmp_path / "x")
 
 
 def test_the_rows_of_a_backup_are_those_of_the_server(saved):
     with tarfile.open(saved[0]) as archive:
-        lines = archive.extractfile(f"tables/{Run.__tablename__}.jsonl").read().splitlines()
+        lines = archive.extractfile(f"tables/{RunTable.__tablename__}.jsonl").read().splitlines()
     assert len(lines) == saved[1]["runs"]

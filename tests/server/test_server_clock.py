@@ -9,15 +9,14 @@ import pytest
 from benchmarks.serving.packs import CREATED, DAY
 
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.app import create_app
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import opened, writing
 from trainmark.server.faults import CLOCK
 from trainmark.server.ingest import ingest
 from trainmark.server.ingest.check import check
-from trainmark.server.ingest.checked import IngestError
-from trainmark.server.ingest.files import Upload, clear_incoming
+from trainmark.server.ingest.files import IngestError, Upload, clear_incoming
 
 YEAR = 365 * DAY
 NOW = CREATED + YEAR

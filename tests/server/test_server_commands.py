@@ -12,7 +12,7 @@ import pytest
 from benchmarks.serving.packs import MadeRun, write_run
 
 import trainmark as package
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.faults import FULL
 from trainmark.store.remote import Remote, RemoteError, find_token, run_of
 

@@ -9,9 +9,8 @@ import time
 import pytest
 import uvicorn
 
-from trainmark.server import connections
-from trainmark.server.connections import TimedProtocol
-from trainmark.server.shared_socket import MOST_OF_CLIENT, ListeningSocket, client_of
+from trainmark.server import serve
+from trainmark.server.serve import MOST_OF_CLIENT, ListeningSocket, TimedProtocol, client_of
 
 PATIENCE = 60.0
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -66,7 +65,7 @@ def served():
 def hasty(monkeypatch):
     """Short times, for tests that wait for one to pass."""
     for name in ("HEAD_SECONDS", "BODY_SECONDS", "REFUSED_BODY_SECONDS", "UNREAD_SECONDS", "CHECK_SECONDS"):
-        monkeypatch.setattr(connections, name, 0.1)
+        monkeypatch.setattr(serve, name, 0.1)
 
 
 def answer_of(client: socket.socket) -> bytes:

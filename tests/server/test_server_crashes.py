@@ -6,9 +6,9 @@ import pytest
 from benchmarks.serving.crashes import damage, push_through_crashes
 from benchmarks.serving.process import ServerProcess
 
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, reading
-from trainmark.server.ingest.unreferenced import without_row
+from trainmark.server.ingest.ingest import without_row
 
 KILLS, RUNS = 3, 24
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from trainmark.server.api.encode import encoded_rows
-from trainmark.server.api.history import changed_facts
+from trainmark.server.api.operations import changed_facts, encoded_rows
 
 
 @dataclass

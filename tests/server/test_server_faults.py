@@ -21,14 +21,14 @@ from sqlalchemy import event
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from trainmark.server import faults
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, reading
 from trainmark.server.database.queries import audit_log
 from trainmark.server.faults import fault_of
 from trainmark.server.ingest import files
-from trainmark.server.ingest.checked import IngestError
+from trainmark.server.ingest.files import IngestError
 from trainmark.server.ingest.isolated import check_isolated
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -137,12 +137,12 @@ def checked_status(file, settings) -> int:
 
 
 def test_a_push_unpacks_to_no_more_than_a_multiple_of_the_largest_file(bloated, tmp_path):
-    assert checked_status(bloated, Settings(tmp_path / "data", largest_pack_bytes=1 << 20)) == 422
+    assert checked_status(bloated, ServerSettings(tmp_path / "data", largest_pack_bytes=1 << 20)) == 422
 
 
 def test_a_push_for_which_the_disk_has_no_room_is_not_blamed(bloated, tmp_path, monkeypatch):
     monkeypatch.setattr(files.shutil, "disk_usage", lambda _: Usage(1 << 40, 0, (64 << 20) + (8 << 20)))
-    assert checked_status(bloated, Settings(tmp_path / "data")) == 507
+    assert checked_status(bloated, ServerSettings(tmp_path / "data")) == 507
 
 
 @pytest.fixture

@@ -13,14 +13,14 @@ from sqlalchemy import Engine, MetaData, inspect, select, text
 
 from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.backup import backup, restore
 from trainmark.server.database import migrate, queries
 from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import Base
 from trainmark.server.ingest.files import Upload, pack_path
 from trainmark.server.ingest.ingest import Ingest
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 HOME_PATH = "reads /home/ada/corpus"
 
@@ -36,7 +36,7 @@ def engine(empty_settings):
 class Filled:
     """A server with two runs, of which only one has something scrubbed."""
 
-    settings: Settings
+    settings: ServerSettings
     engine: Engine
     plain: str
     scrubbed: str
@@ -73,7 +73,7 @@ class Filled:
 def stored_once(tmp_path_factory):
     """A SQLite server with the two runs, stored by the way that a push takes, and its backup."""
     folder = tmp_path_factory.mktemp("filled")
-    settings = Settings(folder / "data")
+    settings = ServerSettings(folder / "data")
     runs = [MadeRun(name="plain"), MadeRun(name="scrubbed", text=HOME_PATH)]
     with opened(settings) as engine:
         migrate.upgrade(engine)
@@ -152,7 +152,7 @@ def test_the_backup_of_an_older_database_is_restored_to_this_version(filled, tmp
     before = filled.rows()
     migrate.move(filled.engine, "0001", filled.settings)
     backup(filled.settings, tmp_path / "old.tar")
-    restored = Settings(tmp_path / "restored")
+    restored = ServerSettings(tmp_path / "restored")
     restore(restored, tmp_path / "old.tar")
     with opened(restored) as engine:
         copy = Filled(restored, engine, filled.plain, filled.scrubbed)
@@ -213,7 +213,7 @@ def test_a_server_refuses_an_older_database_with_what_to_do_and_starts_once_it_i
      ("server", "backup", "x.tar"), ("server", "token", "list"), ("server", "prune")],
 )  # fmt: skip
 def test_a_database_of_a_newer_version_is_refused_in_one_sentence_and_left_alone(words, trainmark, tmp_path):
-    settings = Settings(tmp_path / "data")
+    settings = ServerSettings(tmp_path / "data")
     with opened(settings) as engine:
         migrate.upgrade(engine)
         with writing(engine) as connection:

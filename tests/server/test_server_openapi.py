@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from trainmark.server.access.roles import Role
-from trainmark.server.api.openapi import document
-from trainmark.server.api.routes import routes
+from trainmark.server.access.tokens import Role
+from trainmark.server.api.openapi import document, routes
 
 
 def test_every_route_of_the_api_is_in_the_document():

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 
 RUNS, CHANGED = 18, 10
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from benchmarks.serving.packs import MadeRun, write_run
 
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.store.archive import pack
 
 MADE = MadeRun(name="resumed", rates=(80.0, 81.0, 82.0), host="resumed")

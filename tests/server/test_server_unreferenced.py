@@ -16,13 +16,13 @@ from benchmarks.serving.process import ServerProcess
 from pages_sample import MACHINES, made_run
 
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, reading, writing
 from trainmark.server.database.queries import audit_log
 from trainmark.server.ingest.files import clear_incoming, pack_path, publishing_mark
+from trainmark.server.ingest.ingest import FRESH_SECONDS, prune_unreferenced, remove_unfinished
 from trainmark.server.ingest.store import Received, store
-from trainmark.server.ingest.unreferenced import FRESH_SECONDS, prune, remove_unfinished
 
 # Stores a packed file as a push does, and is killed at the very moment between its name and its row.
 KILLED_WHILE_STORING = """
@@ -100,9 +100,9 @@ def test_prune_removes_an_old_file_without_a_row_and_leaves_referenced_and_fresh
 ):
     old = write_file(empty_settings, "never committed", FRESH_SECONDS + 60)
     fresh = write_file(empty_settings, "just written", FRESH_SECONDS - 60)
-    assert prune(engine, empty_settings, dry_run=True).digests == (old,)
+    assert prune_unreferenced(engine, empty_settings, dry_run=True).digests == (old,)
     assert present(empty_settings) == {referenced, fresh, old}
-    assert prune(engine, empty_settings).digests == (old,)
+    assert prune_unreferenced(engine, empty_settings).digests == (old,)
     assert present(empty_settings) == {referenced, fresh}
     with reading(engine) as connection:
         assert [row.subject for row in audit_log(connection) if row.action == "prune"] == [old]
@@ -110,7 +110,7 @@ def test_prune_removes_an_old_file_without_a_row_and_leaves_referenced_and_fresh
 
 def test_prune_waits_for_a_push_in_flight_and_leaves_its_file(engine, empty_settings, identity, referenced):
     """The file of the push is as old as any: only the lock protects it."""
-    pruned = threading.Thread(target=prune, args=(engine, empty_settings))
+    pruned = threading.Thread(target=prune_unreferenced, args=(engine, empty_settings))
     with writing(engine) as connection:
         digest = write_file(empty_settings, "in flight", 3600)
         store_run(connection, identity, digest, 2)

@@ -14,14 +14,14 @@ from sqlalchemy import select
 
 from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
+from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import open_engine, writing
 from trainmark.server.database.migrate import upgrade
-from trainmark.server.database.models import AuditEntry
+from trainmark.server.database.models import AuditTable
 from trainmark.server.ingest.store import Received, store
 from trainmark.server.ingest.webhook import Webhook
-from trainmark.server.serve import Listening, require_safe
-from trainmark.server.settings import Settings
+from trainmark.server.serve import ListenOptions, require_safe
+from trainmark.server.settings import ServerSettings
 
 STEPS = ((12, 0.95), (24, 1.06))
 CASE = MadeCase(key("pytorch", "amp", 256, A100), 2475, steps=STEPS, doubts=("throttled",))
@@ -37,7 +37,7 @@ class History:
 
 @pytest.fixture(scope="module")
 def history(tmp_path_factory):
-    engine = open_engine(Settings(tmp_path_factory.mktemp("webhook")))
+    engine = open_engine(ServerSettings(tmp_path_factory.mktemp("webhook")))
     upgrade(engine)
     machine, chance, began = MadeMachine("gpu-11", A100, (CASE,)), random.Random(4), time.time() - 36 * DAY
     history = History(engine)
@@ -90,7 +90,7 @@ def post(history, address, results):
 
 
 def failures(history):
-    chosen = select(AuditEntry.subject, AuditEntry.detail).where(AuditEntry.action == "webhook-failed")
+    chosen = select(AuditTable.subject, AuditTable.detail).where(AuditTable.action == "webhook-failed")
     with writing(history.engine) as connection:
         return [tuple(row) for row in connection.execute(chosen)]
 
@@ -132,4 +132,4 @@ def test_a_redirection_is_not_followed_and_what_failed_is_in_the_audit_log(histo
 @pytest.mark.parametrize("address", ["ftp://chat.example.org", "https://", "chat.example.org", "http://x:y"])
 def test_a_webhook_that_is_no_address_is_refused_before_serving(tmp_path, address):
     with pytest.raises(UserError, match="--webhook takes an address"):
-        require_safe(Settings(tmp_path, webhook=address), Listening())
+        require_safe(ServerSettings(tmp_path, webhook=address), ListenOptions())

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from trainmark.server.shared_socket import MOST_SECONDS, SharedSocket
+from trainmark.server.serve import MOST_SECONDS, SharedSocket
 
 
 @pytest.fixture

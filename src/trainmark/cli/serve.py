@@ -112,14 +112,14 @@ def serve_command(
         webhook=webhook,
         title=title,
     )
-    from trainmark.server.serve import Listening, serve
+    from trainmark.server.serve import ListenOptions, serve
 
     def ready(url: str, has_token: bool) -> None:
         click.echo(f"Serving {url} from {settings.data}")
         if not has_token:
             click.echo("There is no token yet: trainmark server token create NAME --role admin")
 
-    serve(settings, Listening(host, port, tls_cert, tls_key, workers), ready)
+    serve(settings, ListenOptions(host, port, tls_cert, tls_key, workers), ready)
 
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -22,7 +22,7 @@ from trainmark.cli.options import json_option
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from trainmark.server.settings import Settings
+    from trainmark.server.settings import ServerSettings
 
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -46,7 +46,7 @@ def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return database_option(data_option(command))
 
 
-def settings_of(data: Path | None, database: str | None, **more: Any) -> Settings:
+def settings_of(data: Path | None, database: str | None, **more: Any) -> ServerSettings:
     """Return the settings; UserError where the server's packages are not installed."""
     try:
         import alembic  # noqa: F401
@@ -55,9 +55,9 @@ def settings_of(data: Path | None, database: str | None, **more: Any) -> Setting
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise UserError(MISSING) from error
-    from trainmark.server.settings import Settings, default_data
+    from trainmark.server.settings import ServerSettings, default_data
 
-    settings = Settings(data=(data or default_data()).absolute(), database=database, **more)
+    settings = ServerSettings(data=(data or default_data()).absolute(), database=database, **more)
     if settings.url.startswith("postgresql"):
         try:
             import psycopg  # noqa: F401
@@ -125,7 +125,7 @@ def create_command(
     """Make a token and print it. It is stored as a hash only and cannot be shown again."""
     settings = settings_of(data, database)
     from trainmark.server.access import tokens
-    from trainmark.server.access.roles import Role
+    from trainmark.server.access.tokens import Role
     from trainmark.server.database.engine import writing
 
     end = _end(expires)
@@ -170,7 +170,7 @@ def revoke_command(name: str, database: str | None, data: Path | None) -> None:
 
 
 @contextmanager
-def _engine(settings: Settings) -> Iterator[Engine]:
+def _engine(settings: ServerSettings) -> Iterator[Engine]:
     """Open the database, with tables where it is new."""
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
@@ -253,7 +253,7 @@ def migrate_command(revision: str, database: str | None, data: Path | None) -> N
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
-    from trainmark.server.lock import locked
+    from trainmark.server.settings import locked
 
     with opened(settings) as engine, locked(settings):
         before, after = migrate.move(engine, revision, settings)
@@ -278,11 +278,11 @@ def prune_command(dry_run: bool, database: str | None, data: Path | None) -> Non
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened
     from trainmark.server.ingest.files import pack_path
-    from trainmark.server.ingest.unreferenced import prune
+    from trainmark.server.ingest.ingest import prune_unreferenced
 
     with opened(settings) as engine:
         migrate.require_current(engine)
-        unreferenced = prune(engine, settings, dry_run)
+        unreferenced = prune_unreferenced(engine, settings, dry_run)
     for digest in unreferenced.digests:
         click.echo(pack_path(settings, digest))
     files, size = len(unreferenced.digests), unreferenced.bytes / 1e6

@@ -18,26 +18,24 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from trainmark.server.access.cache import ResponseCache
-from trainmark.server.access.headers import SecurityHeaders
-from trainmark.server.access.limits import RateLimit
-from trainmark.server.api.routes import routes as api_routes
+from trainmark.server.access.middleware import RateLimit, ResponseCache, SecurityHeaders
+from trainmark.server.api.openapi import routes as api_routes
 from trainmark.server.database.engine import open_engine, reading, require_reachable
 from trainmark.server.database.migrate import require_current
-from trainmark.server.database.models import Pack
+from trainmark.server.database.models import PackTable
 from trainmark.server.ingest.ingest import Ingest
 from trainmark.server.ingest.isolated import warm_up
 from trainmark.server.ingest.webhook import Webhook
-from trainmark.server.pages.frame.respond import handle_http_error
+from trainmark.server.pages.respond import handle_http_error
 from trainmark.server.pages.routes import routes as page_routes
-from trainmark.server.pages.warm import warm_up as warm_up_pages
-from trainmark.server.settings import Settings, from_environment
+from trainmark.server.pages.routes import warm_up as warm_up_pages
+from trainmark.server.settings import ServerSettings, from_environment
 
 PARENT_SECONDS = 0.5
 PAGES_AT_ONCE, REPORTS_AT_ONCE, PUSHES_AT_ONCE, FORMS_AT_ONCE = 2, 2, 40, 4
 
 
-def create_app(settings: Settings) -> Starlette:
+def create_app(settings: ServerSettings) -> Starlette:
     """Build the application; UserError where the database cannot be used.
 
     Endpoints find settings, engine and rate limits in `request.app.state`.
@@ -100,4 +98,4 @@ async def health(request: Request) -> Response:
 
 def _ask_database(engine: Engine) -> None:
     with reading(engine) as connection:
-        connection.execute(select(func.max(Pack.id)))
+        connection.execute(select(func.max(PackTable.id)))

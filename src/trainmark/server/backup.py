@@ -24,9 +24,9 @@ from trainmark import __version__
 from trainmark.base.errors import UserError
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, opened, reading, writing
-from trainmark.server.database.models import Pack
+from trainmark.server.database.models import PackTable
 from trainmark.server.ingest.files import pack_path
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 ABOUT, TABLES, PACKS = "backup.json", "tables", "packs"
 SCHEMA = 1
@@ -34,7 +34,7 @@ VERSION_TABLE = "alembic_version"
 ROWS_AT_ONCE = 500
 
 
-def backup(settings: Settings, out: Path) -> dict[str, int]:
+def backup(settings: ServerSettings, out: Path) -> dict[str, int]:
     """Write a backup; return how many rows each table has. The file appears whole or not at all."""
     if out.exists():
         raise UserError(f"{out} exists; name a new file.")
@@ -44,7 +44,7 @@ def backup(settings: Settings, out: Path) -> dict[str, int]:
         return _backup(engine, settings, out)
 
 
-def _backup(engine: Engine, settings: Settings, out: Path) -> dict[str, int]:
+def _backup(engine: Engine, settings: ServerSettings, out: Path) -> dict[str, int]:
     descriptor, part = tempfile.mkstemp(dir=out.absolute().parent, prefix=f".{out.name}-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -58,7 +58,7 @@ def _backup(engine: Engine, settings: Settings, out: Path) -> dict[str, int]:
     return counts
 
 
-def _write(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict[str, int]:
+def _write(engine: Engine, settings: ServerSettings, archive: tarfile.TarFile) -> dict[str, int]:
     about = {
         "schema": SCHEMA,
         "version": __version__,
@@ -72,7 +72,7 @@ def _write(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict
             with tempfile.TemporaryFile() as rows:
                 counts[table.name] = _write_rows(connection, table, rows)
                 _add(archive, f"{TABLES}/{table.name}.jsonl", rows)
-        digests = list(connection.execute(select(Pack.sha256)).scalars())
+        digests = list(connection.execute(select(PackTable.sha256)).scalars())
     for sha256 in digests:
         path = pack_path(settings, sha256)
         try:
@@ -110,7 +110,7 @@ def _add(archive: tarfile.TarFile, name: str, file: Any) -> None:
     archive.addfile(info, file)
 
 
-def restore(settings: Settings, source: Path) -> dict[str, int]:
+def restore(settings: ServerSettings, source: Path) -> dict[str, int]:
     """Fill an empty database and folder from a backup; UserError, and nothing changed, where they are not."""
     engine = open_engine(settings)
     try:
@@ -128,7 +128,7 @@ def restore(settings: Settings, source: Path) -> dict[str, int]:
         engine.dispose()
 
 
-def _read(engine: Engine, settings: Settings, archive: tarfile.TarFile) -> dict[str, int]:
+def _read(engine: Engine, settings: ServerSettings, archive: tarfile.TarFile) -> dict[str, int]:
     members = {member.name: member for member in archive if member.isreg()}
     about = json.loads(_content(archive, members, ABOUT).read())
     if about.get("schema") != SCHEMA or about.get("revision") not in migrate.revisions(engine):
@@ -162,7 +162,7 @@ def _content(archive: tarfile.TarFile, members: dict[str, tarfile.TarInfo], name
     return archive.extractfile(members[name])
 
 
-def _restore_pack(settings: Settings, sha256: str, content: BinaryIO) -> None:
+def _restore_pack(settings: ServerSettings, sha256: str, content: BinaryIO) -> None:
     path = pack_path(settings, sha256)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = path.with_suffix(".part")

@@ -1,10 +1,14 @@
-"""The settings of a server."""
+"""The settings of a server, and the lock of its folder: one server at a time."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import secrets
+import stat
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -17,7 +21,7 @@ SCHEMES = ("sqlite", "postgresql")
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """`data` holds the packed files, and the database where `database` is None.
 
     `public` lets anybody read; without it every page and every question needs a token. `secure` says that
@@ -71,15 +75,15 @@ def default_data() -> Path:
     return home() / "server"
 
 
-def to_environment(settings: Settings) -> None:
+def to_environment(settings: ServerSettings) -> None:
     """Hand the settings to worker processes, which build the application themselves."""
     os.environ[SETTINGS] = json.dumps(asdict(settings), default=str)
 
 
-def from_environment() -> Settings:
+def from_environment() -> ServerSettings:
     values = json.loads(os.environ[SETTINGS])
     signers = values.pop("allowed_signers")
-    return Settings(
+    return ServerSettings(
         **{
             **values,
             "data": Path(values["data"]),
@@ -87,3 +91,19 @@ def from_environment() -> Settings:
             "proxies": tuple(values["proxies"]),
         }
     )
+
+
+@contextlib.contextmanager
+def locked(settings: ServerSettings) -> Iterator[None]:
+    """UserError where another process has it, or others may look into the folder."""
+    settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if stat.S_IMODE(settings.data.stat().st_mode) & 0o077:
+        raise UserError(f"{settings.data} is open to other users; run `chmod 700 {settings.data}`.")
+    with os.fdopen(os.open(settings.data / "lock", os.O_CREAT | os.O_WRONLY, 0o600), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"{settings.data} is being served by another trainmark; stop it first."
+            ) from error
+        yield

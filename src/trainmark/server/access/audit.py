@@ -6,7 +6,7 @@ import time
 
 from sqlalchemy import Connection, insert
 
-from trainmark.server.database.models import SHORT, AuditEntry
+from trainmark.server.database.models import SHORT, AuditTable
 
 LONGEST_DETAIL = 1000
 
@@ -20,7 +20,7 @@ def record(
     detail: str = "",
 ) -> None:
     connection.execute(
-        insert(AuditEntry).values(
+        insert(AuditTable).values(
             time=time.time(),
             token=token,
             address=address,

@@ -1,19 +1,36 @@
-"""Decides for every endpoint who may call it: `@needs(Role.READ)`."""
+"""Decides for every endpoint who may call it, in one consistent view of the database for a whole request."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from trainmark.server.access import tokens
-from trainmark.server.access.roles import Role
-from trainmark.server.access.tokens import Identity
-from trainmark.server.access.view import viewing
+from trainmark.server.access.tokens import Identity, Role
+from trainmark.server.database.engine import reading
+
+
+@contextlib.contextmanager
+def viewing(request: Request) -> Iterator[Connection]:
+    """Return the connection of the request; the first to ask opens it, and closes it when done."""
+    opened: Connection | None = getattr(request.state, "view", None)
+    if opened is not None:
+        yield opened
+        return
+    with reading(request.app.state.engine) as connection:
+        request.state.view = connection
+        try:
+            yield connection
+        finally:
+            request.state.view = None
+
 
 COOKIE = "trainmark_session"
 API = "/api/"
@@ -83,7 +100,7 @@ def refusal(request: Request, needed: Role) -> Response | None:
     return None
 
 
-def needs(role: Role) -> Callable[[Endpoint], Endpoint]:
+def requires_token(role: Role) -> Callable[[Endpoint], Endpoint]:
     """Let only those with a role call an endpoint (a plain function, run in a thread)."""
 
     def decorate(endpoint: Endpoint) -> Endpoint:

@@ -20,7 +20,7 @@ from trainmark.server.access.audit import record
 from trainmark.server.access.guard import COOKIE, address_of, identity_of
 from trainmark.server.access.tokens import Identity, digest
 from trainmark.server.database.engine import reading, writing
-from trainmark.server.database.models import Session
+from trainmark.server.database.models import SessionTable
 from trainmark.server.faults import fault_of, first_line
 
 LOG = logging.getLogger("uvicorn.error")
@@ -69,9 +69,9 @@ def _stored_session(request: Request, identity: Identity) -> str:
     engine, settings = request.app.state.engine, request.app.state.settings
     cookie, now = secrets.token_urlsafe(32), time.time()
     with writing(engine) as connection:
-        connection.execute(delete(Session).where(Session.expires < now))
+        connection.execute(delete(SessionTable).where(SessionTable.expires < now))
         connection.execute(
-            insert(Session).values(
+            insert(SessionTable).values(
                 hash=digest(cookie),
                 token_id=identity.token_id,
                 created=now,
@@ -88,7 +88,7 @@ def log_out(request: Request, response: Response) -> None:
     if identity is not None and identity.session is not None:
         try:
             with writing(request.app.state.engine) as connection:
-                connection.execute(delete(Session).where(Session.hash == identity.session))
+                connection.execute(delete(SessionTable).where(SessionTable.hash == identity.session))
                 record(connection, "logout", identity.name, identity.name, address_of(request))
         except DBAPIError as error:
             LOG.error("logout of %s: the session stays until it ends (%s)", identity.name, first_line(error))

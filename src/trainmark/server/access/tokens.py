@@ -1,4 +1,4 @@
-"""Tokens: made, looked up, listed and revoked."""
+"""Tokens: what one may do, and how they are made, looked up, listed and revoked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
+from enum import Enum
 
 from sqlalchemy import ColumnElement, Connection, Select, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from trainmark.base.errors import UserError
 from trainmark.server.access.audit import record
-from trainmark.server.access.roles import Role
-from trainmark.server.database.models import Session, Token
+from trainmark.server.database.models import SessionTable, TokenTable
 from trainmark.store.verify import AHEAD_SECONDS
+
+
+class Role(str, Enum):
+    """`push` may send runs only, `read` may see everything, `admin` both, and the audit log."""
+
+    READ = "read"
+    PUSH = "push"
+    ADMIN = "admin"
+
+    def may(self, needed: Role) -> bool:
+        return self in (needed, Role.ADMIN)
+
 
 PREFIX = "tm_"
 UNSTORED = "unstored."
@@ -62,7 +74,7 @@ def create(
     secret = PREFIX + secrets.token_urlsafe(32)
     try:
         connection.execute(
-            insert(Token).values(
+            insert(TokenTable).values(
                 name=name,
                 hash=digest(secret),
                 role=role.value,
@@ -79,44 +91,56 @@ def create(
 
 def revoke(connection: Connection, name: str) -> None:
     """Revoke a token and end the sessions that were opened with it."""
-    token_id = connection.execute(select(Token.id).where(Token.name == name)).scalar_one_or_none()
+    token_id = connection.execute(select(TokenTable.id).where(TokenTable.name == name)).scalar_one_or_none()
     if token_id is None:
         raise UserError(f"there is no token '{name}'; `trainmark server token list` shows them.")
     connection.execute(
-        update(Token).where(Token.id == token_id, Token.revoked.is_(None)).values(revoked=time.time())
+        update(TokenTable)
+        .where(TokenTable.id == token_id, TokenTable.revoked.is_(None))
+        .values(revoked=time.time())
     )
-    connection.execute(delete(Session).where(Session.token_id == token_id))
+    connection.execute(delete(SessionTable).where(SessionTable.token_id == token_id))
     record(connection, "token-revoked", name)
 
 
 def tokens(connection: Connection) -> list[TokenRow]:
-    columns = (Token.name, Token.role, Token.suites, Token.created, Token.expires, Token.revoked, Token.used)
-    return [TokenRow(*row) for row in connection.execute(select(*columns).order_by(Token.id))]
+    columns = (
+        TokenTable.name,
+        TokenTable.role,
+        TokenTable.suites,
+        TokenTable.created,
+        TokenTable.expires,
+        TokenTable.revoked,
+        TokenTable.used,
+    )
+    return [TokenRow(*row) for row in connection.execute(select(*columns).order_by(TokenTable.id))]
 
 
 @functools.cache
 def _identity_select() -> Select[int, str, str, str | None]:
-    columns = (Token.id, Token.name, Token.role, Token.suites)
-    return select(*columns).where(Token.hash == bindparam("hash"), *_valid())
+    columns = (TokenTable.id, TokenTable.name, TokenTable.role, TokenTable.suites)
+    return select(*columns).where(TokenTable.hash == bindparam("hash"), *_valid())
 
 
 @functools.cache
 def _session_select() -> Select[int, str, str, str | None, str]:
     return (
-        select(Token.id, Token.name, Token.role, Token.suites, Session.hash)
-        .join(Session, Session.token_id == Token.id)
+        select(TokenTable.id, TokenTable.name, TokenTable.role, TokenTable.suites, SessionTable.hash)
+        .join(SessionTable, SessionTable.token_id == TokenTable.id)
         .where(
-            Session.hash == bindparam("hash"),
-            Session.expires > bindparam("now"),
+            SessionTable.hash == bindparam("hash"),
+            SessionTable.expires > bindparam("now"),
             # One that was opened while the clock was ahead would not end for as long as it was ahead.
-            Session.created - AHEAD_SECONDS < bindparam("now"),
+            SessionTable.created - AHEAD_SECONDS < bindparam("now"),
             *_valid(),
         )
     )
 
 
 def _valid() -> tuple[ColumnElement[bool], ...]:
-    return Token.revoked.is_(None), (Token.expires.is_(None)) | (Token.expires > bindparam("now"))
+    return TokenTable.revoked.is_(None), (TokenTable.expires.is_(None)) | (
+        TokenTable.expires > bindparam("now")
+    )
 
 
 def identity(connection: Connection, secret: str) -> Identity | None:
@@ -151,8 +175,8 @@ def unstored_identity(connection: Connection, key: str, secret: str) -> Identity
     _, number, expires = claim.split(".")
     if not 0 <= int(expires) - time.time() < AHEAD_SECONDS:
         return None
-    columns = (Token.id, Token.name, Token.role, Token.suites)
-    chosen = select(*columns).where(Token.id == int(number), *_valid())
+    columns = (TokenTable.id, TokenTable.name, TokenTable.role, TokenTable.suites)
+    chosen = select(*columns).where(TokenTable.id == int(number), *_valid())
     row = connection.execute(chosen, {"now": time.time()}).one_or_none()
     return Identity(row.id, row.name, Role(row.role), row.suites, digest(secret)) if row else None
 
@@ -164,10 +188,12 @@ def _signed(key: str, claim: str) -> str:
 def mark_used(connection: Connection, token_id: int) -> None:
     now = time.time()
     connection.execute(
-        update(Token)
+        update(TokenTable)
         .where(
-            Token.id == token_id,
-            (Token.used.is_(None)) | (Token.used < now - USED_SECONDS) | (Token.used > now + USED_SECONDS),
+            TokenTable.id == token_id,
+            (TokenTable.used.is_(None))
+            | (TokenTable.used < now - USED_SECONDS)
+            | (TokenTable.used > now + USED_SECONDS),
         )
         .values(used=now)
     )

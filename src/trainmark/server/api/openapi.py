@@ -1,4 +1,4 @@
-"""The OpenAPI document of the API, made from its declarations."""
+"""The OpenAPI document of the API, made from its declarations, and all its routes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from trainmark import __version__
-from trainmark.server.access.roles import Role
-from trainmark.server.api import history
-from trainmark.server.api.operation import PREFIX, Operation, Parameter
-from trainmark.server.api.operations import OPERATIONS
-from trainmark.server.api.push import MEDIA_TYPE
+from trainmark.server.access.tokens import Role
+from trainmark.server.api import operations
+from trainmark.server.api.operations import OPERATIONS, PREFIX, Operation, Parameter
+from trainmark.server.api.push import MEDIA_TYPE, download, push
 from trainmark.server.database.queries import rows
-from trainmark.server.database.queries.trials import TrialPage
+from trainmark.server.database.queries.runs import TrialPage
 
 KINDS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 SCHEMAS: dict[str, Any] = {
@@ -35,9 +34,9 @@ SCHEMAS: dict[str, Any] = {
     "Board": rows.Board,
     "SearchResult": rows.SearchResult,
     "TrialPage": TrialPage,
-    "History": history.History,
-    "HistoryPoint": history.HistoryPoint,
-    "HistoryChange": history.HistoryChange,
+    "History": operations.History,
+    "HistoryPoint": operations.HistoryPoint,
+    "HistoryChange": operations.HistoryChange,
 }
 ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 REFUSALS = {
@@ -174,3 +173,12 @@ def document_route() -> Route:
         return JSONResponse(document())
 
     return Route(f"{PREFIX}/openapi.json", endpoint)
+
+
+def routes() -> list[BaseRoute]:
+    return [
+        document_route(),
+        Route(f"{PREFIX}/packs", push, methods=["POST"]),
+        Route(f"{PREFIX}/packs/{{sha256}}", download, methods=["GET"]),
+        *(operation.route() for operation in OPERATIONS),
+    ]

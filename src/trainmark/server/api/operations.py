@@ -1,19 +1,195 @@
-"""What can be asked."""
+"""The operations of the API: one declaration gives the route of each and its part of the OpenAPI document."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from sqlalchemy import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from trainmark.server.access.roles import Role
-from trainmark.server.api.encode import encoded_rows
-from trainmark.server.api.history import encoded_history
-from trainmark.server.api.operation import Operation, Parameter
+from trainmark.server.access.guard import error, refusal, viewing
+from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import CaseRow
-from trainmark.server.database.queries.trials import trial_rows
+from trainmark.server.database.queries.rows import CaseRow, ChangeRow, StoredSeries
+from trainmark.server.database.queries.runs import trial_rows
+from trainmark.server.database.queries.selects import decoded
+
+
+class EncodedJson(str):
+    """Text that is JSON already."""
+
+    __slots__ = ()
+
+
+# Rows are plain dataclasses; json takes them apart faster than we do.
+_ENCODER = json.JSONEncoder(default=vars, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def encode(value: Any) -> str:
+    return value if isinstance(value, EncodedJson) else _ENCODER.encode(value)
+
+
+def encoded_rows(kind: type[Any], rows: Iterable[Sequence[Any]], stored: int) -> EncodedJson:
+    """Return rows as a list of objects of a dataclass; the last `stored` values of each are JSON already."""
+    return EncodedJson(f"[{','.join(_objects([field.name for field in fields(kind)], rows, stored))}]")
+
+
+def _objects(names: Sequence[str], rows: Iterable[Sequence[Any]], stored: int) -> Iterator[str]:
+    plain, prefixes = names[:-stored], [f',"{name}":' for name in names[-stored:]]
+    for row in rows:
+        start = _ENCODER.encode(dict(zip(plain, row[:-stored], strict=True)))
+        parts = (prefix + text for prefix, text in zip(prefixes, row[-stored:], strict=True))
+        yield f"{start[:-1]}{''.join(parts)}}}"
+
+
+STORED_COLUMNS = 2
+Facts = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """One result; `run` is the UUID of its run, `values` are the throughputs of its trials.
+
+    The first point has all recorded `facts`, a later one those that differ from the point before: None where
+    a fact is not recorded any more. Most facts are the same for years.
+    """
+
+    result: int
+    run: str
+    name: str
+    time: float
+    throughput: float
+    low: float | None
+    high: float | None
+    conformance: str
+    facts: Mapping[str, str | None]
+    values: tuple[float, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HistoryChange:
+    """`index` is the place of its first point."""
+
+    index: int
+    change: ChangeRow
+
+
+@dataclass(frozen=True)
+class History:
+    case: CaseRow
+    points: tuple[HistoryPoint, ...]
+    changes: tuple[HistoryChange, ...]
+
+
+def encoded_history(series: StoredSeries) -> EncodedJson:
+    """Return a `History` as JSON."""
+    points = encoded_rows(HistoryPoint, _points(series), STORED_COLUMNS)
+    changes = encode([HistoryChange(*marked) for marked in series.changes])
+    return EncodedJson(f'{{"case":{encode(series.case)},"points":{points},"changes":{changes}}}')
+
+
+def _points(series: StoredSeries) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each `HistoryPoint`, its trials' throughputs and doubts as they are stored."""
+    no_facts: Facts = {}
+    before = no_facts, no_facts
+    own_facts = decoded(row[-4] for row in series.results)
+    for row, own in zip(series.results, own_facts, strict=True):
+        number, uuid, name, time, throughput, low, high, conformance, facts_id, _, values, doubts, _ = row
+        facts = own, series.facts[facts_id]
+        changed = changed_facts(before, facts)
+        yield number, uuid, name, time, throughput, low, high, conformance, changed, values, doubts
+        before = facts
+
+
+def changed_facts(before: tuple[Facts, Facts], after: tuple[Facts, Facts]) -> dict[str, str | None]:
+    """Return the facts that differ, None for those that are gone; a side is its own and its shared facts."""
+    (old, old_shared), (new, new_shared) = before, after
+    names = old.keys() | new.keys()
+    if old_shared is not new_shared:
+        names |= old_shared.keys() | new_shared.keys()
+    return {
+        name: now
+        for name in sorted(names)
+        if (now := new.get(name, new_shared.get(name))) != old.get(name, old_shared.get(name))
+    }
+
+
+PREFIX = "/api/v1"
+LONGEST_TEXT = 300
+Answer = Callable[[Connection, Mapping[str, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Of the path or the query; `kind` is int, float or str, and numbers have bounds."""
+
+    name: str
+    about: str
+    kind: type = str
+    default: Any = None
+    low: float = 0
+    high: float = 2**53
+    in_path: bool = False
+
+    def value(self, text: str | None) -> Any:
+        """ValueError, with a sentence, where the text is not of this kind."""
+        if text is None:
+            return self.default
+        if self.kind is str:
+            if len(text) > LONGEST_TEXT or "\0" in text:
+                raise ValueError(f"'{self.name}' takes text of at most {LONGEST_TEXT} characters.")
+            return text
+        try:
+            number = self.kind(text)
+        except ValueError:
+            number = None
+        # Comparison is false for NaN.
+        if number is None or not self.low <= number <= self.high:
+            raise ValueError(f"'{self.name}' takes a number from {self.low:g} to {self.high:g}.")
+        return number
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`answer` returns what is sent as JSON, or None where there is no such thing."""
+
+    path: str
+    summary: str
+    answer: Answer
+    returns: str
+    parameters: tuple[Parameter, ...] = ()
+    role: Role = Role.READ
+
+    def route(self) -> Route:
+        # Starlette runs a plain function in a thread, so that a slow query stops nobody else.
+        def endpoint(request: Request) -> Response:
+            with viewing(request):
+                return refusal(request, self.role) or self._respond(request)
+
+        return Route(PREFIX + self.path, endpoint, methods=["GET"])
+
+    def _respond(self, request: Request) -> Response:
+        try:
+            values = {
+                parameter.name: parameter.value(
+                    (request.path_params if parameter.in_path else request.query_params).get(parameter.name)
+                )
+                for parameter in self.parameters
+            }
+        except ValueError as problem:
+            return error(400, str(problem))
+        with viewing(request) as connection:
+            answer = self.answer(connection, values)
+        if answer is None:
+            return error(404, "there is no such thing here.")
+        return Response(encode(answer), media_type="application/json")
+
 
 MOST = 1000
 LIMIT = Parameter("limit", f"How many at most, up to {MOST}.", int, 100, 1, MOST)

@@ -10,13 +10,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from trainmark.server.access.guard import UNKNOWN_TOKEN, address_of, error, identity_of, needs, refusal
-from trainmark.server.access.roles import Role
-from trainmark.server.access.view import viewing
-from trainmark.server.database.models import Pack
+from trainmark.server.access.guard import (
+    UNKNOWN_TOKEN,
+    address_of,
+    error,
+    identity_of,
+    refusal,
+    requires_token,
+    viewing,
+)
+from trainmark.server.access.tokens import Role
+from trainmark.server.database.models import PackTable
 from trainmark.server.faults import RETRY_SECONDS
-from trainmark.server.ingest.checked import TOO_LARGE, IngestError
-from trainmark.server.ingest.files import Upload, pack_path
+from trainmark.server.ingest.files import TOO_LARGE, IngestError, Upload, pack_path
 from trainmark.server.ingest.store import Stored
 
 MEDIA_TYPE = "application/vnd.trainmark.store"
@@ -82,14 +88,16 @@ def _announced_too_large(request: Request) -> Response | None:
     return None
 
 
-@needs(Role.READ)
+@requires_token(Role.READ)
 def download(request: Request) -> Response:
     """Return the very file that was pushed."""
     sha256 = request.path_params["sha256"]
     with viewing(request) as connection:
         stored = (
             SHA256.fullmatch(sha256)
-            and connection.execute(select(Pack.id).where(Pack.sha256 == sha256)).scalar_one_or_none()
+            and connection.execute(
+                select(PackTable.id).where(PackTable.sha256 == sha256)
+            ).scalar_one_or_none()
         )
     if not stored:
         return error(404, "there is no such file here.")

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from trainmark.base.errors import UserError
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 # Longer than the slowest transaction: a writer waits for its turn rather than failing.
 BUSY_SECONDS = 60
@@ -20,7 +20,7 @@ POOL, OVERFLOW = 10, 30
 CONNECT_SECONDS = 10
 
 
-def open_engine(settings: Settings) -> Engine:
+def open_engine(settings: ServerSettings) -> Engine:
     url = settings.url
     if url.startswith("sqlite"):
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -67,7 +67,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 @contextlib.contextmanager
-def opened(settings: Settings) -> Iterator[Engine]:
+def opened(settings: ServerSettings) -> Iterator[Engine]:
     """The database for as long as one command needs it."""
     engine = open_engine(settings)
     try:

@@ -16,14 +16,14 @@ from sqlalchemy.exc import DBAPIError
 from trainmark.base.errors import UserError
 from trainmark.server.database.models import Base
 from trainmark.server.faults import first_line
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 HEAD, EMPTY = "head", "base"
 RESTORE = "restore a backup with `trainmark server restore`."
 
 
-def configuration(engine: Engine, settings: Settings | None = None) -> Config:
+def configuration(engine: Engine, settings: ServerSettings | None = None) -> Config:
     """With `settings` a migration can read the packed files of the runs that are stored."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -49,7 +49,7 @@ def current(engine: Engine) -> str | None:
     return heads[0] if heads else None
 
 
-def upgrade(engine: Engine, revision: str = HEAD, settings: Settings | None = None) -> None:
+def upgrade(engine: Engine, revision: str = HEAD, settings: ServerSettings | None = None) -> None:
     _require_known(engine, revision)
     with _failing_in_a_sentence():
         command.upgrade(configuration(engine, settings), revision)
@@ -71,7 +71,7 @@ def _failing_in_a_sentence() -> Iterator[None]:
         ) from error
 
 
-def move(engine: Engine, revision: str, settings: Settings) -> tuple[str | None, str | None]:
+def move(engine: Engine, revision: str, settings: ServerSettings) -> tuple[str | None, str | None]:
     """Go up or down to a revision; return where the database was and where it is."""
     before, known = current(engine), revisions(engine)
     target = known[-1] if revision == HEAD else revision

@@ -28,7 +28,7 @@ class Base(DeclarativeBase):
     type_annotation_map = {dict[str, Any]: JSON, list[Any]: JSON, float: Float(53)}  # noqa: RUF012
 
 
-class Token(Base):
+class TokenTable(Base):
     """`hash` is the SHA-256 of 256 random bits; the token itself is shown once and stored nowhere.
 
     `suites` is a pattern that the suite of a pushed run must match.
@@ -46,7 +46,7 @@ class Token(Base):
     used: Mapped[float | None]
 
 
-class Session(Base):
+class SessionTable(Base):
     """A browser that has logged in with a token."""
 
     __tablename__ = "sessions"
@@ -56,7 +56,7 @@ class Session(Base):
     expires: Mapped[float] = mapped_column(index=True)
 
 
-class AuditEntry(Base):
+class AuditTable(Base):
     """`token` is the name of the one who did it; the entry outlives the token."""
 
     __tablename__ = "audit"
@@ -69,7 +69,7 @@ class AuditEntry(Base):
     detail: Mapped[str] = mapped_column(Text)
 
 
-class Pack(Base):
+class PackTable(Base):
     """A packed file under `packs/`, named by its digest."""
 
     __tablename__ = "packs"
@@ -82,7 +82,7 @@ class Pack(Base):
     signer: Mapped[str | None] = mapped_column(String(SHORT))
 
 
-class Machine(Base):
+class MachineTable(Base):
     """A host and its devices; `digest` is that of the host's name and the device."""
 
     __tablename__ = "machines"
@@ -96,7 +96,7 @@ class Machine(Base):
     runs: Mapped[int]
 
 
-class Run(Base):
+class RunTable(Base):
     """`pack_id` is the newest packed file of the run; `environment` as recorded and scrubbed.
 
     `scrubbed` has the number of masked values and where they were; None where that is not known.
@@ -125,7 +125,7 @@ class Run(Base):
     scrubbed: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
-class Case(Base):
+class CaseTable(Base):
     """A line of a history: a case key without the framework's version, on one machine.
 
     From `results` on it sums up its history: how many, the newest and the fastest result, the newest change.
@@ -165,7 +165,7 @@ class Case(Base):
     __table_args__ = (Index("ix_cases_leaderboard", "workload", "device", "last_throughput"),)
 
 
-class FactSet(Base):
+class FactSetTable(Base):
     """Recorded facts that many results share: a machine's software changes rarely."""
 
     __tablename__ = "facts"
@@ -174,7 +174,7 @@ class FactSet(Base):
     facts: Mapped[dict[str, Any]]
 
 
-class Result(Base):
+class ResultTable(Base):
     """A case in one run; `time` is when its first trial started, `values` the trials' throughputs.
 
     Its facts are those of `facts_id` and `own_facts`: what differs from run to run, such as the commit.
@@ -207,7 +207,7 @@ class Result(Base):
     __table_args__ = (Index("ix_results_case_time", "case_id", "time"),)
 
 
-class Trial(Base):
+class TrialTable(Base):
     """One trial, failed ones included (`result_id` is None where no trial of the case has a figure)."""
 
     __tablename__ = "trials"
@@ -226,7 +226,7 @@ class Trial(Base):
     row: Mapped[dict[str, Any]]
 
 
-class Change(Base):
+class ChangeTable(Base):
     """A change point of a case's history; `result_id` is the first result of the new level."""
 
     __tablename__ = "changes"

@@ -22,7 +22,7 @@ from trainmark.report.format import label
 from trainmark.report.history.assemble import series_of_runs
 from trainmark.server.database.models import LONG, SHORT
 from trainmark.server.database.scrubbed import scrubbed_of
-from trainmark.server.ingest.checked import Checked, IngestError, Line
+from trainmark.server.ingest.files import CheckedResult, CheckedRun, IngestError
 from trainmark.store.overview import trial_rows
 from trainmark.store.run import RunFolder
 from trainmark.store.tarball import LIMITS, UnpackLimits
@@ -40,7 +40,9 @@ LABEL_FIELDS = tuple(
 )
 
 
-def check(file: Path, folder: Path, allowed_signers: Path | None, limits: UnpackLimits = LIMITS) -> Checked:
+def check(
+    file: Path, folder: Path, allowed_signers: Path | None, limits: UnpackLimits = LIMITS
+) -> CheckedRun:
     """Verify a packed file and return its rows; IngestError where anything does not follow.
 
     `folder` is made, and left with the unpacked run. With `allowed_signers` one of them must have signed it.
@@ -69,7 +71,7 @@ def _checked(
     records: list[TrialRecord],
     series: Iterable[HistorySeries],
     verification: PackVerification,
-) -> Checked:
+) -> CheckedRun:
     info = run.info
     outcomes = Counter(record.outcome for record in records)
     hosts = Counter(line.machine for line in series)
@@ -79,7 +81,7 @@ def _checked(
     results = {result.key: result for result in results_of(records)}
     lines = tuple(_line(own, point, results, records, run.facts) for own in series for point in own.points)
     digests = {trial.uuid: trial.digest for trial in verification.manifest.trials}
-    return Checked(
+    return CheckedRun(
         run={
             "uuid": _uuid(verification.manifest.uuid),
             "name": plain(info.name)[:SHORT],
@@ -116,7 +118,7 @@ def _line(
     results: Mapping[Key, Result],
     records: Iterable[TrialRecord],
     reported: Mapping[str, Any],
-) -> Line:
+) -> CheckedResult:
     """A point is one run and one version of the framework: the trials of the same key but for that."""
     version = point.facts.get("framework_version")
     key, own = next(
@@ -127,7 +129,7 @@ def _line(
     trials = [record for record in records if record.key == key]
     name, command = trials[0].spec.case, series.command
     conformance = conformance_in(reported.get(name)).mark
-    return Line(
+    return CheckedResult(
         case={
             "digest": series.id,
             "label": plain(_label(series))[:LONG],

@@ -1,17 +1,63 @@
-"""Packed files on disk: named by their SHA-256, written whole and durably, never changed."""
+"""Packed files on disk, written whole and durably; and what follows from one, as plain values."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import shutil
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.server.faults import FULL
-from trainmark.server.ingest.checked import TOO_LARGE, IngestError
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
+
+REFUSED, TOO_LARGE, CONFLICT, FORBIDDEN = 422, 413, 409, 403
+
+
+class IngestError(UserError):
+    """A packed file that is refused: a sentence, the status of HTTP, and what does not follow."""
+
+    def __init__(self, sentence: str, status: int = REFUSED, differences: tuple[str, ...] = ()) -> None:
+        super().__init__(sentence)
+        self.status, self.differences = status, differences
+
+
+@dataclass(frozen=True)
+class CheckedResult:
+    """One result: the columns of its case, of its result, its facts, and the trials it is made of."""
+
+    case: dict[str, Any]
+    result: dict[str, Any]
+    facts: dict[str, str]
+    trials: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """The rows of a run; every number in them was computed from the events."""
+
+    run: dict[str, Any]
+    machine: dict[str, Any]
+    lines: tuple[CheckedResult, ...]
+    trials: tuple[dict[str, Any], ...]
+    signer: str | None
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), allow_nan=False).encode()
+
+    @classmethod
+    def from_json(cls, data: bytes) -> CheckedRun:
+        plain = json.loads(data)
+        lines = tuple(
+            CheckedResult(**{**line, "trials": tuple(line["trials"])}) for line in plain.pop("lines")
+        )
+        return cls(**{**plain, "lines": lines, "trials": tuple(plain["trials"])})
+
 
 SUFFIX = ".trainmark"
 PUBLISHING = "publishing-"
@@ -21,7 +67,7 @@ KEPT_FREE_BYTES, KEPT_FREE_PART = 64 << 20, 20
 class Upload:
     """A file that is being received; it becomes a packed file by `publish`, or is gone after `close`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)
         if room_bytes(settings) <= 0:
             raise IngestError(FULL.sentence, FULL.status)
@@ -75,28 +121,28 @@ class Upload:
             self.path.unlink(missing_ok=True)
 
 
-def room_bytes(settings: Settings) -> int:
+def room_bytes(settings: ServerSettings) -> int:
     """Return how much a push may take of the disk: what is kept is for rows, sessions and the audit log."""
     usage = shutil.disk_usage(settings.incoming)
     return usage.free - min(KEPT_FREE_BYTES, usage.total // KEPT_FREE_PART)
 
 
-def pack_path(settings: Settings, sha256: str) -> Path:
+def pack_path(settings: ServerSettings, sha256: str) -> Path:
     return settings.packs / sha256[:2] / f"{sha256}{SUFFIX}"
 
 
-def publishing_mark(settings: Settings, sha256: str) -> Path:
+def publishing_mark(settings: ServerSettings, sha256: str) -> Path:
     """A file that is there from before a packed file gets its name until its row is committed."""
     return settings.incoming / f"{PUBLISHING}{sha256}"
 
 
-def publishing(settings: Settings) -> list[str]:
+def publishing(settings: ServerSettings) -> list[str]:
     """Return the digests of packed files whose push was cut off between the two."""
     names = (path.name for path in settings.incoming.glob(f"{PUBLISHING}*"))
     return sorted(name.removeprefix(PUBLISHING) for name in names)
 
 
-def clear_incoming(settings: Settings) -> None:
+def clear_incoming(settings: ServerSettings) -> None:
     """Remove what a server that was killed left half received; none of it was acknowledged."""
     shutil.rmtree(settings.incoming, ignore_errors=True)
     settings.incoming.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,33 +1,126 @@
-"""Taking one packed file in, from the upload to the acknowledgement."""
+"""Taking one packed file in, from the upload to the acknowledgement; and files that no row names."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DataError, DBAPIError
 
+from trainmark.base.errors import UserError
 from trainmark.server.access import audit
 from trainmark.server.access.tokens import Identity
 from trainmark.server.database.engine import reading, writing
-from trainmark.server.database.models import Run
+from trainmark.server.database.models import PackTable, RunTable
 from trainmark.server.faults import CLOCK
-from trainmark.server.ingest.checked import IngestError
-from trainmark.server.ingest.files import Upload, publishing_mark
+from trainmark.server.ingest.files import SUFFIX, IngestError, Upload, pack_path, publishing, publishing_mark
 from trainmark.server.ingest.isolated import check_isolated
-from trainmark.server.ingest.store import Received, Stored, known, store
-from trainmark.server.ingest.unreferenced import forget
-from trainmark.server.settings import Settings
+from trainmark.server.ingest.store import Received, Stored, known, lock_stores, store
+from trainmark.server.settings import ServerSettings
 from trainmark.store.verify import AHEAD_SECONDS
 from trainmark.store.verify import CLOCK as IMPOSSIBLE_BY_CLOCK
+
+NAME = re.compile(rf"([0-9a-f]{{64}}){re.escape(SUFFIX)}")
+# A restore writes all files before the first row.
+FRESH_SECONDS = 600.0
+DIGESTS_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Unreferenced:
+    """Digests of files without a row, and their size together."""
+
+    digests: tuple[str, ...]
+    bytes: int
+
+
+def remove_unfinished(engine: Engine, settings: ServerSettings) -> Unreferenced:
+    """Remove files whose push was cut off before its row was committed; none of them was acknowledged.
+
+    For the start of a server: only marked files are looked at. Others without a row may be all that is left
+    of runs whose database was set back, and go by `prune` only.
+    """
+    marked = [digest for digest in publishing(settings) if NAME.fullmatch(digest + SUFFIX)]
+    return _remove(engine, settings, marked) if marked else Unreferenced((), 0)
+
+
+def prune_unreferenced(engine: Engine, settings: ServerSettings, dry_run: bool = False) -> Unreferenced:
+    """Remove all files without a row but fresh ones, safely while the server serves.
+
+    UserError where not one file has a row: the database is likely another server's.
+    """
+    digests = sorted(_stored_files(settings))
+    with reading(engine) as connection:
+        unknown = without_row(connection, digests)
+    if digests and len(unknown) == len(digests):
+        raise UserError(
+            f"none of the {len(digests):,} packed files in {settings.packs} is in this database;"
+            " check --database and --data. Nothing was removed."
+        )
+    old = [digest for digest in unknown if not _is_fresh(settings, digest)]
+    if dry_run:
+        return Unreferenced(tuple(old), sum(_size(settings, digest) for digest in old))
+    return _remove(engine, settings, old) if old else Unreferenced((), 0)
+
+
+def forget_unreferenced(engine: Engine, settings: ServerSettings, digest: str) -> None:
+    """Remove a file that has just got its name, unless its row was committed after all."""
+    with writing(engine) as connection:
+        lock_stores(connection)
+        if without_row(connection, [digest]):
+            pack_path(settings, digest).unlink(missing_ok=True)
+        publishing_mark(settings, digest).unlink(missing_ok=True)
+
+
+def without_row(connection: Connection, digests: Iterable[str]) -> list[str]:
+    rest = list(digests)
+    known: set[str] = set()
+    for start in range(0, len(rest), DIGESTS_AT_ONCE):
+        chosen = select(PackTable.sha256).where(PackTable.sha256.in_(rest[start : start + DIGESTS_AT_ONCE]))
+        known.update(connection.execute(chosen).scalars())
+    return [digest for digest in rest if digest not in known]
+
+
+def _remove(engine: Engine, settings: ServerSettings, candidates: list[str]) -> Unreferenced:
+    removed, size = [], 0
+    with writing(engine) as connection:
+        # Pushes name their file and commit its row under this lock: what has no row now never gets one.
+        lock_stores(connection)
+        for digest in without_row(connection, candidates):
+            path = pack_path(settings, digest)
+            if not path.exists():
+                continue
+            own = _size(settings, digest)
+            path.unlink()
+            audit.record(connection, "prune", digest, detail=f"{own} bytes that no run names")
+            removed.append(digest)
+            size += own
+    return Unreferenced(tuple(removed), size)
+
+
+def _stored_files(settings: ServerSettings) -> Iterator[str]:
+    for path in settings.packs.glob(f"??/*{SUFFIX}"):
+        if match := NAME.fullmatch(path.name):
+            yield match[1]
+
+
+def _is_fresh(settings: ServerSettings, digest: str) -> bool:
+    return pack_path(settings, digest).stat().st_mtime > time.time() - FRESH_SECONDS
+
+
+def _size(settings: ServerSettings, digest: str) -> int:
+    return pack_path(settings, digest).stat().st_size
 
 
 class Ingest:
     """Stores uploads; at most `checks_at_once` of them are checked at the same time."""
 
-    def __init__(self, settings: Settings, engine: Engine) -> None:
+    def __init__(self, settings: ServerSettings, engine: Engine) -> None:
         self._settings, self._engine = settings, engine
         self._turns = threading.BoundedSemaphore(settings.checks_at_once)
 
@@ -55,7 +148,7 @@ class Ingest:
                 # Without a mark it never got its name, and a locked database would be waited for once more.
                 if publishing_mark(self._settings, received.sha256).exists():
                     with contextlib.suppress(DBAPIError, OSError):
-                        forget(self._engine, self._settings, received.sha256)
+                        forget_unreferenced(self._engine, self._settings, received.sha256)
                 raise
             upload.settle()
             return stored
@@ -75,7 +168,7 @@ class Ingest:
         By the clocks that measured, as this one may have been ahead when a file came in.
         """
         with reading(self._engine) as connection:
-            newest = connection.execute(select(func.max(Run.created))).scalar_one()
+            newest = connection.execute(select(func.max(RunTable.created))).scalar_one()
         return newest is not None and newest > time.time() + AHEAD_SECONDS
 
     def _note(self, received: Received, error: IngestError) -> None:

@@ -20,9 +20,8 @@ from typing import Any
 
 from trainmark.base.errors import UserError
 from trainmark.server.faults import FAILING, FULL, READ_ONLY, Fault, fault_of
-from trainmark.server.ingest.checked import Checked, IngestError
-from trainmark.server.ingest.files import room_bytes
-from trainmark.server.settings import Settings
+from trainmark.server.ingest.files import CheckedRun, IngestError, room_bytes
+from trainmark.server.settings import ServerSettings
 from trainmark.store.tarball import LIMITS, UnpackedSizeError, UnpackLimits
 
 PRELOAD = "trainmark.server.ingest.preload"
@@ -44,7 +43,7 @@ def _nothing() -> None:
     """Return at once."""
 
 
-def check_isolated(file: Path, settings: Settings) -> Checked:
+def check_isolated(file: Path, settings: ServerSettings) -> CheckedRun:
     """Return the rows of a packed file; IngestError where it is refused or exceeds its bounds."""
     CONTEXT.set_forkserver_preload([PRELOAD])
     ours, theirs = CONTEXT.Pipe(duplex=False)
@@ -74,7 +73,7 @@ def check_isolated(file: Path, settings: Settings) -> Checked:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answer(connection: Connection, seconds: float) -> Checked:
+def _answer(connection: Connection, seconds: float) -> CheckedRun:
     try:
         if not connection.poll(seconds):
             raise IngestError(
@@ -85,7 +84,7 @@ def _answer(connection: Connection, seconds: float) -> Checked:
         raise IngestError("the file needs more memory to check than the server gives it.") from error
     kind, _, body = answer.partition(b"\n")
     if kind == b"checked":
-        return Checked.from_json(body)
+        return CheckedRun.from_json(body)
     refused = json.loads(body)
     raise IngestError(refused["sentence"], refused["status"], tuple(refused["differences"]))
 

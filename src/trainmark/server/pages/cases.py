@@ -1,7 +1,8 @@
-"""Cases: the list, and one over time."""
+"""Cases and machines: the lists, and one of each over time."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,25 +21,27 @@ from trainmark.report.history.chart import ordered_chart, timed_chart
 from trainmark.report.history.model import History, MarkedChange, history
 from trainmark.report.history.text import drift_sentence
 from trainmark.report.history.verdict import no_change_verdict
-from trainmark.server.access.roles import Role
-from trainmark.server.access.view import viewing
+from trainmark.server.access.guard import viewing
+from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
+from trainmark.server.database.queries.overview import cases_with
 from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
-from trainmark.server.database.queries.search import cases_with
-from trainmark.server.pages.frame.respond import id_in, language_of, number_in, page, shown, text_in
-from trainmark.server.pages.queries import siblings
+from trainmark.server.pages.charts import health_chart
+from trainmark.server.pages.queries import facts_over_time, machine_states, siblings
+from trainmark.server.pages.respond import id_in, language_of, number_in, render_page, requires, text_in
+from trainmark.server.pages.words import words
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
 MOST_ROWS = 20
 
 
-@shown(Role.READ)
+@requires(Role.READ)
 def cases(request: Request) -> Response:
     wanted, number = text_in(request, "q"), number_in(request, "page", 1)
     with viewing(request) as connection:
         rows = cases_with(connection, wanted.split(), ROWS_A_PAGE + 1, (number - 1) * ROWS_A_PAGE)
-    return page(
+    return render_page(
         request,
         "cases.html.j2",
         "cases",
@@ -66,7 +69,7 @@ class ResultLine:
     change: ChangeRow | None
 
 
-@shown(Role.READ)
+@requires(Role.READ)
 def case(request: Request) -> Response:
     everything = request.query_params.get("all") == "1"
     order = request.query_params.get("by", DATE)
@@ -81,7 +84,7 @@ def case(request: Request) -> Response:
     lang = language_of(request)
     drawn = history_of(series, order) if series.points else None
     dated = history_of(series, DATE) if series.points else None
-    return page(
+    return render_page(
         request,
         "case.html.j2",
         "cases",
@@ -162,3 +165,46 @@ def result_lines(series: CaseSeries, most: int) -> list[ResultLine]:
             )
         )
     return lines
+
+
+MOST_RUNS = 60
+MOST_CASES = 20
+MOST_FACT_CHANGES = 40
+
+
+@requires(Role.READ)
+def machines(request: Request) -> Response:
+    with viewing(request) as connection:
+        rows = queries.machines(connection)
+        states = machine_states(connection)
+    return render_page(request, "machines.html.j2", "machines", rows=rows, states=states)
+
+
+@requires(Role.READ)
+def machine(request: Request) -> Response:
+    with viewing(request) as connection:
+        row = queries.machine(connection, id_in(request))
+        if row is None:
+            raise HTTPException(404)
+        cases = queries.cases_of_machine(connection, row.id, MOST_CASES + 1)
+        runs = queries.health_with_facts(connection, row.id, MOST_RUNS)
+        facts, changed = facts_over_time(connection, runs)
+    health = [run for run, _ in runs]
+    known = [run for run in health if run.of_best is not None]
+    doubts = Counter(code for run in health for code in run.doubts)
+    t = words(language_of(request))
+    return render_page(
+        request,
+        "machine.html.j2",
+        "machines",
+        machine=row,
+        health=health,
+        latest=known[-1] if known else None,
+        doubtful=sum(bool(run.doubts) for run in health),
+        chart=health_chart(health, t),
+        fact_changes=changed[:MOST_FACT_CHANGES],
+        doubts=doubts.most_common(),
+        cases=cases[:MOST_CASES],
+        more_cases=len(cases) > MOST_CASES,
+        facts=facts,
+    )

@@ -17,13 +17,13 @@ from trainmark.report.comparison.page import plot
 from trainmark.report.comparison.text import MOST_DIFFERENCES, difference_text
 from trainmark.report.format.label import rate_unit
 from trainmark.report.history.model import SEVERE
-from trainmark.server.access.roles import Role
-from trainmark.server.access.view import viewing
+from trainmark.server.access.guard import viewing
+from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
 from trainmark.server.database.queries.rows import ResultRow, RunRow, weighty
-from trainmark.server.pages.frame.respond import language_of, page, shown
-from trainmark.server.pages.frame.words import words
 from trainmark.server.pages.queries import case_keys, headlines, results_of, runs_by_uuid
+from trainmark.server.pages.respond import language_of, render_page, requires
+from trainmark.server.pages.words import words
 
 MOST_RUNS = 8
 RECENT_RUNS = 40
@@ -32,14 +32,14 @@ MAY_DIFFER = ("command", "device", "framework_version")
 Identity = tuple[Any, ...]
 
 
-@shown(Role.READ)
+@requires(Role.READ)
 def compare(request: Request) -> Response:
     uuids = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
     with viewing(request) as connection:
         runs = runs_by_uuid(connection, uuids)
         if len(runs) < 2:
             recent = queries.runs(connection, most=RECENT_RUNS)
-            return page(
+            return render_page(
                 request,
                 "compare.html.j2",
                 "runs",
@@ -56,7 +56,7 @@ def compare(request: Request) -> Response:
     sides = [results.get(run.uuid, []) for run in runs]
     comparisons = compared(runs, sides, keys)
     drawn = plot(shortened(comparisons), t["axis_ratio"])
-    return page(
+    return render_page(
         request,
         "compare.html.j2",
         "runs",

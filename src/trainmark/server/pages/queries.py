@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
-from trainmark.server.database.models import Case, Result, Run
-from trainmark.server.database.queries.facts import facts_by_id
+from trainmark.server.database.models import CaseTable, ResultTable, RunTable
 from trainmark.server.database.queries.rows import CaseRow, Headline, Health, ResultRow, RunRow, weighty
 from trainmark.server.database.queries.selects import (
     MOST,
     case_rows,
     case_select,
     decoded,
+    facts_by_id,
     json_text,
     result_rows,
     result_select,
@@ -49,8 +49,8 @@ class Trend:
 
 @functools.cache
 def _trends_select() -> Query:
-    columns = (Case.id, Case.last_change_time, json_text(Case.recent))
-    return select(*columns).where(Case.id.in_(bindparam("case_ids", expanding=True)))
+    columns = (CaseTable.id, CaseTable.last_change_time, json_text(CaseTable.recent))
+    return select(*columns).where(CaseTable.id.in_(bindparam("case_ids", expanding=True)))
 
 
 def trends(connection: Connection, case_ids: Collection[int]) -> dict[int, Trend]:
@@ -63,7 +63,7 @@ def trends(connection: Connection, case_ids: Collection[int]) -> dict[int, Trend
 
 @functools.cache
 def _runs_since_select() -> Query:
-    return select(func.count()).select_from(Run).where(Run.created >= bindparam("since"))
+    return select(func.count()).select_from(RunTable).where(RunTable.created >= bindparam("since"))
 
 
 def runs_since(connection: Connection, since: float) -> int:
@@ -84,11 +84,11 @@ class MachineState:
 @functools.cache
 def _states_select() -> Query:
     return select(
-        Case.machine_id,
-        Case.last_throughput,
-        Case.best_throughput,
-        Case.last_change_ratio,
-        json_text(Case.last_doubts),
+        CaseTable.machine_id,
+        CaseTable.last_throughput,
+        CaseTable.best_throughput,
+        CaseTable.last_change_ratio,
+        json_text(CaseTable.last_doubts),
     )
 
 
@@ -110,8 +110,8 @@ def machine_states(connection: Connection) -> dict[int, MachineState]:
 
 @functools.cache
 def _workloads_select() -> Query:
-    most_cases = (func.count().desc(), Case.workload)
-    return select(Case.workload).group_by(Case.workload).order_by(*most_cases)
+    most_cases = (func.count().desc(), CaseTable.workload)
+    return select(CaseTable.workload).group_by(CaseTable.workload).order_by(*most_cases)
 
 
 def workloads(connection: Connection) -> tuple[str, ...]:
@@ -121,8 +121,8 @@ def workloads(connection: Connection) -> tuple[str, ...]:
 
 @functools.cache
 def _cases_of_select() -> Query:
-    fastest = (Case.last_throughput / Case.devices).desc()
-    return case_select().where(Case.workload == bindparam("workload")).order_by(fastest).limit(MOST)
+    fastest = (CaseTable.last_throughput / CaseTable.devices).desc()
+    return case_select().where(CaseTable.workload == bindparam("workload")).order_by(fastest).limit(MOST)
 
 
 def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow, ...]:
@@ -134,9 +134,9 @@ def cases_of(connection: Connection, workload: str, most: int) -> tuple[CaseRow,
 def _siblings_select() -> Query:
     # The index begins with the workload, which is a part of the label.
     names = ("workload", "label", "unit")
-    same = (getattr(Case, name) == bindparam(name) for name in names)
-    others = case_select().where(*same, Case.id != bindparam("case_id"))
-    return others.order_by(Case.last_throughput.desc()).limit(MOST)
+    same = (getattr(CaseTable, name) == bindparam(name) for name in names)
+    others = case_select().where(*same, CaseTable.id != bindparam("case_id"))
+    return others.order_by(CaseTable.last_throughput.desc()).limit(MOST)
 
 
 def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[CaseRow, ...]:
@@ -148,7 +148,7 @@ def siblings(connection: Connection, case: CaseRow, most: int = 20) -> tuple[Cas
 
 @functools.cache
 def _runs_select() -> Query:
-    return run_select().where(Run.uuid.in_(bindparam("uuids", expanding=True)))
+    return run_select().where(RunTable.uuid.in_(bindparam("uuids", expanding=True)))
 
 
 def runs_by_uuid(connection: Connection, uuids: Sequence[str]) -> tuple[RunRow, ...]:
@@ -160,7 +160,11 @@ def runs_by_uuid(connection: Connection, uuids: Sequence[str]) -> tuple[RunRow, 
 
 @functools.cache
 def _results_select() -> Query:
-    return result_select().where(Result.run_id.in_(bindparam("run_ids", expanding=True))).order_by(Result.id)
+    return (
+        result_select()
+        .where(ResultTable.run_id.in_(bindparam("run_ids", expanding=True)))
+        .order_by(ResultTable.id)
+    )
 
 
 def results_of(connection: Connection, run_ids: Sequence[int]) -> dict[str, list[ResultRow]]:
@@ -174,11 +178,24 @@ def results_of(connection: Connection, run_ids: Sequence[int]) -> dict[str, list
 
 @functools.cache
 def _headlines_select() -> Query:
-    figure = (Result.run_id, Case.id, Case.label, Case.unit, Result.throughput, Result.low, Result.high)
-    of_runs = Result.run_id.in_(bindparam("run_ids", expanding=True))
-    doubts = json_text(Result.doubts), json_text(Result.minor_doubts)
-    columns = (*figure, *doubts, json_text(Case.recent))
-    return select(*columns).join(Case, Case.id == Result.case_id).where(of_runs).order_by(Result.id)
+    figure = (
+        ResultTable.run_id,
+        CaseTable.id,
+        CaseTable.label,
+        CaseTable.unit,
+        ResultTable.throughput,
+        ResultTable.low,
+        ResultTable.high,
+    )
+    of_runs = ResultTable.run_id.in_(bindparam("run_ids", expanding=True))
+    doubts = json_text(ResultTable.doubts), json_text(ResultTable.minor_doubts)
+    columns = (*figure, *doubts, json_text(CaseTable.recent))
+    return (
+        select(*columns)
+        .join(CaseTable, CaseTable.id == ResultTable.case_id)
+        .where(of_runs)
+        .order_by(ResultTable.id)
+    )
 
 
 def headlines(connection: Connection, runs: Sequence[RunRow]) -> dict[int, Headline]:
@@ -214,9 +231,9 @@ def _headline(rows: Sequence[Sequence[Any]]) -> Headline:
 
 @functools.cache
 def _run_before_select() -> Query:
-    same = (Run.machine_id == bindparam("machine_id"), Run.suite == bindparam("suite"))
-    earlier = select(Run.uuid).where(*same, Run.created < bindparam("created"))
-    return earlier.order_by(Run.created.desc(), Run.id.desc()).limit(1)
+    same = (RunTable.machine_id == bindparam("machine_id"), RunTable.suite == bindparam("suite"))
+    earlier = select(RunTable.uuid).where(*same, RunTable.created < bindparam("created"))
+    return earlier.order_by(RunTable.created.desc(), RunTable.id.desc()).limit(1)
 
 
 def run_before(connection: Connection, run: RunRow) -> str | None:
@@ -261,5 +278,5 @@ def facts_over_time(
 
 
 def case_keys(connection: Connection, case_ids: Collection[int]) -> dict[int, dict[str, Any]]:
-    rows = connection.execute(select(Case.id, Case.key).where(Case.id.in_(sorted(case_ids))))
+    rows = connection.execute(select(CaseTable.id, CaseTable.key).where(CaseTable.id.in_(sorted(case_ids))))
     return {row.id: row.key for row in rows}

@@ -14,7 +14,7 @@ from trainmark.report.assemble import document_of
 from trainmark.report.format.words import Lang
 from trainmark.report.render import html
 from trainmark.server.ingest.files import pack_path
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 from trainmark.store.unpack import unpack
 
 FOLDER = "reports"
@@ -26,19 +26,19 @@ class ReportError(Exception):
     """A packed file that is missing or cannot be read again."""
 
 
-def report(settings: Settings, sha256: str, lang: Lang) -> str:
+def report(settings: ServerSettings, sha256: str, lang: Lang) -> str:
     """Return the report; the files of other versions of Trainmark are not used."""
     place = settings.data / FOLDER / f"{sha256}.{__version__}.{lang}.html"
     try:
         return place.read_text(encoding="utf-8")
     except FileNotFoundError:
         pass
-    text = render(pack_path(settings, sha256), lang)
+    text = render_report(pack_path(settings, sha256), lang)
     _write(place, text)
     return text
 
 
-def render(pack: Path, lang: Lang) -> str:
+def render_report(pack: Path, lang: Lang) -> str:
     with tempfile.TemporaryDirectory(prefix="trainmark-report-") as folder:
         try:
             run = unpack(pack, Path(folder) / "run")

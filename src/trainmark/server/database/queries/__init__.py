@@ -5,13 +5,15 @@ from trainmark.server.database.queries.cases import (
     case_records,
     case_series,
     cases_of_machine,
+    health_with_facts,
     leaderboard,
+    machine,
+    machine_detail,
+    machines,
     stored_series,
 )
-from trainmark.server.database.queries.machines import health_with_facts, machine, machine_detail, machines
-from trainmark.server.database.queries.overview import audit_log, changes_since, overview
+from trainmark.server.database.queries.overview import audit_log, changes_since, overview, search
 from trainmark.server.database.queries.runs import result, run, runs
-from trainmark.server.database.queries.search import search
 
 __all__ = [
     "audit_log",

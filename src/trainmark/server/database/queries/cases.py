@@ -1,20 +1,23 @@
-"""Cases and their histories."""
+"""Cases and their histories; machines and their health over time."""
 
 from __future__ import annotations
 
 import functools
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
 from trainmark.measure.history.series import ORDER_FACTS, RunPoint
-from trainmark.server.database.models import Case, Change, Result, Run
-from trainmark.server.database.queries.facts import facts_by_id
+from trainmark.server.database.models import CaseTable, ChangeTable, MachineTable, ResultTable, RunTable
 from trainmark.server.database.queries.rows import (
     Board,
     CaseRow,
     CaseSeries,
+    Health,
+    MachineDetail,
+    MachineRow,
     SeriesPoint,
     StoredSeries,
     weighty,
@@ -27,11 +30,15 @@ from trainmark.server.database.queries.selects import (
     change_rows,
     change_select,
     decoded,
+    facts_by_id,
     json_text,
+    machine_row,
+    machine_select,
 )
 
 if TYPE_CHECKING:
     from trainmark.server.database.queries.selects import Query
+
 
 MOST_POINTS = 2000
 
@@ -39,45 +46,45 @@ MOST_POINTS = 2000
 @functools.cache
 def _cases_select(*filters: str) -> Query:
     # The page is chosen by the index alone: wide rows are read only where they are shown.
-    newest = (Case.last_time.desc(), Case.id.desc())
-    page = select(Case.id).where(*(getattr(Case, name) == bindparam(name) for name in filters))
+    newest = (CaseTable.last_time.desc(), CaseTable.id.desc())
+    page = select(CaseTable.id).where(*(getattr(CaseTable, name) == bindparam(name) for name in filters))
     chosen = page.order_by(*newest).limit(MOST).offset(OFFSET)
-    return case_select().where(Case.id.in_(chosen)).order_by(*newest)
+    return case_select().where(CaseTable.id.in_(chosen)).order_by(*newest)
 
 
 @functools.cache
 def _case_select() -> Query:
-    return case_select().where(Case.id == bindparam("case_id"))
+    return case_select().where(CaseTable.id == bindparam("case_id"))
 
 
 @functools.cache
 def series_select() -> Query:
     return (
         select(
-            Result.id,
-            Run.uuid,
-            Run.name,
-            Result.time,
-            Result.throughput,
-            Result.low,
-            Result.high,
-            Result.conformance,
-            Result.facts_id,
-            json_text(Result.own_facts),
-            json_text(Result.values),
-            json_text(Result.doubts),
-            json_text(Result.minor_doubts),
+            ResultTable.id,
+            RunTable.uuid,
+            RunTable.name,
+            ResultTable.time,
+            ResultTable.throughput,
+            ResultTable.low,
+            ResultTable.high,
+            ResultTable.conformance,
+            ResultTable.facts_id,
+            json_text(ResultTable.own_facts),
+            json_text(ResultTable.values),
+            json_text(ResultTable.doubts),
+            json_text(ResultTable.minor_doubts),
         )
-        .join(Run, Run.id == Result.run_id)
-        .where(Result.case_id == bindparam("case_id"))
-        .order_by(Result.time.desc(), Result.id.desc())
+        .join(RunTable, RunTable.id == ResultTable.run_id)
+        .where(ResultTable.case_id == bindparam("case_id"))
+        .order_by(ResultTable.time.desc(), ResultTable.id.desc())
         .limit(MOST)
     )
 
 
 @functools.cache
 def _changes_select() -> Query:
-    return change_select().where(Change.case_id == bindparam("case_id")).order_by(Change.time)
+    return change_select().where(ChangeTable.case_id == bindparam("case_id")).order_by(ChangeTable.time)
 
 
 def case_records(
@@ -141,15 +148,16 @@ def _order_facts(facts: Mapping[str, str]) -> dict[str, str]:
 @functools.cache
 def _leaderboard_select(*filters: str) -> Query:
     place = func.row_number().over(
-        partition_by=(Case.workload, Case.device, Case.unit), order_by=(Case.last_throughput.desc(), Case.id)
+        partition_by=(CaseTable.workload, CaseTable.device, CaseTable.unit),
+        order_by=(CaseTable.last_throughput.desc(), CaseTable.id),
     )
-    ranked = select(Case.id, place.label("place"))
-    fastest = ranked.where(*(getattr(Case, name) == bindparam(name) for name in filters)).subquery()
+    ranked = select(CaseTable.id, place.label("place"))
+    fastest = ranked.where(*(getattr(CaseTable, name) == bindparam(name) for name in filters)).subquery()
     return (
         case_select()
-        .join(fastest, fastest.c.id == Case.id)
+        .join(fastest, fastest.c.id == CaseTable.id)
         .where(fastest.c.place <= MOST)
-        .order_by(Case.workload, Case.device, Case.unit, fastest.c.place)
+        .order_by(CaseTable.workload, CaseTable.device, CaseTable.unit, fastest.c.place)
     )
 
 
@@ -164,3 +172,90 @@ def leaderboard(
     for row in case_rows(rows.all()):
         boards.setdefault((row.workload, row.device, row.unit), []).append(row)
     return tuple(Board(*group, cases=tuple(own)) for group, own in boards.items())
+
+
+@functools.cache
+def _machines_select() -> Query:
+    return machine_select().order_by(MachineTable.last_seen.desc(), MachineTable.id).limit(MOST)
+
+
+@functools.cache
+def _machine_select() -> Query:
+    return machine_select().where(MachineTable.id == bindparam("machine_id"))
+
+
+@functools.cache
+def _newest_runs_select() -> Query:
+    return (
+        select(
+            RunTable.id,
+            RunTable.uuid,
+            RunTable.name,
+            RunTable.created,
+            RunTable.ok,
+            RunTable.failed,
+            json_text(RunTable.doubts),
+        )
+        .where(RunTable.machine_id == bindparam("machine_id"))
+        .order_by(RunTable.created.desc(), RunTable.id.desc())
+        .limit(MOST)
+    )
+
+
+@functools.cache
+def _results_select() -> Query:
+    return (
+        select(
+            ResultTable.run_id,
+            ResultTable.throughput,
+            CaseTable.best_throughput,
+            ResultTable.id,
+            ResultTable.facts_id,
+        )
+        .join(CaseTable, CaseTable.id == ResultTable.case_id)
+        .where(ResultTable.run_id.in_(bindparam("run_ids", expanding=True)))
+    )
+
+
+def machines(connection: Connection, most: int = 200) -> tuple[MachineRow, ...]:
+    """Return the machines, those seen last first."""
+    return tuple(map(machine_row, connection.execute(_machines_select(), {"most": most}).all()))
+
+
+def machine(connection: Connection, machine_id: int) -> MachineRow | None:
+    row = connection.execute(_machine_select(), {"machine_id": machine_id}).one_or_none()
+    return machine_row(row) if row else None
+
+
+def machine_detail(connection: Connection, machine_id: int, most: int = 100) -> MachineDetail | None:
+    row = machine(connection, machine_id)
+    if row is None:
+        return None
+    cases = cases_of_machine(connection, machine_id, most)
+    return MachineDetail(row, cases, health(connection, machine_id, most))
+
+
+def health(connection: Connection, machine_id: int, most: int = 100) -> tuple[Health, ...]:
+    """Return the newest runs of a machine, oldest first, with what each says of its health."""
+    return tuple(own for own, _ in health_with_facts(connection, machine_id, most))
+
+
+def health_with_facts(
+    connection: Connection, machine_id: int, most: int
+) -> tuple[tuple[Health, int | None], ...]:
+    """Return the same, each with the number of the shared facts of the run's first result."""
+    newest = connection.execute(_newest_runs_select(), {"machine_id": machine_id, "most": most}).all()
+    runs = newest[::-1]
+    shares: dict[int, list[float]] = {}
+    first: dict[int, tuple[int, int | None]] = {}
+    results = connection.execute(_results_select(), {"run_ids": [row[0] for row in runs]})
+    for run_id, throughput, best, number, facts_id in results.all():
+        shares.setdefault(run_id, []).append(throughput / best)
+        if run_id not in first or number < first[run_id][0]:
+            first[run_id] = number, facts_id
+    medians = {run_id: statistics.median(own) for run_id, own in shares.items()}
+    doubts = decoded(row[-1] for row in runs)
+    return tuple(
+        (Health(*[*row[1:-1], tuple(codes), medians.get(row[0])]), first.get(row[0], (0, None))[1])
+        for row, codes in zip(runs, doubts, strict=True)
+    )

@@ -1,15 +1,15 @@
-"""Runs, their results and trials."""
+"""Runs and their results; trials, also as flat rows, page by page."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, bindparam, select
 
-from trainmark.server.database.models import Machine, Result, Run, Trial
-from trainmark.server.database.queries.facts import facts_by_id
+from trainmark.server.database.models import MachineTable, ResultTable, RunTable, TrialTable
 from trainmark.server.database.queries.rows import (
     ResultRow,
     RunDetail,
@@ -22,6 +22,7 @@ from trainmark.server.database.queries.selects import (
     MOST,
     OFFSET,
     decoded,
+    facts_by_id,
     json_text,
     result_rows,
     result_select,
@@ -34,49 +35,50 @@ if TYPE_CHECKING:
 
     from trainmark.server.database.queries.selects import Query
 
-FILTERS = {"suite": Run.suite, "machine_id": Machine.id}
+
+FILTERS = {"suite": RunTable.suite, "machine_id": MachineTable.id}
 
 
 @functools.cache
 def _runs_select(*filters: str) -> Query:
-    chosen = run_select().order_by(Run.created.desc(), Run.id.desc()).limit(MOST).offset(OFFSET)
+    chosen = run_select().order_by(RunTable.created.desc(), RunTable.id.desc()).limit(MOST).offset(OFFSET)
     return chosen.where(*(FILTERS[name] == bindparam(name) for name in filters))
 
 
 @functools.cache
 def _run_select() -> Query:
-    return run_select().where(Run.uuid == bindparam("uuid"))
+    return run_select().where(RunTable.uuid == bindparam("uuid"))
 
 
 @functools.cache
 def _environment_select() -> Query:
-    return select(Run.environment, Run.scrubbed).where(Run.id == bindparam("run_id"))
+    return select(RunTable.environment, RunTable.scrubbed).where(RunTable.id == bindparam("run_id"))
 
 
 @functools.cache
 def _results_select() -> Query:
-    return result_select().where(Result.run_id == bindparam("run_id")).order_by(Result.id)
+    return result_select().where(ResultTable.run_id == bindparam("run_id")).order_by(ResultTable.id)
 
 
 @functools.cache
 def _result_select() -> Query:
-    return result_select().where(Result.id == bindparam("result_id"))
+    return result_select().where(ResultTable.id == bindparam("result_id"))
 
 
 @functools.cache
 def _trials_select() -> Query:
     columns = (
-        Trial.uuid,
-        Trial.case,
-        Trial.repeat,
-        Trial.outcome,
-        Trial.detail,
-        Trial.started,
-        Trial.seconds,
-        Trial.throughput,
-        json_text(Trial.row),
+        TrialTable.uuid,
+        TrialTable.case,
+        TrialTable.repeat,
+        TrialTable.outcome,
+        TrialTable.detail,
+        TrialTable.started,
+        TrialTable.seconds,
+        TrialTable.throughput,
+        json_text(TrialTable.row),
     )
-    return select(*columns).where(Trial.run_id == bindparam("run_id")).order_by(Trial.id)
+    return select(*columns).where(TrialTable.run_id == bindparam("run_id")).order_by(TrialTable.id)
 
 
 def runs(
@@ -134,3 +136,25 @@ def trials(connection: Connection, run_id: int) -> tuple[TrialRow, ...]:
     rows = connection.execute(_trials_select(), {"run_id": run_id}).all()
     stored = decoded(row[-1] for row in rows)
     return tuple(TrialRow(*[*row[:-1], own]) for row, own in zip(rows, stored, strict=True))
+
+
+@dataclass(frozen=True)
+class TrialPage:
+    """`next` is what to ask `after` for the following page, None at the end."""
+
+    trials: tuple[Mapping[str, Any], ...]
+    next: int | None
+
+
+def trial_rows(connection: Connection, run_uuid: str | None, after: int, most: int) -> TrialPage | None:
+    """Return rows as `store.overview.trial_rows` has them; None where there is no such run."""
+    chosen = (
+        select(TrialTable.id, TrialTable.row).where(TrialTable.id > after).order_by(TrialTable.id).limit(most)
+    )
+    if run_uuid is not None:
+        run_id = connection.execute(select(RunTable.id).where(RunTable.uuid == run_uuid)).scalar_one_or_none()
+        if run_id is None:
+            return None
+        chosen = chosen.where(TrialTable.run_id == run_id)
+    rows = connection.execute(chosen).all()
+    return TrialPage(tuple(row.row for row in rows), rows[-1].id if len(rows) == most else None)

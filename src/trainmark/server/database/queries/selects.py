@@ -1,8 +1,4 @@
-"""The columns of each kind of row, and rows made of them.
-
-Statements are built once, with bind parameters: building one takes several times as long as running it.
-JSON columns come last and as text: those of all rows are decoded in one go, or sent as they are stored.
-"""
+"""The columns of each kind of row, rows made of them, and the recorded facts that many results share."""
 
 from __future__ import annotations
 
@@ -11,10 +7,18 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BindParameter, Integer, Select, Text, bindparam, cast, select
+from sqlalchemy import BindParameter, Connection, Integer, Select, Text, bindparam, cast, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from trainmark.server.database.models import Case, Change, Machine, Pack, Result, Run
+from trainmark.server.database.models import (
+    CaseTable,
+    ChangeTable,
+    FactSetTable,
+    MachineTable,
+    PackTable,
+    ResultTable,
+    RunTable,
+)
 from trainmark.server.database.queries.rows import CaseRow, ChangeRow, MachineRow, ResultRow, RunRow
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     Query = Select[Unpack[tuple[Any, ...]]]
+
 
 MOST: BindParameter[int] = bindparam("most", type_=Integer)
 OFFSET: BindParameter[int] = bindparam("offset", type_=Integer)
@@ -41,14 +46,14 @@ def decoded(texts: Iterable[str]) -> list[Any]:
 @functools.cache
 def machine_select() -> Query:
     return select(
-        Machine.id,
-        Machine.digest,
-        Machine.name,
-        Machine.device,
-        Machine.facts,
-        Machine.first_seen,
-        Machine.last_seen,
-        Machine.runs,
+        MachineTable.id,
+        MachineTable.digest,
+        MachineTable.name,
+        MachineTable.device,
+        MachineTable.facts,
+        MachineTable.first_seen,
+        MachineTable.last_seen,
+        MachineTable.runs,
     )
 
 
@@ -60,28 +65,28 @@ def machine_row(row: Iterable[Any]) -> MachineRow:
 def run_select() -> Query:
     return (
         select(
-            Run.id,
-            Run.uuid,
-            Run.name,
-            Run.suite,
-            Run.about,
-            Run.created,
-            Run.pushed,
-            Run.version,
-            Run.command,
-            Run.commit,
-            Run.machine_id,
-            Machine.name,
-            Machine.device,
-            Run.ok,
-            Run.failed,
-            Pack.sha256,
-            Pack.bytes,
-            Pack.token,
-            Pack.signer,
+            RunTable.id,
+            RunTable.uuid,
+            RunTable.name,
+            RunTable.suite,
+            RunTable.about,
+            RunTable.created,
+            RunTable.pushed,
+            RunTable.version,
+            RunTable.command,
+            RunTable.commit,
+            RunTable.machine_id,
+            MachineTable.name,
+            MachineTable.device,
+            RunTable.ok,
+            RunTable.failed,
+            PackTable.sha256,
+            PackTable.bytes,
+            PackTable.token,
+            PackTable.signer,
         )
-        .join(Machine, Machine.id == Run.machine_id)
-        .join(Pack, Pack.id == Run.pack_id)
+        .join(MachineTable, MachineTable.id == RunTable.machine_id)
+        .join(PackTable, PackTable.id == RunTable.pack_id)
     )
 
 
@@ -92,35 +97,35 @@ def run_row(row: Iterable[Any]) -> RunRow:
 @functools.cache
 def case_select() -> Query:
     return select(
-        Case.id,
-        Case.machine_id,
-        Machine.name,
-        Case.label,
-        Case.workload,
-        Case.framework,
-        Case.precision,
-        Case.device,
-        Case.devices,
-        Case.unit,
-        Case.results,
-        Case.first_time,
-        Case.last_time,
-        Case.last_throughput,
-        Case.last_low,
-        Case.last_high,
-        Case.last_n,
-        Case.last_run_id,
-        Case.last_version,
-        Case.last_mfu,
-        Case.conformance,
-        Case.best_throughput,
-        Case.changes,
-        Case.last_change_time,
-        Case.last_change_ratio,
-        json_text(Case.key),
-        json_text(Case.last_doubts),
-        json_text(Case.recent),
-    ).join(Machine, Machine.id == Case.machine_id)
+        CaseTable.id,
+        CaseTable.machine_id,
+        MachineTable.name,
+        CaseTable.label,
+        CaseTable.workload,
+        CaseTable.framework,
+        CaseTable.precision,
+        CaseTable.device,
+        CaseTable.devices,
+        CaseTable.unit,
+        CaseTable.results,
+        CaseTable.first_time,
+        CaseTable.last_time,
+        CaseTable.last_throughput,
+        CaseTable.last_low,
+        CaseTable.last_high,
+        CaseTable.last_n,
+        CaseTable.last_run_id,
+        CaseTable.last_version,
+        CaseTable.last_mfu,
+        CaseTable.conformance,
+        CaseTable.best_throughput,
+        CaseTable.changes,
+        CaseTable.last_change_time,
+        CaseTable.last_change_ratio,
+        json_text(CaseTable.key),
+        json_text(CaseTable.last_doubts),
+        json_text(CaseTable.recent),
+    ).join(MachineTable, MachineTable.id == CaseTable.machine_id)
 
 
 def case_rows(rows: Sequence[Sequence[Any]]) -> tuple[CaseRow, ...]:
@@ -135,26 +140,26 @@ def case_rows(rows: Sequence[Sequence[Any]]) -> tuple[CaseRow, ...]:
 def change_select() -> Query:
     return (
         select(
-            Change.case_id,
-            Case.label,
-            Case.machine_id,
-            Machine.name,
-            Case.device,
-            Change.result_id,
-            Run.uuid,
-            Run.name,
-            Change.time,
-            Change.ratio,
-            Change.low,
-            Change.high,
-            Change.probability,
-            Change.confirmed_by,
-            json_text(Change.facts),
+            ChangeTable.case_id,
+            CaseTable.label,
+            CaseTable.machine_id,
+            MachineTable.name,
+            CaseTable.device,
+            ChangeTable.result_id,
+            RunTable.uuid,
+            RunTable.name,
+            ChangeTable.time,
+            ChangeTable.ratio,
+            ChangeTable.low,
+            ChangeTable.high,
+            ChangeTable.probability,
+            ChangeTable.confirmed_by,
+            json_text(ChangeTable.facts),
         )
-        .join(Case, Case.id == Change.case_id)
-        .join(Machine, Machine.id == Case.machine_id)
-        .join(Result, Result.id == Change.result_id)
-        .join(Run, Run.id == Result.run_id)
+        .join(CaseTable, CaseTable.id == ChangeTable.case_id)
+        .join(MachineTable, MachineTable.id == CaseTable.machine_id)
+        .join(ResultTable, ResultTable.id == ChangeTable.result_id)
+        .join(RunTable, RunTable.id == ResultTable.run_id)
     )
 
 
@@ -170,32 +175,32 @@ def change_rows(rows: Sequence[Sequence[Any]]) -> tuple[ChangeRow, ...]:
 def result_select() -> Query:
     return (
         select(
-            Result.id,
-            Result.case_id,
-            Case.label,
-            Result.name,
-            Run.uuid,
-            Case.unit,
-            Result.time,
-            Result.throughput,
-            Result.low,
-            Result.high,
-            Result.n,
-            Result.failed,
-            Result.conformance,
-            Result.step_seconds,
-            Result.memory_bytes,
-            Result.mfu,
-            Result.samples_per_joule,
-            Result.efficiency,
-            Result.facts_id,
-            json_text(Result.values),
-            json_text(Result.own_facts),
-            json_text(Result.doubts),
-            json_text(Result.minor_doubts),
+            ResultTable.id,
+            ResultTable.case_id,
+            CaseTable.label,
+            ResultTable.name,
+            RunTable.uuid,
+            CaseTable.unit,
+            ResultTable.time,
+            ResultTable.throughput,
+            ResultTable.low,
+            ResultTable.high,
+            ResultTable.n,
+            ResultTable.failed,
+            ResultTable.conformance,
+            ResultTable.step_seconds,
+            ResultTable.memory_bytes,
+            ResultTable.mfu,
+            ResultTable.samples_per_joule,
+            ResultTable.efficiency,
+            ResultTable.facts_id,
+            json_text(ResultTable.values),
+            json_text(ResultTable.own_facts),
+            json_text(ResultTable.doubts),
+            json_text(ResultTable.minor_doubts),
         )
-        .join(Case, Case.id == Result.case_id)
-        .join(Run, Run.id == Result.run_id)
+        .join(CaseTable, CaseTable.id == ResultTable.case_id)
+        .join(RunTable, RunTable.id == ResultTable.run_id)
     )
 
 
@@ -208,3 +213,15 @@ def result_rows(
         ResultRow(*[*row[:-5], tuple(values), {**facts[row[-5]], **own}, tuple(doubts), tuple(minor)])
         for row, values, own, doubts, minor in zip(rows, stored, stored, stored, stored, strict=True)
     )
+
+
+@functools.cache
+def _facts_select() -> Select[int, dict[str, Any]]:
+    return select(FactSetTable.id, FactSetTable.facts).where(
+        FactSetTable.id.in_(bindparam("ids", expanding=True))
+    )
+
+
+def facts_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    rows = connection.execute(_facts_select(), {"ids": sorted(set(ids))})
+    return {row.id: row.facts for row in rows}

@@ -1,14 +1,20 @@
-"""The Jinja environment of the pages: everything is escaped, and what a template misspells is an error."""
+"""The Jinja environment of the pages, where everything is escaped; and style and script as static files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from math import isfinite
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from trainmark import __version__
 from trainmark.base.text import one_line, visible
@@ -16,14 +22,67 @@ from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
 from trainmark.report.answer.doubts import GRAVEST_FIRST
 from trainmark.report.chart import svg
 from trainmark.report.chart.model import Chart, shape, tone
-from trainmark.report.format import label, number
+from trainmark.report.format import label, number, page
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
 from trainmark.report.history.cells import date, date_time, fact_text, named
-from trainmark.server.pages.frame import chart
-from trainmark.server.pages.frame.assets import assets
-from trainmark.server.pages.frame.words import words
+from trainmark.server.pages import charts
+from trainmark.server.pages.charts import MARGIN_STEP, MOST_MARGIN
+from trainmark.server.pages.words import words
+
+STYLES = ("report.css", "history.css")
+SCRIPTS = ("trap.js", "report.js")
+TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """One file: its name with the hash in it, its media type, its bytes."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Return the assets by their short names: `site.css`, `site.js`, `icon.svg`."""
+    styles = [*map(page.asset, STYLES), margins(), _own("site.css")]
+    scripts = [*map(page.asset, SCRIPTS), _own("site.js")]
+    texts = {"site.css": "".join(styles), "site.js": "\n".join(scripts), "icon.svg": _own("icon.svg")}
+    return {name: _asset(name, text.encode()) for name, text in texts.items()}
+
+
+@cache
+def by_hashed_name() -> dict[str, Asset]:
+    return {asset.name: asset for asset in assets().values()}
+
+
+def margins() -> str:
+    """Rules for the room at the left of a chart; a style attribute would need a policy that lets any in."""
+    steps = range(0, MOST_MARGIN + MARGIN_STEP, MARGIN_STEP)
+    return "".join(f".left-{step}{{--left:{step}px}}\n" for step in steps)
+
+
+def _own(name: str) -> str:
+    return (files("trainmark.server.pages") / "static" / name).read_text(encoding="utf-8")
+
+
+def _asset(name: str, content: bytes) -> Asset:
+    stem, _, ending = name.partition(".")
+    return Asset(f"{stem}.{sha256(content).hexdigest()[:16]}.{ending}", TYPES[ending], content)
+
+
+FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+async def static(request: Request) -> Response:
+    asset = by_hashed_name().get(request.path_params["name"])
+    if asset is None:
+        raise HTTPException(404)
+    return Response(asset.content, media_type=asset.media_type, headers={"Cache-Control": FOR_GOOD})
+
 
 PLACE = "/static/"
 CODES = {code.value: code for code in DoubtCode}
@@ -62,7 +121,7 @@ def environment(lang: Lang) -> Environment:
         rate=label.rate_unit,
         signed_percent=signed_percent,
         plain_percent=plain_percent,
-        trendline=lambda values, mark=None, look="muted": chart.trendline(values, mark, look, t["history"]),
+        trendline=lambda values, mark=None, look="muted": charts.trendline(values, mark, look, t["history"]),
         svg=lambda drawn, title: render_chart(drawn, title, lang),
         chart_height=svg.height,
         series_look=lambda index: f"{tone(index)} {shape(index)}",
@@ -79,7 +138,7 @@ def environment(lang: Lang) -> Environment:
 
 
 def render_chart(drawn: Chart, title: str, lang: Lang) -> Markup:
-    return chart.render(drawn, title, words(lang))
+    return charts.render_svg(drawn, title, words(lang))
 
 
 def fact_groups(facts: Mapping[str, Any], lang: Lang) -> tuple[list[Pair], list[Pair]]:

@@ -13,15 +13,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from trainmark.report.format.words import Lang
-from trainmark.server.access.cache import cached
-from trainmark.server.access.guard import API, identity_of, refusal
-from trainmark.server.access.roles import Role
+from trainmark.server.access.guard import API, identity_of, refusal, viewing
+from trainmark.server.access.middleware import cached
 from trainmark.server.access.sessions import csrf_token
-from trainmark.server.access.view import viewing
+from trainmark.server.access.tokens import Role
 from trainmark.server.faults import RETRY_SECONDS, fault_of
-from trainmark.server.pages.frame import language
-from trainmark.server.pages.frame.templating import environment
-from trainmark.server.pages.frame.words import words
+from trainmark.server.pages import language
+from trainmark.server.pages.templating import environment
+from trainmark.server.pages.words import words
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000
@@ -55,7 +54,9 @@ def language_of(request: Request) -> Lang:
     )
 
 
-def page(request: Request, template: str, here: str = "", status: int = 200, **values: Any) -> HTMLResponse:
+def render_page(
+    request: Request, template: str, here: str = "", status: int = 200, **values: Any
+) -> HTMLResponse:
     """Render a template with what every page has; an explicit choice of language stays in a cookie."""
     lang = language_of(request)
     text = (
@@ -87,7 +88,7 @@ def _language_link(request: Request, lang: Lang) -> str:
     return "?" + urlencode([*others, (language.PARAMETER, other)])
 
 
-def shown(role: Role) -> Callable[[Endpoint], Endpoint]:
+def requires(role: Role) -> Callable[[Endpoint], Endpoint]:
     """Let only those with a role see a page; a refusal is a page as well.
 
     What all readers may see changes only with a push, and is made once until then.
@@ -138,7 +139,7 @@ def _browses(request: Request) -> bool:
 
 def _page_of(request: Request, status: int, detail: str = "") -> Response:
     sentence = words(language_of(request))[_sentence(status)]
-    return page(
+    return render_page(
         request, "error.html.j2", status=status, shown_status=status, sentence=sentence, detail=detail
     )
 

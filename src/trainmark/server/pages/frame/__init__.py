@@ -1,1 +1,0 @@
-"""What every page has: its frame, language, words, charts and static files."""
