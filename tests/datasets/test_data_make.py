@@ -110,11 +110,11 @@ def test_what_is_missing_after_a_stop_is_drawn_and_nothing_else(make, tmp_path):
     make()
     root, whole = tmp_path / "set", checksums(tmp_path / "set")
     code = (
-        "import sys\nfrom pathlib import Path\nfrom trainmark.cli.data import make\n"
-        "from trainmark.data.make import make as making\n"
-        "draw = making.draw\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from trainmark.data import make as making\n"
+        "draw = making.draw_chunk\n"
         "def slow(task):\n    sys.exit(9) if task.first >= 8 else None\n    return draw(task)\n"
-        "making.draw = slow\n"
+        "making.draw_chunk = slow\n"
         "from trainmark.cli.main import main\n"
         f"sys.argv = ['trainmark', 'data', 'make', 'stopped', '--workers', '1', *{SMALL!r}]\nmain()\n"
     )

@@ -155,7 +155,7 @@ def test_a_jpeg_is_recognised_without_importing_pillow(tmp_path):
     file = tmp_path / "picture"
     file.write_bytes(KINDS["jpeg"])
     code = (
-        "import sys; from trainmark.data.picture import problems\n"
-        "assert problems(open(sys.argv[1], 'rb').read()) == [] and 'PIL' not in sys.modules"
+        "import sys; from trainmark.data.picture import picture_defects\n"
+        "assert picture_defects(open(sys.argv[1], 'rb').read()) == [] and 'PIL' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, file], check=True)

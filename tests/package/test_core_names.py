@@ -22,7 +22,6 @@ ELSEWHERE = (
     "cli/ledger.py",
     "cli/read.py",
     "report/ledger/",
-    "runner/loader_bench.py",
     "forecast/series.py",
 )
 

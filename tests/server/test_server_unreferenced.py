@@ -31,7 +31,7 @@ from trainmark.server.access import tokens
 from trainmark.server.database.engine import open_engine, writing
 from trainmark.server.ingest.files import Upload, clear_incoming
 from trainmark.server.ingest.ingest import Ingest
-from trainmark.server.settings import Settings
+from trainmark.server.settings import ServerSettings
 
 class KilledUpload(Upload):
     def publish(self):
@@ -40,7 +40,7 @@ class KilledUpload(Upload):
 
 if __name__ == "__main__":
     data, database, file, token = sys.argv[1:]
-    settings = Settings(pathlib.Path(data), database or None)
+    settings = ServerSettings(pathlib.Path(data), database or None)
     settings.data.mkdir(mode=0o700, exist_ok=True)
     clear_incoming(settings)
     engine = open_engine(settings)

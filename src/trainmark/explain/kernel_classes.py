@@ -25,7 +25,7 @@ CLASSES = (
 )
 
 
-NAMES = Path(__file__).with_name("names.yaml")
+NAMES = Path(__file__).with_name("kernel_classes.yaml")
 MOST_NAMES = 1 << 16  # whose class is remembered
 # What an operator may say of a kernel whose name is of the class: cuDNN computes convolutions with plain
 # GEMMs, norms are made of elementwise kernels and reductions. A copy stays a copy wherever it is.

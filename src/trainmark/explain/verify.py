@@ -17,10 +17,9 @@ from trainmark.base.errors import UserError
 from trainmark.explain.advice import AdviceEvidence, diagnose
 from trainmark.explain.explained_trial import Explained, keep_explanation
 from trainmark.explain.explanation import Verified, WhatIf
-from trainmark.explain.what_if import record
 from trainmark.explain.what_if.change import Overrides
 from trainmark.explain.what_if.changes import find
-from trainmark.explain.what_if.record import VerifiedChange
+from trainmark.explain.what_if.record import VerifiedChange, append_verified
 from trainmark.explain.what_if.situation import Situation
 from trainmark.launch.options import LaunchOptions
 from trainmark.measure.statistics import ratio_interval
@@ -208,7 +207,7 @@ def verify_changes(
         repeats=repeats,
         display=display,
     )
-    record.append_verified(done.entries)
+    append_verified(done.entries)
     made = {what_if.name: what_if for what_if in done.what_ifs}
     what_ifs = tuple(made.get(what_if.name, what_if) for what_if in explanation.what_ifs)
     evidence = AdviceEvidence(situation, what_ifs, explanation.idle, explanation.buckets)
