@@ -10,10 +10,12 @@ import gc
 import importlib
 import json
 import os
+import re
 import runpy
 import sys
 from typing import Any
 
+SETTING = re.compile(r"[A-Z_]+=.*")
 KEPT = ("trainmark", "numpy", "rich", "jinja2", "yaml", "click")
 
 
@@ -22,7 +24,10 @@ def run(asked: dict[str, Any]) -> int:
     for descriptor, path in ((1, asked["out"]), (2, asked["err"])):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.argv = ["trainmark", *asked["words"]]
+    words = asked["words"]
+    while SETTING.fullmatch(words[0]):
+        name, _, os.environ[name] = words.pop(0).partition("=")
+    sys.argv = ["trainmark", *words]
     try:
         runpy.run_module("trainmark", run_name="__main__", alter_sys=True)
     except SystemExit as left:

@@ -38,7 +38,7 @@ VARYING = (
     (re.compile(r"sha256-[\w+/=]+"), "sha256-…"),
     # Of a packed file, which another zlib packs otherwise.
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
-    (re.compile(r'(?<="bytes": )\d+|(?<=files, )[\d,]+(?= bytes)'), "SIZE"),
+    (re.compile(r'(?<="bytes": )\d+|(?<=files, )[\d,]+(?= bytes)|(?<=<dd>)[\d,]+(?= B</dd>)'), "SIZE"),
 )
 
 

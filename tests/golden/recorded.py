@@ -17,9 +17,7 @@ from typing import Any
 import yaml
 
 RUNS = Path(__file__).with_name("recorded_runs.yaml")
-PLACES = ("recorded", "recorded/watch")
-FIRST_NIGHT = 1_706_745_600.0  # 2024-02-01 00:00 UTC
-DAY = 86_400.0
+PLACES = ("recorded", "recorded/watch", "nightly")
 WARMUP = 10
 GIB = 1 << 30
 SLOW_START = (30, 4, 1.5, 1.2)
@@ -37,8 +35,8 @@ NO_FIGURE = {
 class Case:
     """One case of a run, with a trial for each of the `rates`; text in place of a rate is how it ended.
 
-    `wait` and `talk` are the shares of a step that go into waiting for data and for other ranks. `slow` has by
-    how much longer a rank computes, `long_step` of how many steps one is longer, and how many times.
+    `wait` and `talk` are the shares of a step that go into waiting for data and for other ranks. `slow` has
+    by how much longer a rank computes, `long_step` of how many steps one is longer, and how many times.
     """
 
     name: str
@@ -96,26 +94,7 @@ class Run:
 def recorded_runs() -> list[tuple[str, Run]]:
     """Return all runs, each with the folder that it belongs into."""
     described = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
-    runs = [("nightly", run) for run in nights(**described["nightly"])]
-    return runs + [(place, Run(**run)) for place in PLACES for run in described[place]]
-
-
-def nights(nights: int, cases: Mapping[str, Any], environments: Mapping[int, Any]) -> list[Run]:
-    runs = []
-    for night in range(nights):
-        chance, name = Random(night), f"nightly-{night:02d}"
-        own = []
-        for case, described in cases.items():
-            level = since(night, described["levels"])
-            rates = [round(level * chance.uniform(0.996, 1.004), 3) for _ in range(3)]
-            own.append({"name": case, "key": described["key"], "rates": rates})
-        created = FIRST_NIGHT + night * DAY
-        runs.append(Run(name, own, created, suite="name: nightly\n", environment=since(night, environments)))
-    return runs
-
-
-def since(night: int, values: Mapping[int, Any]) -> Any:
-    return values[max(first for first in values if first <= night)]
+    return [(place, Run(**run)) for place in PLACES for run in described[place]]
 
 
 def identity(*parts: Any) -> str:
@@ -135,10 +114,10 @@ def write_lines(path: Path, objects: Iterable[Any]) -> None:
 def write_run(folder: Path, run: Run) -> None:
     cases = [Case(**case) for case in run.cases]
     planned = run.unfinished + sum(len(case.rates) for case in cases)
-    names = ("name", "about", "created", "command", "skipped", "against", "uuid")
-    info = {name: getattr(run, name) for name in names}
-    info |= {"suite": "recorded", "version": "0.0.9", "folder": None, "schema": 2}
-    files = {"run.json": {**info, "least": planned, "most": planned}, **run.files}
+    names = ("name", "about", "command", "skipped", "against", "uuid")
+    info = {"suite": "recorded", "version": "0.0.9", "folder": None, "schema": 2}
+    info |= {"created": float(run.created), "least": planned, "most": planned}
+    files = {"run.json": {**info, **{name: getattr(run, name) for name in names}}, **run.files}
     files |= {"environment.json": run.environment, "facts.json": run.facts}
     if not run.unfinished:
         files["ended.json"] = {"ended": run.created + 7200}
@@ -151,17 +130,12 @@ def write_run(folder: Path, run: Run) -> None:
 
 
 def write_trial(folder: Path, run: Run, case: Case, repeat: int, rate: float | str) -> None:
-    started, ended_well = run.created + 120 * repeat, not isinstance(rate, str)
+    started, ended_well = run.created + 120.0 * repeat, not isinstance(rate, str)
     detail = "" if ended_well else case.details.get(str(rate), "")
-    spec = {
-        "case": case.name,
-        "repeat": repeat,
-        "command": case.command,
-        "steps": case.steps,
-        "key": case.key,
-    }
-    spec |= {"environment": {"OMP_NUM_THREADS": "2"}, "warmup_steps": WARMUP, "fingerprint": "f1ngerpr1nt"}
+    spec = {"case": case.name, "repeat": repeat, "command": case.command, "key": case.key}
     spec |= {"started": started, "uuid": identity(run.uuid, case.name, repeat), "schema": 2}
+    spec |= {"steps": case.steps, "warmup_steps": WARMUP, "fingerprint": "f1ngerpr1nt"}
+    spec |= {"environment": {"OMP_NUM_THREADS": "2"}}
     record = {"key": case.key, "outcome": "ok" if ended_well else rate, "detail": detail, "started": started}
     record |= {"rank": None if ended_well else 0, "retries": ["crashed: port taken"] if repeat == 2 else []}
     record |= {"seconds": 3600.0, "environment": "f1ngerpr1nt", "figure": NO_FIGURE if ended_well else None}
