@@ -8,18 +8,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from golden import EXPECTED, Workshop, commands, difference
+from golden import EXPECTED, Sandbox, commands, difference
 
 parser = argparse.ArgumentParser(prog="python -m tests.golden", description=__doc__)
 parser.add_argument("--update", action="store_true", help="write what differs to expected/")
 parser.add_argument("names", nargs="*", metavar="NAME", help="a part of an output's name; all without any")
 arguments = parser.parse_args()
 known, changed = commands(), 0
-with tempfile.TemporaryDirectory() as folder, closing(Workshop(Path(folder))) as workshop:
+with tempfile.TemporaryDirectory() as folder, closing(Sandbox(Path(folder))) as sandbox:
     for name, line in known.items():
         if arguments.names and not any(part in name for part in arguments.names):
             continue
-        output = workshop.output(name, line)
+        output = sandbox.output(name, line)
         if changes := difference(name, output):
             changed += 1
             print(f"updated {name}" if arguments.update else changes)

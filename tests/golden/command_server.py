@@ -16,15 +16,15 @@ import sys
 from typing import Any
 
 SETTING = re.compile(r"[A-Z_]+=.*")
-KEPT = ("trainmark", "numpy", "rich", "jinja2", "yaml", "click")
+PRELOADED = ("trainmark", "numpy", "rich", "jinja2", "yaml", "click")
 
 
-def run(asked: dict[str, Any]) -> int:
+def run(request: dict[str, Any]) -> int:
     """Run one command line in this process and return its exit code."""
-    for descriptor, path in ((1, asked["out"]), (2, asked["err"])):
+    for descriptor, path in ((1, request["out"]), (2, request["err"])):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    words = asked["words"]
+    words = request["words"]
     while SETTING.fullmatch(words[0]):
         name, _, os.environ[name] = words.pop(0).partition("=")
     sys.argv = ["trainmark", *words]
@@ -37,13 +37,14 @@ def run(asked: dict[str, Any]) -> int:
     return 0
 
 
-def fork(asked: dict[str, Any]) -> int:
+def fork(request: dict[str, Any]) -> int:
     reading, writing = os.pipe()
     gc.freeze()
     child = os.fork()
     if child == 0:
-        code = run(asked)
-        os.write(writing, json.dumps([name for name in sys.modules if name.split(".")[0] in KEPT]).encode())
+        code = run(request)
+        imported = [name for name in sys.modules if name.split(".")[0] in PRELOADED]
+        os.write(writing, json.dumps(imported).encode())
         os._exit(code)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:

@@ -31,7 +31,7 @@ LONGEST_DIFFERENCE = 150
 UNIX_TIME = re.compile(r"(?<![\w.])\d{10}(?:\.\d{1,7})?(?![\w.])")
 # The last digits of a float differ with the processor.
 LONG_NUMBER = re.compile(r"(?<![\w.])(?!\d{10}\.\d{1,7}\b)(?=[\d.]{15})\d+\.\d+(?:e[-+]?\d+)?(?![\w.])")
-VARYING = (
+NORMALIZED = (
     # What makes a page look and move as it does.
     (re.compile(r"(<(style|script)>).*?(</\2>)", re.DOTALL), r"\1…\3"),
     (re.compile(r"(?<=/static/)(\w+)\.[0-9a-f]{16}"), r"\1.…"),
@@ -50,13 +50,13 @@ def commands() -> dict[str, str]:
     return english | {name.replace(".", ".zh."): line.replace("{lang}", "zh") for name, line in both.items()}
 
 
-class Printed(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
 
 
-class Workshop:
+class Sandbox:
     """A folder with all recorded runs, and a process that runs commands in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -82,23 +82,24 @@ class Workshop:
         """Write a run, with the figures that follow from its events."""
         write_run(self.folder / "raw" / run.name, run)
         packed = f"packed/{run.name}.trainmark"
-        printed = self.run(f"pack raw/{run.name} --recompute --out {packed}")
-        if printed.code:
-            raise RuntimeError(f"{run.name} cannot be packed: {printed.err}")
+        result = self.run(f"pack raw/{run.name} --recompute --out {packed}")
+        if result.code:
+            raise RuntimeError(f"{run.name} cannot be packed: {result.err}")
         with tarfile.open(self.folder / packed) as archive:
             archive.extractall(folder, filter="data")
         for name, text in run.damage.items():
             (folder / name).write_text(text, encoding="utf-8")
         os.utime(folder, (run.created, run.created))
 
-    def run(self, line: str) -> Printed:
-        out, err = self.folder / "printed", self.folder / "complained"
+    def run(self, line: str) -> CommandResult:
+        out, err = self.folder / "stdout", self.folder / "stderr"
         assert self._process.stdin is not None and self._process.stdout is not None
-        asked = {"words": shlex.split(line), "out": str(out), "err": str(err)}
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        request = {"words": shlex.split(line), "out": str(out), "err": str(err)}
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         code = int(self._process.stdout.readline())
-        return Printed(code, *(path.read_text(encoding="utf-8", errors="replace") for path in (out, err)))
+        texts = (path.read_text(encoding="utf-8", errors="replace") for path in (out, err))
+        return CommandResult(code, *texts)
 
     def output(self, name: str, lines: str) -> str:
         """Return what a command prints, and the files that it writes where {out} is."""
@@ -109,21 +110,21 @@ class Workshop:
                 continue
             if "{out}/" in line:
                 out.mkdir()
-            printed = self.run(line.replace("{out}", f"out/{name}"))
-            text += printed.out
-            text += f"--- standard error\n{printed.err}" if printed.err else ""
-            text += f"--- exit code {printed.code}\n" if printed.code else ""
-        return self._normal(text) + self._written(out)
+            result = self.run(line.replace("{out}", f"out/{name}"))
+            text += result.out
+            text += f"--- standard error\n{result.err}" if result.err else ""
+            text += f"--- exit code {result.code}\n" if result.code else ""
+        return self._normalize(text) + self._written_files(out)
 
-    def _written(self, out: Path) -> str:
+    def _written_files(self, out: Path) -> str:
         if out.is_file():
-            return self._normal(out.read_text(encoding="utf-8"))
+            return self._normalize(out.read_text(encoding="utf-8"))
         files = sorted(path for path in out.rglob("*") if path.is_file())
         return "".join(f"==> {path.relative_to(out)} <==\n{self._shortened(path)}" for path in files)
 
     def _shortened(self, path: Path) -> str:
         try:
-            lines = self._normal(path.read_text(encoding="utf-8")).splitlines(keepends=True)
+            lines = self._normalize(path.read_text(encoding="utf-8")).splitlines(keepends=True)
         except UnicodeDecodeError:
             return f"{path.stat().st_size} bytes\n"
         if between := lines[LINES_KEPT:-LINES_KEPT]:
@@ -131,13 +132,13 @@ class Workshop:
             lines[LINES_KEPT:-LINES_KEPT] = [f"… {len(between)} lines with the SHA-256 {digest[:16]}\n"]
         return "".join(lines)
 
-    def _normal(self, text: str) -> str:
+    def _normalize(self, text: str) -> str:
         """Replace what differs with the machine, the folder, the day and the version."""
         text = text.replace(str(self.folder), "FOLDER").replace(sys.executable, "PYTHON")
         text = re.sub(rf"(?<![\w.]){re.escape(self._version)}(?![\w.])", "VERSION", text)
         text = UNIX_TIME.sub(lambda at: "NOW" if abs(float(at[0]) - time.time()) < DAY else at[0], text)
         text = LONG_NUMBER.sub(lambda number: f"{float(number[0]):.11g}", text)
-        for pattern, name in VARYING:
+        for pattern, name in NORMALIZED:
             text = pattern.sub(name, text)
         return text.replace("><", ">\n<") if "<!doctype html>" in text.lower() else text
 

@@ -35,8 +35,8 @@ NO_FIGURE = {
 class Case:
     """One case of a run, with a trial for each of the `rates`; text in place of a rate is how it ended.
 
-    `wait` and `talk` are the shares of a step that go into waiting for data and for other ranks. `slow` has
-    by how much longer a rank computes, `long_step` of how many steps one is longer, and how many times.
+    `data_wait` and `communication` are shares of a step. `slow` has by how much longer a rank computes,
+    `long_step` of how many steps one is longer, and how many times.
     """
 
     name: str
@@ -46,13 +46,13 @@ class Case:
     batch: int | None = None
     steps: int = 44
     facts: Mapping[str, Any] = field(default_factory=dict)
-    ended: Mapping[str, Any] = field(default_factory=dict)
+    end_facts: Mapping[str, Any] = field(default_factory=dict)
     command: str = "python -m trainmark.workloads.resnet50.pytorch --steps 44 --seed 1"
-    wait: float = 0.004
-    talk: float = 0.0
+    data_wait: float = 0.004
+    communication: float = 0.0
     slow: Mapping[int, float] = field(default_factory=dict)
     long_step: tuple[int, float] | None = None
-    sampled: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    device_samples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     epochs: int = 0
     details: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,15 +130,15 @@ def write_run(folder: Path, run: Run) -> None:
 
 
 def write_trial(folder: Path, run: Run, case: Case, repeat: int, rate: float | str) -> None:
-    started, ended_well = run.created + 120.0 * repeat, not isinstance(rate, str)
-    detail = "" if ended_well else case.details.get(str(rate), "")
+    started, ok = run.created + 120.0 * repeat, not isinstance(rate, str)
+    detail = "" if ok else case.details.get(str(rate), "")
     spec = {"case": case.name, "repeat": repeat, "command": case.command, "key": case.key}
     spec |= {"started": started, "uuid": identity(run.uuid, case.name, repeat), "schema": 2}
     spec |= {"steps": case.steps, "warmup_steps": WARMUP, "fingerprint": "f1ngerpr1nt"}
     spec |= {"environment": {"OMP_NUM_THREADS": "2"}}
-    record = {"key": case.key, "outcome": "ok" if ended_well else rate, "detail": detail, "started": started}
-    record |= {"rank": None if ended_well else 0, "retries": ["crashed: port taken"] if repeat == 2 else []}
-    record |= {"seconds": 3600.0, "environment": "f1ngerpr1nt", "figure": NO_FIGURE if ended_well else None}
+    record = {"key": case.key, "outcome": "ok" if ok else rate, "detail": detail, "started": started}
+    record |= {"rank": None if ok else 0, "retries": ["crashed: port taken"] if repeat == 2 else []}
+    record |= {"seconds": 3600.0, "environment": "f1ngerpr1nt", "figure": NO_FIGURE if ok else None}
     write_json(folder / "trial.json", spec)
     write_json(folder / "figure.json", record)
     write_json(folder / "environment.json", run.environment)
@@ -148,20 +148,20 @@ def write_trial(folder: Path, run: Run, case: Case, repeat: int, rate: float | s
     if isinstance(rate, str):
         return
     for rank in range(case.ranks):
-        own = Reports(case, rank, started).all(Random(f"{run.name} {case.name} {repeat}"), rate, repeat)
+        own = RankEvents(case, rank, started).all(Random(f"{run.name} {case.name} {repeat}"), rate, repeat)
         write_lines(folder / "events" / f"rank{rank}.jsonl", own)
-    if case.sampled:
+    if case.device_samples:
         write_lines(folder / "samples.jsonl", samples(case, started, own[-1]["mono"]))
 
 
-class Reports:
+class RankEvents:
     """What one rank reports of a trial; all ranks end their steps together."""
 
     def __init__(self, case: Case, rank: int, started: float) -> None:
         self.case, self.rank, self.started, self.clock = case, rank, started, 1000.0
         self.events: list[dict[str, Any]] = []
 
-    def tell(self, event: str, **values: Any) -> None:
+    def emit(self, event: str, **values: Any) -> None:
         times = {"mono": round(self.clock, 6), "wall": round(self.started - 1000 + self.clock, 6)}
         self.events.append({"event": event, "rank": self.rank, **times, **values})
 
@@ -170,19 +170,19 @@ class Reports:
         facts = {"framework": case.key.get("framework"), "device_name": case.key["device"], "seed": seed}
         facts |= {"node": case.node(self.rank)} if case.ranks > 1 else {}
         facts |= {"process_started": self.started - 14} if case.epochs else {}
-        self.tell("run_start", world_size=case.ranks, unit=case.unit, scope="rank", facts=facts | case.facts)
-        of_epoch = case.steps // (case.epochs or 1)
+        self.emit("run_start", world_size=case.ranks, unit=case.unit, scope="rank", facts=facts | case.facts)
+        steps_per_epoch = case.steps // (case.epochs or 1)
         for step in range(case.steps):
-            epoch, place = divmod(step, of_epoch)
+            epoch, place = divmod(step, steps_per_epoch)
             if place == 0 and epoch < case.epochs:
-                self.tell("epoch", facts={"epoch": epoch, "state": "begin"})
+                self.emit("epoch", facts={"epoch": epoch, "state": "begin"})
             self.step(step, case.samples_per_step * case.ranks / rate * chance.uniform(0.995, 1.005))
             self.events[-1]["loss"] = round(7 - 5 * step / case.steps + chance.uniform(-0.1, 0.1), 4)
-            if place == of_epoch - 1 and epoch < case.epochs:
-                self.tell("epoch", facts={"epoch": epoch, "state": "end"})
+            if place == steps_per_epoch - 1 and epoch < case.epochs:
+                self.emit("epoch", facts={"epoch": epoch, "state": "end"})
                 self.evaluate(epoch, 0.82 - 0.6 / (epoch + 1) + 0.01 * seed)
         self.clock += 0.2
-        self.tell("run_end", facts=dict(case.ended))
+        self.emit("run_end", facts=dict(case.end_facts))
         return self.events
 
     def step(self, step: int, seconds: float) -> None:
@@ -191,18 +191,19 @@ class Reports:
         if case.long_step and step % case.long_step[0] == 5:
             seconds *= case.long_step[1]
         self.clock += seconds
-        told: dict[str, Any] = {"data_wait": seconds * case.wait}
-        if case.talk:
-            told["compute"] = seconds * (1 - case.talk - case.wait) * (1 + case.slow.get(self.rank, 0.0))
-            told["communication"] = max(0.0, seconds * (1 - case.wait) - told["compute"])
-        told = {name: round(value, 7) for name, value in told.items()}
-        self.tell("step", step=step, samples=case.samples_per_step, memory=24 * GIB, **told)
+        parts = {"data_wait": seconds * case.data_wait}
+        if case.communication:
+            longer = 1 + case.slow.get(self.rank, 0.0)
+            parts["compute"] = seconds * (1 - case.communication - case.data_wait) * longer
+            parts["communication"] = max(0.0, seconds - parts["data_wait"] - parts["compute"])
+        rounded = {name: round(value, 7) for name, value in parts.items()}
+        self.emit("step", step=step, samples=case.samples_per_step, memory=24 * GIB, **rounded)
 
     def evaluate(self, epoch: int, top1: float) -> None:
-        self.tell("eval", facts={"epoch": epoch, "state": "begin"})
+        self.emit("eval", facts={"epoch": epoch, "state": "begin"})
         self.clock += 3.5
         scores = {"top1": round(top1, 4), "top5": round(top1 + 0.1, 4), "samples": 5000}
-        self.tell("eval", facts={"epoch": epoch, "state": "end", **scores})
+        self.emit("eval", facts={"epoch": epoch, "state": "end", **scores})
 
 
 def samples(case: Case, started: float, ended: float) -> Iterable[dict[str, Any]]:
@@ -210,10 +211,10 @@ def samples(case: Case, started: float, ended: float) -> Iterable[dict[str, Any]
     for number in range(16):
         mono = round(1000 + (ended - 1000) * number / 15, 3)
         times = {"event": "device_sample", "mono": mono, "wall": round(started - 1000 + mono, 3)}
-        for rank in range(case.ranks) if "device" in case.sampled else ():
+        for rank in range(case.ranks) if "device" in case.device_samples else ():
             name = f"cuda:{rank % case.key['devices_per_node']}"
             name = f"{case.node(rank)}/{name}" if case.key["nodes"] > 1 else name
             load = {"utilisation": 0.97, "power_watts": 600 + number + rank, "memory_bytes": 30 * GIB}
             heat = {"temperature_c": 50 + number, "clock_mhz": 1980 - number, "clock_max_mhz": 1980}
-            yield {**times, "device": name, **load, **heat, **case.sampled["device"]}
-        yield {**times, "device": "cpu", "utilisation": 0.31, **case.sampled.get("host", {})}
+            yield {**times, "device": name, **load, **heat, **case.device_samples["device"]}
+        yield {**times, "device": "cpu", "utilisation": 0.31, **case.device_samples.get("host", {})}

@@ -14,6 +14,7 @@ from typing import Any
 
 PUSHED = (*(f"nightly-{night:02d}" for night in range(4, 12)), "gpu", "finish")
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+OPENER.addheaders = [("Accept", "text/html, application/json")]
 
 
 class Server:
@@ -23,7 +24,7 @@ class Server:
         (folder / "token").write_text(run("server token create golden --role push").out, encoding="utf-8")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "trainmark", "serve", "--public", "--port", "0"],
-            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         assert self._process.stdout is not None
         self._url = re.findall(r"http://\S+", self._process.stdout.readline())[0]
@@ -36,13 +37,12 @@ class Server:
     def get(self, address: str) -> str:
         """Return a page, or JSON with a line a value; `{NAME}` in the address is a run's UUID."""
         address = re.sub(r"{(\S+?)}", self._uuid, address)
-        asked = urllib.request.Request(self._url + address, headers={"Accept": "text/html, application/json"})
         try:
-            with OPENER.open(asked, timeout=60) as response:
+            with OPENER.open(self._url + address, timeout=60) as response:
                 text = response.read().decode("utf-8")
         except urllib.error.HTTPError as error:
             text = error.read().decode("utf-8")
-        if text.startswith("{"):
+        if text.startswith(("{", "[")):
             text = json.dumps(json.loads(text), indent=1, ensure_ascii=False) + "\n"
         return text.replace(self._url, "http://SERVER")
 

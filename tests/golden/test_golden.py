@@ -2,21 +2,21 @@
 
 import pytest
 
-from golden import EXPECTED, Workshop, commands, difference
+from golden import EXPECTED, Sandbox, commands, difference
 
 COMMANDS = commands()
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory):
-    made = Workshop(tmp_path_factory.mktemp("golden"))
+def sandbox(tmp_path_factory):
+    made = Sandbox(tmp_path_factory.mktemp("golden"))
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_says_what_it_said(workshop, name):
-    changes = difference(name, workshop.output(name, COMMANDS[name]))
+def test_a_command_says_what_it_said(sandbox, name):
+    changes = difference(name, sandbox.output(name, COMMANDS[name]))
     assert not changes, f"\n{changes}\nto take it over: python -m tests.golden --update {name}"
 
 
