@@ -10,7 +10,7 @@ PROGRESS := $(BIN)/python -m pip install --disable-pip-version-check
 # Each of the many processes that the tests start would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-CHECKED := datasets events forecast measure package probe published report store suite system
+CHECKED := datasets events forecast golden measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet oneflow
 
 .PHONY: install demo check test test-here test-elsewhere lint frameworks otava ray transformers transformers-check docs bench clean
