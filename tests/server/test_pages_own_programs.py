@@ -72,7 +72,7 @@ def site(tmp_path_factory):
             )
             uuids.append(checked.run["uuid"])
             path = pack_path(settings, stored(engine, checked, identity, packed.sha256))
-            path.parent.mkdir(parents=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             packed.path.rename(path)
     client = pages_client.Client(create_app(settings), secret)
     client.uuids = uuids

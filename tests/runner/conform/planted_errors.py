@@ -8,8 +8,8 @@ from pathlib import Path
 
 import small_resnet
 
-PYTORCH, MODEL = "pytorch.py", "models/pytorch.py"
-RECIPE, STANDARD, OPTIONS = "shared/recipe.py", "shared/recipes/ngc-90.json", "../common/options.py"
+PYTORCH = "pytorch.py"
+RECIPE, STANDARD, OPTIONS = "shared/recipe.py", "recipes/ngc-90.json", "../common/options.py"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Planted:
 NO_ERROR = Planted(PYTORCH, ())
 PLANTED = {
     "stride in the 1x1": Planted(
-        MODEL,
+        PYTORCH,
         (
             (
                 "conv(inputs, width, 1), batch_norm(width)",
@@ -41,7 +41,7 @@ PLANTED = {
             ("conv(width, width, 3, stride), batch_norm(width)", "conv(width, width, 3), batch_norm(width)"),
         ),
     ),
-    "bias in the convolutions": Planted(MODEL, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)),
+    "bias in the convolutions": Planted(PYTORCH, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)),
     "momentum of 0.125": Planted(STANDARD, (('"momentum": 0.875', '"momentum": 0.125'),)),
     "weight decay on batch norm": Planted(
         PYTORCH, (('{"params": norms, "weight_decay": 0.0}', '{"params": norms}'),)
@@ -72,14 +72,14 @@ PLANTED = {
         ),
     ),
     "the padding of TensorFlow in the stem": Planted(
-        MODEL,
+        PYTORCH,
         (
             ("            conv(3, 64, 7, 2),", "            nn.ZeroPad2d((2, 3, 2, 3)), conv(3, 64, 7, 2),"),
             ("padding=kernel // 2,", "padding=kernel // 2 if kernel < 7 else 0,"),
         ),
     ),
     "no ReLU after the sum": Planted(
-        MODEL,
+        PYTORCH,
         (
             (
                 "return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))",
