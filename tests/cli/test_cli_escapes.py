@@ -183,7 +183,7 @@ def test_a_closed_output_is_no_file_s_number(tmp_path):
         "from trainmark.cli.terminal import visible_output\n"
         "with visible_output(): print('lost', file=sys.stdout); os._exit(os.open('x', os.O_CREAT))\n"
     )
-    source = Path(terminal.__file__).parents[3]
+    source = Path(terminal.__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": str(source)}
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment)
     assert done.returncode >= 3

@@ -108,7 +108,7 @@ KERNELS = {
     ),
     "other": ("unheard_of_kernel", "custom-call.3"),
 }
-OWN = Path(NAMES).parents[2] / "workloads"
+OWN = Path(NAMES).parents[1] / "workloads"
 
 
 @pytest.mark.parametrize(

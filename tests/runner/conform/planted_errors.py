@@ -41,7 +41,9 @@ PLANTED = {
             ("conv(width, width, 3, stride), batch_norm(width)", "conv(width, width, 3), batch_norm(width)"),
         ),
     ),
-    "bias in the convolutions": Planted(PYTORCH, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)),
+    "bias in the convolutions": Planted(
+        PYTORCH, (("padding=kernel // 2, bias=False", "padding=kernel // 2"),)
+    ),
     "momentum of 0.125": Planted(STANDARD, (('"momentum": 0.875', '"momentum": 0.125'),)),
     "weight decay on batch norm": Planted(
         PYTORCH, (('{"params": norms, "weight_decay": 0.0}', '{"params": norms}'),)
