@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import Case, fuzz
+from trainmark.report.ledger.text import lines as ledger_lines
 
 from trainmark.base.errors import UserError
 from trainmark.launch.hosts import from_hostfile, from_inventory, from_list
@@ -16,7 +17,6 @@ from trainmark.logs.ledger.entry import as_record
 from trainmark.logs.ledger.load import DATA
 from trainmark.logs.ledger.load import load as load_ledger
 from trainmark.logs.read import read_runs
-from trainmark.report.ledger.text import lines as ledger_lines
 from trainmark.suite.load import BUILT_IN, parse
 from trainmark.suite.model import Topology
 from trainmark.suite.plan import Resources, plan

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import click
 import pytest
 import yaml
+from rich.cells import cell_len as display_width
 
-from trainmark.cli.chinese import CATALOGUE, ChineseHelp, asks_for_chinese, catalogue, wrapped
+from trainmark.cli.chinese import CATALOGUE, ChineseHelp, asks_for_chinese, catalogue
 from trainmark.cli.main import trainmark as root
-from trainmark.report.format.line_fit import display_width
+from trainmark.view.terminal import broken
 
 NARROW, WIDE = 50, 1000
 
@@ -136,7 +137,7 @@ def test_english_help_does_not_read_the_catalogue(trainmark, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("", []),
+        ("", [""]),
         ("一二三四五", ["一二三四", "五"]),
         ("一二三四。", ["一二三", "四。"]),
         ("一二三（四）", ["一二三", "（四）"]),
@@ -146,4 +147,4 @@ def test_english_help_does_not_read_the_catalogue(trainmark, monkeypatch):
     ],
 )
 def test_lines_are_broken_where_chinese_allows_it(text, lines):
-    assert wrapped(text, 8) == lines
+    assert broken(text, 8) == lines

@@ -171,7 +171,7 @@ def test_the_page_has_the_verdict_the_plot_and_the_table(three, tmp_path):
     result = three("--format", "html", "--out", "compare.html")
     assert result.code == 0
     page = (tmp_path / "compare.html").read_text(encoding="utf-8")
-    assert "<strong>slow</strong>: 1 slower." in page
+    assert "<strong>slow:</strong> 1 slower." in page
     assert 'data-plot="ratios"' in page and "axis begins at" in page
     assert len(page.encode()) < 200_000
 

@@ -11,15 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from known_fabrics import fabric
 
-from trainmark.report.fabric import map as fabric_map
-from trainmark.report.fabric import page as fabric_page
-from trainmark.report.fabric.cells import grid
-from trainmark.report.fabric.colour import fill, ink_on
-from trainmark.report.fabric.text import MOST_LINKS, NOTHING_SLOW, lines, markdown
+from trainmark.pages import fabric_map
+from trainmark.pages.fabric import MOST_LINKS, fabric_blocks, fabric_page
+from trainmark.pages.fabric_map import fill, grid, ink_on
+from trainmark.view import html, terminal
+from trainmark.view import markdown as markdown_view
 
 SVG = "{http://www.w3.org/2000/svg}"
 FOUR = dict.fromkeys("abcd", 1)
 SLOW = {(1, 3): (1.0, 0.5)}
+
+
+def page_of(fabric):
+    return html.render(fabric_page(fabric))
+
+
+def lines(fabric):
+    return terminal.lines(fabric_page(fabric).blocks)
+
+
+def markdown(fabric):
+    return markdown_view.fragment(list(fabric_blocks(fabric)))
 
 
 def places(svg: str) -> dict[str, ElementTree.Element]:
@@ -47,7 +59,7 @@ def test_links_inside_a_node_are_on_the_diagonal():
 
 def test_one_node_is_shown_rank_by_rank():
     shown = grid(fabric({"a": 3}))
-    assert (shown.what, shown.names) == ("ranks", ("0", "1", "2"))
+    assert (shown.title, shown.names) == ("Bandwidth and latency between ranks", ("0", "1", "2"))
     assert set(shown.cells) == {(1, 0), (2, 0), (2, 1)}
 
 
@@ -91,20 +103,20 @@ def test_whatever_a_node_is_called_the_map_is_well_formed(one, other):
 
 
 def test_a_page_runs_its_own_scripts_alone_and_fetches_nothing():
-    page = fabric_page.render(fabric({"<script>alert(1)</script>": 1, "b": 1}))
+    page = page_of(fabric({"<script>alert(1)</script>": 1, "b": 1}))
     assert page.count("<script") == 3
     assert "default-src &#39;none&#39;" in page
 
 
 def test_the_page_holds_map_links_and_all_reduce():
-    page = fabric_page.render(fabric(FOUR, SLOW))
+    page = page_of(fabric(FOUR, SLOW))
     assert "<svg" in page
     assert "slow: bandwidth" in page
     assert "All-reduce over 4 ranks on 4 nodes" in page
 
 
 def test_the_page_says_what_is_slow_first_and_under_what_it_holds():
-    page = fabric_page.render(fabric(FOUR, SLOW))
+    page = page_of(fabric(FOUR, SLOW))
     assert page.index("Slow: link b – d has ") < page.index("<main>")
     assert "One pair talked at a time" in page and "below 70 % of the bandwidth" in page
 
@@ -113,7 +125,7 @@ def test_the_terminal_shows_every_link_and_the_verdict():
     shown = lines(fabric(FOUR, SLOW))
     assert sum(bool(re.match(r"\d – \d ", line)) for line in shown) == 6
     assert shown[-1].startswith("Slow: link b – d has ")
-    assert lines(fabric(FOUR))[-1] == NOTHING_SLOW
+    assert lines(fabric(FOUR))[-1] == "No link is slow beside comparable ones."
 
 
 def test_of_many_links_the_terminal_shows_the_slowest_and_says_so():

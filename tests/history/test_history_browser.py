@@ -7,10 +7,10 @@ import shutil
 import subprocess
 
 import pytest
+from shown_histories import as_page
 from test_history_page import SLOWER, series, step
 
-from trainmark.report.history import page
-from trainmark.report.history.model import histories
+from trainmark.pages.history.model import histories
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 # Eight pixels off the middle of the fourth dot; then the cards that are to be seen, and the marked dots.
@@ -34,7 +34,7 @@ pytestmark = [
 
 
 def test_a_click_beside_a_dot_shows_the_card_of_that_result_alone(tmp_path):
-    document = page.render(histories([series(SLOWER)], step))
+    document = as_page(histories([series(SLOWER)], step))
     document = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", document)
     path = tmp_path / "history.html"
     path.write_text(document.replace("</body>", f"<script>{CLICK}</script></body>"), encoding="utf-8")

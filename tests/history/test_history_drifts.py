@@ -9,16 +9,15 @@ import re
 import numpy as np
 import pytest
 from benchmarks.simulated_histories import DRIFTING, MACHINES, Machine, Step, simulate
+from shown_histories import as_markdown, as_page, as_text
 
 from trainmark.measure.history.changes import changes, drifts
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.report.history import page
-from trainmark.report.history.chart import ordered_chart
-from trainmark.report.history.json_history import tree
-from trainmark.report.history.model import histories
-from trainmark.report.history.tables import overview_table
-from trainmark.report.history.text import as_markdown, as_text
+from trainmark.pages.history.chart import ordered_chart
+from trainmark.pages.history.model import histories
+from trainmark.pages.history.page import overview_table
+from trainmark.pages.history.record import tree
 
 TRUTH = math.exp(-0.02 * 99 / 100)
 
@@ -98,7 +97,7 @@ def test_json_has_the_drift_with_its_interval(shown):
 
 
 def test_the_page_has_the_sentence_and_a_slanted_level(shown):
-    assert "Drift of −" in page.render(shown)
+    assert "Drift of −" in as_page(shown)
     lines = [mark for mark in ordered_chart(shown.cases[0]).panels[0].marks if type(mark).__name__ == "Line"]
     (level,) = lines
     assert level.y[-1] / level.y[0] == pytest.approx(shown.cases[0].drifts[0].ratio)

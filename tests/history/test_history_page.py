@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 
 import pytest
+from shown_histories import as_markdown, as_page, as_text
 
 from trainmark.measure.history.changes import LevelChange
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.report.history import json_history, page, text
-from trainmark.report.history.cells import blocks, fact_words, percent_change, sparkline
-from trainmark.report.history.model import FactChange, histories, matches
-from trainmark.report.history.time_axis import time_axis
-from trainmark.report.history.words import HISTORY_WORDS
+from trainmark.pages.history.cells import blocks, fact_words, percent_change, sparkline
+from trainmark.pages.history.model import FactChange, histories, matches
+from trainmark.pages.history.record import as_json
+from trainmark.pages.history.time_axis import time_axis
+from trainmark.view.catalogue import catalogue
 
 DAY = 86_400.0
 HOSTILE = "</script><script>alert(1)</script> <img src=x onerror=alert(1)> \x1b[31m | `x`"
@@ -59,7 +61,7 @@ def shown():
 
 
 def test_the_table_has_the_latest_figure_the_change_and_the_fact_that_fits_best(shown):
-    table = text.as_text(shown, detailed=False)
+    table = as_text(shown, detailed=False)
     row = next(line for line in table.splitlines() if line.startswith("pytorch"))
     assert "96.24 images/s" in row
     assert "↓ −4.0 % [−6.0, −3.0]" in row
@@ -68,7 +70,7 @@ def test_the_table_has_the_latest_figure_the_change_and_the_fact_that_fits_best(
 
 
 def test_point_by_point_every_result_has_a_row_and_the_facts_their_fit(shown):
-    lines = text.as_text(histories([series(SLOWER)], step, pattern="pytorch"), detailed=True).splitlines()
+    lines = as_text(histories([series(SLOWER)], step, pattern="pytorch"), detailed=True).splitlines()
     assert sum("night-" in line and line.startswith("2026-") for line in lines) == len(SLOWER)
     assert any(re.search(r"driver\s+550\s+560\s+1\.00", line) for line in lines)
 
@@ -91,7 +93,7 @@ def test_cases_on_several_machines_name_their_machine():
 
 
 def test_json_has_every_point_with_its_facts_and_every_change(shown):
-    tree = json.loads(json_history.as_json(shown))
+    tree = json.loads(as_json(shown))
     case = tree["cases"][1]
     assert (tree["by"], len(case["points"]), case["unit"]) == ("date", 9, "images/s")
     assert case["points"][0]["facts"]["driver"] == "550"
@@ -100,28 +102,28 @@ def test_json_has_every_point_with_its_facts_and_every_change(shown):
 
 
 def test_markdown_names_the_change_and_its_facts(shown):
-    document = text.as_markdown(shown, detailed=False)
+    document = as_markdown(shown, detailed=False)
     assert "## pytorch amp b256 1n1g" in document
     assert "| driver | 550 | 560 | 1.00 |" in document
 
 
 def test_every_dot_leads_to_the_card_of_its_result_with_report_and_difference(shown):
-    document = page.render(shown, "en", lambda point: f"runs/{point.run}/report.html")
-    anchors = re.findall(r'<article class="result-card" id="([^"]+)"', document)
+    document = as_page(shown, "en", lambda point: f"runs/{point.run}/report.html")
+    anchors = re.findall(r'<article id="([^"]+)" class="result-card"', document)
     assert len(anchors) == shown.results
     assert set(re.findall(r'<a href="#(r-[^"]+)"><circle', document)) == set(anchors)
     assert 'href="runs/night-5/report.html"' in document
 
 
 def test_a_page_in_chinese_has_no_english_words_of_its_own(shown):
-    document = page.render(shown, "zh")
-    left = [name for name, (english, _) in HISTORY_WORDS.items() if len(english) > 24 and english in document]
-    assert left == []
+    document, english = as_page(shown, "zh"), as_page(shown)
+    long = [text for text in catalogue("zh") if len(text) > 24 and escape(text) in english]
+    assert long and [text for text in long if escape(text) in document] == []
     assert "历史结果" in document
 
 
 def test_nothing_that_a_run_is_called_becomes_markup():
-    document = page.render(histories([series(SLOWER, HOSTILE, HOSTILE)], step))
+    document = as_page(histories([series(SLOWER, HOSTILE, HOSTILE)], step))
     assert "<script>alert" not in document
     assert "<img" not in document
     assert "\x1b" not in document
@@ -144,7 +146,7 @@ def test_a_long_history_fits_its_blocks_and_shows_where_it_changed():
 
 def test_of_two_commands_only_the_words_that_differ_are_shown():
     fact = FactChange("command", "python train.py --lr 0.1", "python train.py --lr 0.2 --amp", 1.0)
-    assert fact_words(fact, "?") == "command … --lr 0.1 → … --lr 0.2 --amp"
+    assert fact_words(fact) == "command … --lr 0.1 → … --lr 0.2 --amp"
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from shown_histories import as_markdown, as_page, as_text
 
 from trainmark.measure.history.changes import changes
 from trainmark.measure.history.series import HistorySeries, RunPoint
 from trainmark.measure.key import Key
-from trainmark.report.chart.model import Line
-from trainmark.report.history import json_history, page, text
-from trainmark.report.history.chart import ordered_chart, value_bounds
-from trainmark.report.history.model import History, histories
-from trainmark.report.history.verdict import no_change_verdict
+from trainmark.pages.history.chart import ordered_chart, value_bounds
+from trainmark.pages.history.model import History, histories
+from trainmark.pages.history.record import tree
+from trainmark.pages.history.verdict import no_change_verdict
+from trainmark.view.chart.model import Line
 
 TRIALS = (0.99, 0.995, 1.0, 1.0, 1.005, 1.01)
 STEADY = [100.0, 100.2, 99.9, 100.1, 100.0, 100.1, 99.9, 100.2, 100.0]
@@ -75,10 +76,10 @@ def test_a_difference_of_results_that_are_not_to_be_relied_on_is_not_certain():
 
 def test_text_and_page_tell_the_last_difference_the_doubts_and_that_there_are_too_few():
     shown = histories([series([4402.0, 1021.0], doubts=BUSY)], changes)
-    table = text.as_text(shown, detailed=False)
+    table = as_text(shown, detailed=False)
     assert "−76.8 %, but not both are to be relied on" in table and "host-busy" in table
     assert "Cases with too few results to tell: 1." in table and "No change" not in table
-    html = page.render(shown)
+    html = as_page(shown)
     assert html.count("but not both are to be relied on") == 2 and "No lasting change" not in html
 
 
@@ -105,11 +106,11 @@ def test_a_change_between_results_that_are_not_to_be_relied_on_is_shown_but_not_
     shown = histories([series([100.0] * 6 + [80.0] * 6, doubts=doubts)], changes)
     (marked,), words = shown.cases[0].changes, "not to be relied on"
     assert marked.index == 6
-    assert json_history.tree(shown)["cases"][0]["changes"][0]["unreliable"] is unreliable
-    for printed in (text.as_text(shown, False), text.as_text(shown, True), text.as_markdown(shown, True)):
+    assert tree(shown)["cases"][0]["changes"][0]["unreliable"] is unreliable
+    for printed in (as_text(shown, False), as_text(shown, True), as_markdown(shown, True)):
         assert (words in printed) is unreliable
-    assert ('class="marked unsure"' in page.render(shown)) is unreliable
-    assert ("不可信" in text.as_text(shown, True, lang="zh")) is unreliable
+    assert ('class="marked unsure"' in as_page(shown)) is unreliable
+    assert ("不可信" in as_text(shown, True, "zh")) is unreliable
 
 
 def test_no_change_is_not_reliable_where_the_results_are_not():

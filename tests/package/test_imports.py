@@ -43,6 +43,7 @@ CORE = ("cli", "suite", "store", "measure", "runner", "launch", "logs", "audit",
 # From the bottom: a room imports only those before it.
 ROOMS = (
     "base",
+    "view",
     "events",
     "inside",
     "measure",
@@ -58,6 +59,7 @@ ROOMS = (
     "data",
     "explain",
     "forecast",
+    "pages",
     "report",
     "server",
     "cli",

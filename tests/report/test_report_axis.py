@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cluster, h200, result, single
 
-from trainmark.report.chart.model import Dots
 from trainmark.report.format.words import words
 from trainmark.report.plots.axis import plot, varied_axis
 from trainmark.report.render import html
+from trainmark.view.chart.model import Dots
 
 T = words("en")
 BATCHES = tuple(result(replace(GPU, batch_per_device=batch), 10.0 * batch) for batch in (1024, 64, 512))

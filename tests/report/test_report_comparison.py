@@ -1,8 +1,8 @@
 import json
 
-from trainmark.report.comparison import page
-from trainmark.report.comparison.model import ComparisonRow, Comparisons, ComparisonTable
-from trainmark.report.comparison.text import as_json, as_markdown, as_text
+from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable, as_json
+from trainmark.pages.comparison_page import comparison_page
+from trainmark.view import html, markdown, terminal
 
 ROWS = (
     ComparisonRow("amp-b256-1n8g", 6154.7, 6401.2, 1.040, 1.031, 1.049, True, ("framework_version",)),
@@ -12,6 +12,14 @@ ROWS = (
 )
 TABLE = ComparisonTable("before", "after", ROWS, ("gone|1n1g",), ("new-1n1g",))
 TWO = Comparisons((TABLE,))
+
+
+def as_text(comparisons):
+    return terminal.render(comparison_page(comparisons))
+
+
+def as_markdown(comparisons):
+    return markdown.render(comparison_page(comparisons))
 
 
 def test_each_row_has_the_mark_its_interval_earns():
@@ -62,5 +70,5 @@ def test_a_case_of_two_versions_is_there_twice():
 
 def test_names_of_runs_stay_text_on_the_page():
     table = ComparisonTable("<script>1</script>", "<b>x</b>", ROWS)
-    text = page.render(Comparisons((table, table)))
+    text = html.render(comparison_page(Comparisons((table, table))))
     assert text.count("<script") == 3 and "<b>x" not in text

@@ -7,6 +7,7 @@ from string import Formatter
 
 import pytest
 from explain_documents import STEPS, cpu, difference, hostile, refused, resnet50, two_ranks
+from rich.cells import cell_len as display_width
 
 from trainmark.explain.explanation import (
     Agreement,
@@ -32,8 +33,7 @@ from trainmark.report.explain import (
 from trainmark.report.explain.language.chinese import SENTENCES, sentence
 from trainmark.report.explain.language.words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
 from trainmark.report.explain.sentences import where_sentence
-from trainmark.report.format.line_fit import display_width
-from trainmark.report.format.wrap import wrapped
+from trainmark.view.terminal import wrapped
 
 ALL = {"resnet50": resnet50, "refused": refused, "two_ranks": two_ranks, "cpu": cpu}
 

@@ -9,11 +9,11 @@ import pytest
 from sample_documents import h200
 from trained_documents import TARGET, trained
 
-from trainmark.report.chart.model import Dots, Rule
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.render import terminal as text
+from trainmark.view.chart.model import Dots, Rule
 from trainmark.workloads import registry
 
 

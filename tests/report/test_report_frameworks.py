@@ -15,13 +15,13 @@ from sample_documents import GPU, HOSTILE, h200, result, six
 
 from trainmark.logs.ledger import load, standing
 from trainmark.report.assemble import document_of
-from trainmark.report.chart.model import Bars, Line
 from trainmark.report.conformance import NOT_CHECKED, Conformance, conformance_in
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.render.terminal import document_lines
 from trainmark.report.sections.frameworks import tables_of
+from trainmark.view.chart.model import Bars, Line
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "store"))
 

@@ -19,12 +19,14 @@ from sample_documents import (
     trace,
 )
 
-from trainmark.report.chart.model import Shade
-from trainmark.report.format import number, page, templating
+from trainmark.pages import number
+from trainmark.report.format import templating
 from trainmark.report.format.words import words
 from trainmark.report.plots import plots
 from trainmark.report.render import html
 from trainmark.report.sections.group import by_series, headlines
+from trainmark.view import frame as page
+from trainmark.view.chart.model import Shade
 
 
 class Page(HTMLParser):

@@ -5,8 +5,8 @@ import pytest
 from sample_documents import GPU, cpu, empty, h200, hostile, result, single
 
 from trainmark.audit.audit import audit_report, reports_at
-from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.render import markdown
+from trainmark.view.markup import code, fence, plain
 
 
 def tables(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.report.format import number
+from trainmark.pages import number
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from dataclasses import replace
 from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
 from trainmark.measure.figure import Interval, Ratio
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.render.terminal import document_lines, result_lines
 
 

@@ -11,7 +11,7 @@ import pytest
 from sample_documents import HOSTILE, h200
 
 from trainmark.measure.figure import ConventionUtilisation, Utilisation
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.format.words import words
 from trainmark.report.render import csv_report, html, json_report, markdown
 from trainmark.report.render import terminal as text

@@ -10,9 +10,12 @@ from trainmark.machine.network import InfinibandPort, Interface, MachineFabric
 from trainmark.machine.software import InstalledLibrary, Libraries
 from trainmark.measure.doubts import SENTENCES, Doubt, DoubtCode, Severity
 from trainmark.measure.key import Key
-from trainmark.report.format import doubt_words, fact_words, published_words, words
-from trainmark.report.format.label import IN_TABLE
+from trainmark.pages.facts import KNOWN, fact_name
+from trainmark.pages.label import IN_TABLE
+from trainmark.report.format import doubt_words, published_words, words
 from trainmark.report.sections.environment import sections
+
+CODES = {code.value for code in DoubtCode}
 
 
 def fields(text):
@@ -31,8 +34,8 @@ def test_no_word_is_empty_in_either_language():
 
 def test_every_doubt_has_a_clause_and_a_chinese_name_of_its_own():
     assert set(doubt_words.DOUBTS) == set(DoubtCode)
-    for column in (0, 1):
-        assert len({pair[column] for pair in doubt_words.DOUBTS.values()}) == len(DoubtCode)
+    assert len(set(doubt_words.DOUBTS.values())) == len(DoubtCode)
+    assert len({doubt_words.doubt_name(code, "zh") for code in DoubtCode} - CODES) == len(DoubtCode)
     assert set(doubt_words.SEVERITIES) == set(Severity)
 
 
@@ -74,7 +77,8 @@ def test_every_field_of_an_environment_and_of_a_key_has_a_chinese_name():
     )
     names = {field.name for record in records for field in dataclasses.fields(record)}
     names |= {name for name in Key("").values() if name not in IN_TABLE}
-    assert names - set(fact_words.NAMES_ZH) == set()
+    same = {"cpu", "ecc", "gpu", "gpus", "infiniband", "python", "turbo", "uuid", "nccl", "cuda"}
+    assert {name for name in names if fact_name(name) not in KNOWN} - same == set()
 
 
 def test_sentences_in_chinese_are_in_chinese():

@@ -258,7 +258,7 @@ def _int(value: Any) -> int:
 
 
 def _exactly(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
+    if type(value) is not kind and not (kind is str and isinstance(value, str)):
         raise DecodeError(KINDS[kind], value)
     return value
 

@@ -214,7 +214,7 @@ def _looked_up(asked: BisectRequest, options: dict[str, Any]) -> tuple[BisectReq
     """Return the question with its versions, commits or differences, its subject and how many there are."""
     from dataclasses import replace
 
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
     from trainmark.runner.bisect.commits import commits_between, uncommitted
     from trainmark.runner.bisect.driver import case_of, check_settings
     from trainmark.runner.bisect.packages import parse_requirement, versions_between
@@ -281,16 +281,17 @@ def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
 def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.base.typed_json import encode
     from trainmark.measure.bisection import BisectionFinding
-    from trainmark.report.bisect import page, text
+    from trainmark.pages.bisect import bisect_page
     from trainmark.store.files import write_text
+    from trainmark.view import html, markdown, terminal
 
     plain = encode(bisection) | {"trials": bisection.trials, "seconds": bisection.seconds}
     as_text = json.dumps(plain, indent=1, ensure_ascii=False)
     suffix = "" if lang == "en" else f".{lang}"
-    html = f"report{suffix}.html"
+    report, page = f"report{suffix}.html", bisect_page(bisection)
     written = {
-        html: page.render(bisection, lang),
-        f"report{suffix}.md": text.markdown(bisection, lang),
+        report: html.render(page, lang),
+        f"report{suffix}.md": markdown.render(page, lang),
         "report.json": as_text + "\n",
     }
     for name, content in written.items():
@@ -298,6 +299,6 @@ def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
     if as_json:
         click.echo(as_text)
     else:
-        shown = text.lines(bisection, terminal_width(), lang)
-        click.echo("\n".join(["", *shown, "", f"report {path / html}"]))
+        shown = terminal.render(page, lang, terminal_width())
+        click.echo(f"\n{shown}\nreport {path / report}")
     return FOUND if bisection.finding in (BisectionFinding.FOUND, BisectionFinding.NARROWED) else NOT_FOUND

@@ -22,10 +22,6 @@ NOTES = re.compile(r"(.*?)\s*((?:\[[^]]*\]\s*)*)", re.DOTALL)
 DEFAULT = "default: "
 REQUIRED = "required"
 SYNTAX = ("[OPTIONS]", "COMMAND [ARGS]...", "[COMMAND] [ARGS]...")
-# A line may be broken on either side of a Chinese character, but not in brackets, before closing marks, or
-# behind opening ones.
-OPENING, CLOSING = "（“《", "），。；：、！？”》…"
-PIECE = re.compile(rf"\s*[{OPENING}]*(?:\[[^]]*\]|[!-~]+|.)[{CLOSING}]*")
 
 
 @contextlib.contextmanager
@@ -87,14 +83,14 @@ class ChineseHelp(click.HelpFormatter):
         rows = list(rows)
         first_column = min(max((len(term) for term, _ in rows), default=0), col_max) + col_spacing
         width = max(self.width - first_column - 2, 10)
-        lines = [(term, wrapped(self._definition(text), width)) for term, text in rows]
+        lines = [(term, _wrapped(self._definition(text), width)) for term, text in rows]
         written = [(term, UNCHANGED + "\n".join(text) if text else "") for term, text in lines]
         super().write_dl(written, col_max, col_spacing)
 
     def _paragraph(self, paragraph: str) -> list[str]:
         if paragraph.startswith(UNCHANGED):
             return [self._example(line) for line in paragraph.splitlines()[1:]]
-        return wrapped(self.translated(" ".join(paragraph.split())), self.width - self.current_indent)
+        return _wrapped(self.translated(" ".join(paragraph.split())), self.width - self.current_indent)
 
     def _example(self, line: str) -> str:
         """Translate a heading, or what stands to the right of a command."""
@@ -122,14 +118,7 @@ class ChineseHelp(click.HelpFormatter):
         return self.translated(DEFAULT.strip()) + (self.translated(value) if " " in value else value)
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Break the text into lines of at most so many columns: between words, or beside Chinese characters."""
-    from trainmark.report.format.line_fit import display_width
+def _wrapped(text: str, width: int) -> list[str]:
+    from trainmark.view.terminal import broken
 
-    lines: list[str] = []
-    for piece in PIECE.findall(text):
-        if lines and display_width(lines[-1] + piece) <= width:
-            lines[-1] += piece
-        else:
-            lines.append(piece.lstrip())
-    return lines
+    return broken(text, width) if text else []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from trainmark.measure.history.facts import FactChange
     from trainmark.measure.history.series import RunPoint
     from trainmark.measure.key import Key
-    from trainmark.report.comparison.model import ComparisonRow, Comparisons, ComparisonTable
+    from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable
     from trainmark.store.run import RunFolder
 
 SAME, FAILED, NOT_JUDGED = 0, 1, 3
@@ -73,11 +73,14 @@ def compare_command(
       trainmark compare baseline amp fused --format html --out compare.html
       trainmark compare main my-change --fail-below 0.97 || echo slower
     """
+    from trainmark.pages import label
+    from trainmark.pages.comparison import Comparisons
+    from trainmark.pages.comparison import as_json as json_of
+    from trainmark.pages.comparison_page import comparison_page
     from trainmark.report.assemble import frameworks_between, results_of
-    from trainmark.report.comparison import page, text
-    from trainmark.report.comparison.model import Comparisons
-    from trainmark.report.format import label
+    from trainmark.report.render.framework_markdown import frameworks_in
     from trainmark.store.run import find_run
+    from trainmark.view import html, markdown, terminal
 
     if fail_below is not None and math.isnan(fail_below):
         raise click.UsageError("--fail-below takes a ratio such as 0.97.")
@@ -97,12 +100,13 @@ def compare_command(
             raise click.ClickException(
                 f"{before} and {name} have no case in common; see `trainmark show` of each."
             )
-    comparisons = Comparisons(tables, frameworks, str(price) if price else "")
+    comparisons = Comparisons(tables, tuple(map(frameworks_in, frameworks)), str(price) if price else "")
+    page = comparison_page(comparisons)
     layouts = {
-        "text": lambda: text.as_text(comparisons, None if out else terminal_width()),
-        "md": lambda: text.as_markdown(comparisons),
-        "json": lambda: text.as_json(comparisons),
-        "html": lambda: page.render(comparisons),
+        "text": lambda: terminal.render(page, width=None if out else terminal_width()),
+        "md": lambda: markdown.render(page),
+        "json": lambda: json_of(comparisons),
+        "html": lambda: html.render(page),
     }
     kind = "json" if as_json else kind
     _write(layouts[kind](), kind, out)
@@ -133,7 +137,7 @@ class Side:
     """A run with its results, and what was recorded of each."""
 
     def __init__(self, run: RunFolder, results: Sequence[Result]) -> None:
-        from trainmark.report.history.assemble import points_of
+        from trainmark.store.observations import points_of
 
         self.name, self.results, self.points = run.path.name, results, points_of(run)
 
@@ -142,8 +146,8 @@ def _table(
     before: Side, after: Side, names: Sequence[str], limit: Limit, price: Price | None
 ) -> ComparisonTable:
     from trainmark.measure.comparison import compare_results, unmatched_keys
-    from trainmark.report.comparison.model import ComparisonTable
-    from trainmark.report.format import label
+    from trainmark.pages import label
+    from trainmark.pages.comparison import ComparisonTable
 
     def case(key: Key) -> str:
         return f"{label.series(key, names)} {key.topology}"
@@ -184,9 +188,9 @@ def _row(
     from trainmark.logs.ledger import best_published, load_for
     from trainmark.measure.cost import cost_of
     from trainmark.measure.statistics import CONFIDENCE
+    from trainmark.pages.comparison import ComparisonRow, peak_shares
+    from trainmark.pages.label import rate_unit
     from trainmark.report.answer.verdict import doubts_verdict as verdict
-    from trainmark.report.comparison.model import ComparisonRow, peak_shares
-    from trainmark.report.format.label import rate_unit
 
     def codes(result: Result) -> tuple[str, ...]:
         return tuple(doubt.code.value for doubt in result.doubts)

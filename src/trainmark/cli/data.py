@@ -149,7 +149,7 @@ def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
 
 
 def _verdict_text(path: Path, verdict: SetVerdict) -> str:
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
 
     files = counted(verdict.files, "file")
     if verdict.sound:

@@ -15,7 +15,7 @@ import click
 from trainmark.base.errors import UserError, nearest
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
-from trainmark.report.format.number import counted
+from trainmark.pages.number import counted
 from trainmark.report.format.table import Table
 
 if TYPE_CHECKING:

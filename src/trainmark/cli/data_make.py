@@ -251,7 +251,7 @@ def verdict_record(path: Path, verdict: TokenVerdict) -> dict[str, Any]:
 
 
 def verdict_text(path: Path, verdict: TokenVerdict) -> str:
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
 
     files = counted(verdict.files, "file")
     if verdict.sound:

@@ -117,9 +117,10 @@ def fabric_command(
     if as_json:
         print_json(encode_fabric(fabric))
     else:
-        from trainmark.report.fabric.text import lines
+        from trainmark.pages.fabric import fabric_page
+        from trainmark.view import terminal
 
-        click.echo("\n".join(lines(fabric, terminal_width())))
+        click.echo(terminal.render(fabric_page(fabric), width=terminal_width()), nl=False)
         for path in [*record_paths, *([map_file] if map_file else [])]:
             click.echo(f"kept in {path}", err=True)
     return 0
@@ -171,8 +172,10 @@ def _require_place(path: Path) -> None:
 
 
 def _draw(fabric: FabricMeasurement, path: Path) -> None:
-    from trainmark.report.fabric import map as fabric_map
-    from trainmark.report.fabric import page as fabric_page
+    from trainmark.pages import fabric_map
+    from trainmark.pages.fabric import fabric_page
     from trainmark.store.files import write_text
+    from trainmark.view import html
 
-    write_text(path, fabric_page.render(fabric) if path.suffix == ".html" else fabric_map.render(fabric))
+    drawn = html.render(fabric_page(fabric)) if path.suffix == ".html" else fabric_map.render(fabric)
+    write_text(path, drawn)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from trainmark.cli.forecast_cases import Named
     from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import Forecast
-    from trainmark.forecast.model import ForecastCase
-    from trainmark.forecast.validation import ForecastCheck
-    from trainmark.report.forecast.plot import Panel, Point
+    from trainmark.forecast.validation import ErrorSummary
+    from trainmark.pages.forecast import Panel
+    from trainmark.view.blocks import Page
 
 LARGEST = 1e18  # keeps infinity out
 POSITIVE = click.FloatRange(min=0, min_open=True, max=LARGEST)
@@ -134,8 +134,6 @@ def forecast_command(
         cases = [typed_case(step, batch, sizes or usual, known)]
     learned = fit_published(load())
     case_forecasts = [(named, forecast(named.case, named.sizes, learned)) for named in cases]
-    if plot:
-        _write(plot, [_panel(named, forecasts) for named, forecasts in case_forecasts])
     _show(case_forecasts, plot, as_json)
     return 0
 
@@ -157,15 +155,19 @@ def _sizes(to: str | None) -> list[Size]:
 def _show(
     case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
 ) -> None:
-    from trainmark.forecast.forecast import FORECAST_HEADER, forecast_cells, forecast_record
-    from trainmark.report.format.table import Table
+    from trainmark.forecast.forecast import forecast_record
+    from trainmark.pages.forecast import case_panel, forecast_page, measured_points
+    from trainmark.view import terminal
 
+    panels = [case_panel(named.name, named.unit, named.case, own) for named, own in case_forecasts]
+    if plot:
+        _write(plot, panels, forecast_page(panels))
     if as_json:
         document = [
             {
                 "case": named.name,
                 "unit": f"{named.unit}/s",
-                "measured": {point.topology: point.throughput for point in _measured(named.case)},
+                "measured": {point.topology: point.throughput for point in measured_points(named.case)},
                 "fabric": asdict(named.case.fabric),
                 "algorithm": named.case.algorithm,
                 "forecasts": [forecast_record(one) for one in forecasts],
@@ -174,19 +176,13 @@ def _show(
         ]
         print_json(document)
         return
-    for named, forecasts in case_forecasts:
-        measured = ", ".join(f"{one.topology} {one.throughput:,.1f}" for one in _measured(named.case))
-        click.echo(f"{named.name}\nfrom {measured} {named.unit}/s")
-        rows = [forecast_cells(one, named.unit) for one in forecasts]
-        click.echo(
-            "\n".join(Table(FORECAST_HEADER, rows, frozenset({1, 2, 4, 5})).lines(terminal_width())) + "\n"
-        )
+    click.echo(terminal.render(forecast_page(panels), width=terminal_width()))
     if plot:
         click.echo(str(plot))
 
 
 def _validate(plot: Path | None, as_json: bool) -> int:
-    from trainmark.forecast import forecast
+    from trainmark.forecast.forecast import check_record
     from trainmark.forecast.validation import (
         KNOWN_PROGRAM,
         by_source,
@@ -197,96 +193,37 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         without_outliers,
     )
     from trainmark.logs.ledger import load
-    from trainmark.report.format.table import Table
+    from trainmark.pages.forecast import validation_page, validation_panels
+    from trainmark.view import terminal
+    from trainmark.view.message import _
 
     checks = validate(load())
-    summaries = {
-        "all series": summary(checks),
-        "without odd series": summary(without_outliers(checks)),
-        "with the framework's other cases known": summary(validate(load(), KNOWN_PROGRAM)),
-        "added after the model was chosen": summary(validate_unseen(load())),
+    summaries: dict[str, ErrorSummary] = {
+        _("all series"): summary(checks),
+        _("without odd series"): summary(without_outliers(checks)),
+        _("with the framework's other cases known"): summary(validate(load(), KNOWN_PROGRAM)),
+        _("added after the model was chosen"): summary(validate_unseen(load())),
     }
+    shown = validation_page(checks, summaries)
     if plot:
-        _write(plot, _validation_panels(checks))
+        _write(plot, validation_panels(checks), shown)
     if as_json:
         document = {
-            "rows": [forecast.check_record(check) for check in checks],
+            "rows": [check_record(check) for check in checks],
             "summary": {name: asdict(errors) for name, errors in summaries.items()},
             "by_source": {source: asdict(errors) for source, errors in by_source(checks).items()},
             "coefficients": fit_published(load()).coefficients._asdict(),
         }
         print_json(document)
         return 0
-    rows = [forecast.check_cells(check) for check in checks]
-    click.echo(
-        "\n".join(Table(forecast.CHECK_HEADER, rows, frozenset({4, 5, 7})).lines(terminal_width())) + "\n"
-    )
-    for name, errors in summaries.items():
-        click.echo(forecast.summary_line(name, errors))
+    click.echo(terminal.render(shown, width=terminal_width()), nl=False)
     if plot:
         click.echo(str(plot))
     return 0
 
 
-def _measured(case: ForecastCase) -> tuple[Point, ...]:
-    from trainmark.report.forecast.plot import Point
+def _write(path: Path, panels: Sequence[Panel], shown: Page) -> None:
+    from trainmark.pages.forecast import svg
+    from trainmark.view import html
 
-    return tuple(
-        Point(str(size), size.devices, case.throughput(size, seconds))
-        for size, seconds in sorted(case.steps.items())
-    )
-
-
-def _panel(named: Named, forecasts: Sequence[Forecast]) -> Panel:
-    from trainmark.report.forecast.plot import Panel, Point
-
-    expected = tuple(
-        Point(str(one.size), one.size.devices, one.throughput, one.interval.low, one.interval.high)
-        for one in forecasts
-    )
-    return Panel(
-        named.name, named.unit, _measured(named.case), expected, assumptions=_assumptions(named.case)
-    )
-
-
-def _assumptions(case: ForecastCase) -> tuple[tuple[str, str], ...]:
-    """What the forecast of a case was made from, in words."""
-    from trainmark.measure.quantity import rate_words, seconds_words
-
-    fabric = case.fabric
-    return (
-        ("batch of a device", f"{case.batch:,g}"),
-        ("network of a node", f"{rate_words(fabric.bandwidth)}, {seconds_words(fabric.latency)}"),
-        ("inside a node", f"{rate_words(fabric.intra_bandwidth)}, {seconds_words(fabric.intra_latency)}"),
-        ("all-reduce", case.algorithm),
-        (
-            "gradients",
-            f"{sum(bucket.bytes for bucket in case.buckets) / 1e6:,.1f} MB in {len(case.buckets)} buckets",
-        ),
-        ("loader of a node", f"{case.loader:,g} samples/s at most" if case.loader else "not limiting"),
-        ("variation of a step", f"{100 * case.variation:.1f} %"),
-    )
-
-
-def _validation_panels(checks: Sequence[ForecastCheck]) -> list[Panel]:
-    from trainmark.report.forecast.plot import Panel, Point
-
-    panels: dict[str, Panel] = {}
-    for check in checks:
-        series, size, bounds = check.series, check.size, check.interval
-        name = f"{series.source} {series.name}"
-        start = Panel(series.name, series.row.unit.removesuffix("/s"), _measured(series.case), ())
-        so_far = panels.setdefault(name, start)
-        expected = Point(str(size), size.devices, check.predicted, bounds.low, bounds.high)
-        panels[name] = replace(
-            so_far,
-            forecast=(*so_far.forecast, expected),
-            checked=(*so_far.checked, Point(str(size), size.devices, check.published)),
-        )
-    return list(panels.values())
-
-
-def _write(path: Path, panels: Sequence[Panel]) -> None:
-    from trainmark.report.forecast import page, plot
-
-    path.write_text(plot.svg(panels) if path.suffix == ".svg" else page.render(panels), encoding="utf-8")
+    path.write_text(svg(panels) if path.suffix == ".svg" else html.render(shown), encoding="utf-8")

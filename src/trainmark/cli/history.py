@@ -23,8 +23,8 @@ from trainmark.cli.terminal import terminal_width, unfiltered
 
 if TYPE_CHECKING:
     from trainmark.measure.history.series import RunPoint
+    from trainmark.pages.history.model import Histories
     from trainmark.report.format.words import Lang
-    from trainmark.report.history.model import Histories
     from trainmark.store.run import RunFolder
 
 AGE = re.compile(r"(\d{1,5})([hdwmy])")
@@ -86,8 +86,8 @@ def history_command(
     from trainmark.measure.history.changes import changes
     from trainmark.measure.history.series import ordered_by
     from trainmark.measure.history.series import since as since_time
-    from trainmark.report.history.assemble import series_of_runs
-    from trainmark.report.history.model import histories
+    from trainmark.pages.history.model import histories
+    from trainmark.store.observations import series_of_runs
 
     folders = find_folders(names, runs)
     series = series_of_runs(folders)
@@ -167,20 +167,23 @@ def _nothing(
 def _rendered(
     shown: Histories, kind: str, detailed: bool, out: Path | None, lang: Lang, folders: Sequence[RunFolder]
 ) -> str:
-    from trainmark.report.history import json_history, page, text
+    from trainmark.pages.history.page import STYLE, history_page
+    from trainmark.pages.history.record import as_json
+    from trainmark.view import html, markdown, terminal
 
-    if kind == "html":
-        return page.render(shown, lang, report_links(folders, out))
-    if kind == "md":
-        return text.as_markdown(shown, detailed, lang)
     if kind == "json":
-        return json_history.as_json(shown)
-    return text.as_text(shown, detailed, None if out else terminal_width(), lang)
+        return as_json(shown)
+    page = history_page(shown, detailed, report_links(folders, out))
+    if kind == "html":
+        return html.render(page, lang, STYLE)
+    if kind == "md":
+        return markdown.render(page, lang)
+    return terminal.render(page, lang, None if out else terminal_width())
 
 
 def report_links(folders: Sequence[RunFolder], out: Path | None) -> Callable[[RunPoint], str]:
     """Return where the report of a result lies: beside a page that is written, else by its full address."""
-    from trainmark.report.history.assemble import run_names
+    from trainmark.store.observations import run_names
 
     reports = zip(run_names(folders), (run.path.resolve() / REPORT for run in folders), strict=True)
     written = {name: path for name, path in reports if path.is_file()}

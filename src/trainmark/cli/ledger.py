@@ -52,7 +52,8 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
     """
     from trainmark.logs.ledger import find, load
     from trainmark.logs.ledger.entry import as_record
-    from trainmark.report.ledger.text import lines
+    from trainmark.pages.ledger import ledger_page
+    from trainmark.view import terminal
 
     entries = find(load(*also), **wanted)
     if plot:
@@ -62,7 +63,7 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
     elif plot:
         click.echo(str(plot))
     elif entries:
-        click.echo("\n".join(lines(entries, terminal_width())))
+        click.echo(terminal.render(ledger_page(entries), width=terminal_width()), nl=False)
     else:
         click.echo("no row of the ledger is all of that")
     return 0
@@ -70,10 +71,10 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
 
 def _write(path: Path, entries: Sequence[LedgerEntry]) -> None:
     from trainmark.base.errors import UserError
-    from trainmark.report.ledger import page as ledger_page
-    from trainmark.report.ledger import plot as ledger_plot
+    from trainmark.pages import ledger
+    from trainmark.view import html
 
-    writers = {".html": ledger_page.render, ".svg": ledger_plot.svg}
-    if path.suffix not in writers:
+    if path.suffix not in (".html", ".svg"):
         raise UserError(f"a plot is an .html or an .svg file; {path.name} is neither.")
-    path.write_text(writers[path.suffix](entries), encoding="utf-8")
+    drawn = ledger.svg(entries) if path.suffix == ".svg" else html.render(ledger.ledger_page(entries))
+    path.write_text(drawn, encoding="utf-8")

@@ -104,8 +104,8 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
 
 def _run(run: RunFolder, as_json: bool) -> int:
     from trainmark.cli.terminal import finish_words
+    from trainmark.pages.number import counted
     from trainmark.report.assemble import results_of
-    from trainmark.report.format.number import counted
     from trainmark.report.render.terminal import finish_lines, result_lines, utilisation_lines
     from trainmark.store.overview import run_row, trial_rows
 

@@ -38,7 +38,7 @@ def pack_command(
       trainmark pack latest
       trainmark pack before --out before.trainmark --sign ~/.ssh/id_ed25519
     """
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
     from trainmark.store.archive import SUFFIX, pack
     from trainmark.store.manifest import scrubbed_counts
     from trainmark.store.run import find_run
@@ -109,7 +109,7 @@ def verify_command(file: Path, allowed_signers: Path | None, folder: Path | None
 
 
 def _tell(file: Path, verification: PackVerification) -> None:
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
     from trainmark.store.manifest import scrubbed_counts
 
     manifest = verification.manifest

@@ -24,8 +24,8 @@ from trainmark.measure.doubts import Doubt, DoubtCode
 from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 from trainmark.measure.statistics import Floats
-from trainmark.report.format import number
-from trainmark.report.format.label import rate_unit
+from trainmark.pages import number
+from trainmark.pages.label import rate_unit
 from trainmark.report.format.table import Table
 
 SOME_NOT_READ = 1

@@ -170,8 +170,8 @@ def export_command(
       trainmark export latest --to csv --force --json
       trainmark export latest --to junit --baseline main --fail-below 0.97
     """
+    from trainmark.pages.number import counted
     from trainmark.report.export.export import Baseline, export
-    from trainmark.report.format.number import counted
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)

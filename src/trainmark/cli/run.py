@@ -300,7 +300,7 @@ WORTH_SAYING_SECONDS = 60.0
 
 
 def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
 
     plan = _plan(prepared, runs)
     if as_json:
@@ -321,7 +321,7 @@ def show_plan(prepared: Prepared, runs: Path, as_json: bool) -> None:
 
 def estimated(prepared: Prepared, runs: Path) -> str:
     """Return `12 trials; about 6 min, from earlier trials`; empty where nobody knows, or it is soon over."""
-    from trainmark.report.format.number import counted
+    from trainmark.pages.number import counted
     from trainmark.runner.prepare import earlier_trial_seconds, plan_seconds
 
     known = earlier_trial_seconds(runs)

@@ -142,7 +142,7 @@ def watch_command(
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
     """Return the runs that are named, each with its case: its own, or the one that both have."""
     from trainmark.cli.explain import CaseTarget, case_names, parse_target
-    from trainmark.report.history.model import matches
+    from trainmark.pages.history.model import matches
 
     first, second = (parse_target(word, runs) for word in sides)
     if not isinstance(first, CaseTarget) or not isinstance(second, CaseTarget):
@@ -164,8 +164,8 @@ def _suspected(pattern: str, runs: Path) -> Targets | None:
     """Return the neighbours of the latest change of level that the history shows."""
     from trainmark.measure.history.changes import changes
     from trainmark.measure.history.series import case_of
-    from trainmark.report.history.assemble import series_of_runs
-    from trainmark.report.history.model import histories
+    from trainmark.pages.history.model import histories
+    from trainmark.store.observations import series_of_runs
     from trainmark.store.run import all_runs
 
     folders = [run for run in all_runs(runs) if not run.info.of_explain]
@@ -201,7 +201,7 @@ def _differences(chosen: Targets) -> list[FactDifference]:
     from trainmark.measure.ab import FactDifference
     from trainmark.measure.history.facts import settings_that_differ
     from trainmark.measure.history.series import case_of
-    from trainmark.report.history.assemble import series_of_runs
+    from trainmark.store.observations import series_of_runs
 
     points = []
     for run, case in chosen:
@@ -231,17 +231,16 @@ def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
 
 
 def _write(confirmation: Confirmation | None, output: Output) -> None:
-    from trainmark.report.watch import hook, junit
-    from trainmark.report.watch.text import lines
-    from trainmark.report.watch.words import watch_words
+    from trainmark.pages import watch
     from trainmark.store.files import write_text
+    from trainmark.view import terminal
 
     lang = output.lang
     if output.junit is not None:
-        write_text(output.junit, junit.render(confirmation, lang))
+        write_text(output.junit, watch.junit(confirmation, lang))
     if output.hook_file is not None:
-        write_text(output.hook_file, hook.render(confirmation, lang))
+        write_text(output.hook_file, watch.hook(confirmation, lang))
     if output.as_json:
-        click.echo(hook.render(confirmation, lang), nl=False)
+        click.echo(watch.hook(confirmation, lang), nl=False)
     else:
-        click.echo("\n".join(lines(confirmation, lang)) if confirmation else watch_words(lang)["no_change"])
+        click.echo(terminal.render(watch.watch_page(confirmation), lang), nl=False)

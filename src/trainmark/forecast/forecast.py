@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmark.forecast.fabric import ONE_DEVICE, Size
 from trainmark.forecast.model import ForecastCase, estimate_step
-from trainmark.forecast.validation import ErrorSummary, FittedModel, ForecastCheck, forecast_interval
+from trainmark.forecast.validation import FittedModel, ForecastCheck, forecast_interval
 from trainmark.measure.figure import Interval
 
 
@@ -32,46 +32,6 @@ def forecast(case: ForecastCase, sizes: Iterable[Size], learned: FittedModel) ->
         bounds = forecast_interval(expected, throughput, case.ideal(size), learned.spread, case.doubt)
         forecasts.append(Forecast(size, throughput, bounds, expected.seconds, one / expected.seconds))
     return tuple(forecasts)
-
-
-FORECAST_HEADER = ("topology", "devices", "forecast", "80 % interval", "efficiency", "step")
-CHECK_HEADER = (
-    *("source", "series", "fitted on", "topology", "published"),
-    *("forecast", "80 % interval", "error", "covered", ""),
-)
-
-
-def forecast_cells(one: Forecast, unit: str) -> tuple[str, ...]:
-    return (
-        str(one.size),
-        f"{one.size.devices:,}",
-        f"{one.throughput:,.0f} {unit}/s",
-        _bounds(one.interval),
-        f"{100 * one.efficiency:.1f} %",
-        f"{1e3 * one.step_seconds:.1f} ms",
-    )
-
-
-def check_cells(check: ForecastCheck) -> tuple[str, ...]:
-    return (
-        ", ".join((check.series.source, *check.series.also_in)),
-        check.series.name,
-        check.series.fitted,
-        str(check.size),
-        f"{check.published:,.0f}",
-        f"{check.predicted:,.0f}",
-        _bounds(check.interval),
-        f"{100 * check.error:+.1f} %",
-        "yes" if check.covered else "no",
-        "odd" if check.series.odd else "",
-    )
-
-
-def summary_line(name: str, summary: ErrorSummary) -> str:
-    return (
-        f"{name}: {summary.rows} rows, median error {100 * summary.median:.1f} %, 90th percentile "
-        f"{100 * summary.p90:.1f} %, {100 * summary.coverage:.0f} % inside their 80 % interval"
-    )
 
 
 def forecast_record(one: Forecast) -> dict[str, Any]:
@@ -101,7 +61,3 @@ def check_record(check: ForecastCheck) -> dict[str, Any]:
         "covered": check.covered,
         "odd": check.series.odd,
     }
-
-
-def _bounds(bounds: Interval) -> str:
-    return f"[{bounds.low:,.0f}, {bounds.high:,.0f}]"

@@ -7,6 +7,7 @@ is in BisectionRules.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +15,7 @@ from itertools import pairwise
 from math import ceil, log, log2
 
 from trainmark.measure.ab import ABResult, ABVerdict, judge, nearer_level
+from trainmark.view.message import Message, _, joined
 
 
 class ChangeSide(str, Enum):
@@ -189,6 +191,15 @@ def nth_decision_error(budget: float, number: int) -> float:
 
 
 MeasuredPairs = tuple[tuple[float, float], ...]
+# What stands for the value that one side of a difference does not have.
+AS_IN_SUITE, NOT_SET = _("(as in the suite)"), _("(not set)")
+MARK = re.compile(rf"({re.escape(AS_IN_SUITE)}|{re.escape(NOT_SET)})")
+
+
+def setting_words(name: str) -> Message:
+    """Return the names of differences with what stands for no value in the reader's language."""
+    marks = {str(mark): mark for mark in (AS_IN_SUITE, NOT_SET)}
+    return joined([marks.get(piece, piece) for piece in MARK.split(name) if piece], "")
 
 
 class BisectionFinding(str, Enum):

@@ -16,6 +16,7 @@ from typing import Any
 
 from trainmark.measure.quantity import rate_words, seconds_words
 from trainmark.measure.statistics import median_interval
+from trainmark.view.message import Message, _
 
 
 @dataclass(frozen=True)
@@ -167,13 +168,26 @@ class SlowPart:
         return self.value / self.usual if self.figure == "latency" else self.usual / self.value
 
     @property
-    def message(self) -> str:
-        name = " – ".join(self.names)
-        subject = f"link {name} has" if self.what == "link" else f"all links of {name} have"
-        late = self.figure == "latency"
-        how = f"{self.times:.1f} times the latency" if late else f"{100 / self.times:.0f} % of the bandwidth"
-        value, usual = ((seconds_words if late else rate_words)(each) for each in (self.value, self.usual))
-        return f"{subject} {how} of comparable links: {value}, not {usual}"
+    def message(self) -> Message:
+        name, what = " – ".join(self.names), self.what
+        subject = (
+            _("link {name} has", name=name) if what == "link" else _("all links of {name} have", name=name)
+        )
+        if self.figure == "latency":
+            return _(
+                "{subject} {times} times the latency of comparable links: {value}, not {usual}",
+                subject=subject,
+                times=f"{self.times:.1f}",
+                value=seconds_words(self.value),
+                usual=seconds_words(self.usual),
+            )
+        return _(
+            "{subject} {share} % of the bandwidth of comparable links: {value}, not {usual}",
+            subject=subject,
+            share=f"{100 / self.times:.0f}",
+            value=rate_words(self.value),
+            usual=rate_words(self.usual),
+        )
 
 
 @dataclass(frozen=True)
@@ -309,3 +323,11 @@ def _byte_cost(link: Link) -> LinkCost | None:
 
 def _latency_cost(link: Link) -> LinkCost:
     return LinkCost(link.latency.seconds, link.latency.low, link.latency.high)
+
+
+def concerns(slow: SlowPart, link: Link) -> bool:
+    """Whether this verdict is about this link."""
+    if slow.what == "link":
+        return slow.names in (rank_pair(link), node_pair(link))
+    ends = link.nodes if slow.what == "node" else rank_pair(link)
+    return not (link.same_node and slow.what == "node") and slow.names[0] in ends

@@ -17,16 +17,16 @@ from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.trace import TraceError, trace_of
-from trainmark.report.chart.thin import extremes
+from trainmark.pages.label import rate_unit
 from trainmark.report.conformance import Conformance, conformance_in
 from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
-from trainmark.report.format.label import rate_unit
 from trainmark.report.sections.curves import curves_of
 from trainmark.report.sections.frameworks import FrameworkTable, framework_tables
 from trainmark.report.sections.nodes import nodes_of
 from trainmark.store.measurements import FABRIC, REFERENCE_RATES, load_fabric, read_reference_rates
 from trainmark.store.run import FACTS, NODES, RunFolder
 from trainmark.store.trial import EVENTS, SAMPLES, TrialRecord
+from trainmark.view.chart.thin import extremes
 
 MOST_POINTS = 2000
 # A page with hundreds of traces helps nobody; the first cases have theirs, the rest keep their events.

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from trainmark.base.text import one_line
 from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.outcome import Outcome
 from trainmark.measure.ab import ABResult, ABVerdict, Confirmation, FactDifference, b_first, judge
@@ -33,14 +34,15 @@ from trainmark.runner.watch_sides import (
 )
 from trainmark.store.run import RunFolder
 from trainmark.suite.plan import PlannedTrial
+from trainmark.view.message import _, _n
 
 # Recorded facts that come from the suite, the copied code, the interpreter and the put-back variables.
 REMADE = ("framework_version", "python", "implementation", "command", "steps", "warmup_steps", "trainmark")
 REMADE_BEGINNINGS = ("framework.", "packages.", "variables.")
 COMMIT = ("commit", "dirty")
-SAME_PROGRAM = (
-    "the two runs differ in nothing that can be put back here, so that measuring them again would compare "
-    "this machine with itself"
+SAME_PROGRAM = _(
+    "the two runs differ in nothing that can be put back here, so that measuring them again would compare"
+    " this machine with itself"
 )
 
 
@@ -144,11 +146,17 @@ def stop_reason(plan: WatchPlan, pairs: Sequence[Pair]) -> str | None:
         last = failed[-1]
         side, record = (plan.after, last.after) if last.before.figure else (plan.before, last.before)
         failure = f"{record.outcome}: {record.detail}".rstrip(".")
-        return f"{len(failed)} of {len(pairs)} pairs failed, the last in {side.run}: {failure}"
+        return _(
+            "{failed} of {pairs} pairs failed, the last in {run}: {failure}",
+            failed=len(failed),
+            pairs=len(pairs),
+            run=side.run,
+            failure=one_line(failure),
+        )
     if len(pairs) >= plan.most_pairs:
-        return "1 pair was not enough" if len(pairs) == 1 else f"{len(pairs)} pairs were not enough"
+        return _n(len(pairs), "1 pair was not enough", "{count} pairs were not enough")
     if plan.most_seconds is not None and _seconds(pairs) >= plan.most_seconds:
-        return f"{plan.most_seconds:g} s of trials were not enough"
+        return _("{seconds} s of trials were not enough", seconds=f"{plan.most_seconds:g}")
     return None
 
 
@@ -181,7 +189,7 @@ def _run_pairs(
         order = (1, 0) if b_first(plan.seed, number) else (0, 1)
         for place, index in enumerate(order, 1):
             if interrupts.stop_soon:
-                return replace(confirmation, reason="it was stopped"), True
+                return replace(confirmation, reason=_("it was stopped")), True
             trial = PlannedTrial(sides[index].prepared.plan.cases[0], number)
             count = 2 * len(pairs) + place
             display.trial_began(trial, count, 2 * plan.most_pairs, None)
@@ -189,7 +197,7 @@ def _run_pairs(
                 record = run_trial(trial, contexts[index])
             display.trial_ended(trial, record)
             if record.outcome == Outcome.INTERRUPTED.value:
-                return replace(confirmation, reason="it was stopped"), True
+                return replace(confirmation, reason=_("it was stopped")), True
 
 
 def _context(side: WatchSide, display: RunDisplay, interrupts: Interrupts) -> RunContext:

@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from trainmark.logs.ledger import load
-from trainmark.report.ledger import page as ledger_page
+from trainmark.pages.ledger import ledger_page
+from trainmark.view import html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -20,7 +21,7 @@ pytestmark = [
 
 def opened(tmp_path, script=""):
     page = tmp_path / "ledger.html"
-    text = ledger_page.render(load())
+    text = html.render(ledger_page(load()))
     if script:
         text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
         text = text.replace("</body>", f"<script>{script}</script></body>")

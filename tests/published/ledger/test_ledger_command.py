@@ -13,10 +13,9 @@ from trainmark.cli.main import trainmark
 from trainmark.logs.ledger import load
 from trainmark.logs.ledger.entry import device_family
 from trainmark.logs.ledger.load import parse
-from trainmark.report.format import page
-from trainmark.report.ledger import page as ledger_page
-from trainmark.report.ledger import plot as ledger_plot
-from trainmark.report.ledger.plot import FEWEST_DRAWN
+from trainmark.pages import ledger
+from trainmark.pages.ledger import FEWEST_DRAWN
+from trainmark.view import frame, html
 
 HOSTILE = """\
 source: {title: "<img src=x onerror=alert(1)>", page: "javascript:1", confidence: published}
@@ -30,6 +29,10 @@ KEYS = [
     *("batch_per_device", "nodes", "devices_per_node", "throughput", "speedup", "memory_mb"),
     *("time_to_train_s", "top1"),
 ]
+
+
+def page_of(entries):
+    return html.render(ledger.ledger_page(entries))
 
 
 def called(*words):
@@ -98,39 +101,39 @@ def test_the_svg_has_a_dot_for_each_row_with_a_throughput_per_device(tmp_path):
 
 
 def test_the_page_has_every_row_and_a_dot_for_each_of_a_workload_with_several():
-    text = ledger_page.render(load())
+    text = page_of(load())
     drawn = text.count(" data-row=")
     dots = Counter((e.row.workload, e.row.unit) for e in load() if e.row.per_device and e.row.device)
     assert drawn == sum(count for count in dots.values() if count >= FEWEST_DRAWN)
     assert text.count("<option>") < 150
-    table = json.loads(re.search(r'id="rows">(.*?)</script>', text, re.S)[1])
+    table = json.loads(re.search(r'id="ledger-rows">(.*?)</script>', text, re.S)[1])
     assert [table["columns"][0][row[0]] for row in table["rows"]] == [entry.source for entry in load()]
 
 
 def test_the_page_of_all_rows_is_under_a_megabyte():
-    assert len(ledger_page.render(load()).encode()) < 1_000_000
+    assert len(page_of(load()).encode()) < 1_000_000
 
 
 def test_a_dot_refers_to_the_row_that_it_stands_for():
     entries = [entry for entry in load() if entry.row.workload == "bert-base"]
-    marks = ledger_plot.plot(entries).figures[0].views[""].panels[0].marks
+    marks = ledger.plot(entries).figures[0].views[""].panels[0].marks
     for mark in marks:
         assert list(mark.x) == [entries[row].row.per_device for row in mark.references]
 
 
 def test_text_from_a_file_makes_no_element_in_a_plot():
     entries = parse(HOSTILE, "mine.yaml")
-    page, svg = ledger_page.render(entries), ledger_plot.svg(entries)
+    page, svg = page_of(entries), ledger.svg(entries)
     assert page.count("<script") == 4
     assert "<img" not in page + svg and "<b>" not in page + svg and "<i>" not in page + svg
 
 
-@pytest.mark.parametrize("render", [ledger_page.render, ledger_plot.svg])
+@pytest.mark.parametrize("render", [page_of, ledger.svg])
 def test_a_choice_with_no_throughput_at_all_still_makes_a_file(render):
     assert render([entry for entry in load() if entry.source == "flax"])
 
 
 def test_the_page_runs_only_its_own_scripts():
-    policy = re.search(r'Content-Security-Policy" content="(.*?)"', ledger_page.render(load()))[1]
+    policy = re.search(r'Content-Security-Policy" content="(.*?)"', page_of(load()))[1]
     assert policy.count("sha256-") == 3
-    assert page.policy([])[:18] == "default-src 'none'" and policy.startswith("default-src &#39;none&#39;")
+    assert frame.policy([])[:18] == "default-src 'none'" and policy.startswith("default-src &#39;none&#39;")

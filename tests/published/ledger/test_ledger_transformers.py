@@ -8,7 +8,7 @@ from trainmark.logs.ledger.entry import names_of, published_names
 from trainmark.logs.ledger.load import DATA, parse
 from trainmark.logs.ledger.standing import StandingDifference, comparable
 from trainmark.measure.key import Key
-from trainmark.report.ledger.plot import panels
+from trainmark.pages.ledger import panels
 
 AXES = {"size": "124m", "length": 1024, "accumulate": 1, "sharding": "none", "recompute": "none"}
 GPT2 = Key(

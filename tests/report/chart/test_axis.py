@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from trainmark.report.chart.axis import counts, linear, logarithmic, rows
+from trainmark.view.chart.axis import counts, linear, logarithmic, rows
 
 
 def names(axis):

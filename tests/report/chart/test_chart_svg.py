@@ -3,9 +3,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from trainmark.report.chart import standalone, svg
-from trainmark.report.chart.axis import columns, counts, linear, rows
-from trainmark.report.chart.model import (
+from trainmark.view.chart import standalone, svg
+from trainmark.view.chart.axis import columns, counts, linear, rows
+from trainmark.view.chart.model import (
     Band,
     Bars,
     Chart,
@@ -17,16 +17,14 @@ from trainmark.report.chart.model import (
     Shade,
     Whiskers,
 )
-from trainmark.report.chart.thin import extremes, straightened
-from trainmark.report.format.words import words
+from trainmark.view.chart.thin import extremes, straightened
 
-T = words("en")
 HOSTILE = '</svg><script>alert(1)</script>"& \x1b[31m'
 
 
 def drawn(*marks, x=None, y=None, height=100):
     panel = Panel(y or linear([], bounds=(0, 10)), marks, height)
-    return ElementTree.fromstring(svg.render(Chart(x or linear([], bounds=(0, 4)), [panel]), "a chart", T))
+    return ElementTree.fromstring(svg.render(Chart(x or linear([], bounds=(0, 4)), [panel]), "a chart"))
 
 
 def of(root, name):
@@ -106,7 +104,7 @@ def test_text_from_outside_stays_text():
 def test_a_chart_file_is_one_svg_with_its_own_colours():
     marks = (Band(x=[1, 2], low=[1, 1], high=[2, 2]), Shade("shade", start=0, stop=1), Rule("muted", y=1))
     chart = Chart(linear([], bounds=(0, 2)), [Panel(linear([2.0]), marks)])
-    root = ElementTree.fromstring(standalone.render([("a", chart)] * 3, [("t0", "pytorch")], T, columns=3))
+    root = ElementTree.fromstring(standalone.render([("a", chart)] * 3, [("t0", "pytorch")], columns=3))
     assert len(root.findall("{*}svg")) == 3
     assert "var(" not in ElementTree.tostring(root, encoding="unicode")
 
@@ -142,6 +140,6 @@ def test_a_line_of_many_thousand_points_takes_a_few_kilobytes():
         linear([], bounds=(0, 50_000)),
         [Panel(linear([1.0]), [Line(x=range(50_000), y=[(i * 7919 % 1000) / 1000 for i in range(50_000)])])],
     )
-    text = svg.render(chart, "steps", T)
+    text = svg.render(chart, "steps")
     assert len(text) < 10_000
     assert len(re.findall(r"-?\d+", re.search(r' d="([^"]*)"', text)[1])) <= 2 * 802

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from trainmark.measure.figure import Result
 from trainmark.measure.reliability import Reliability, run_verdict
+from trainmark.pages import label, number
 from trainmark.report.answer.doubts import DoubtNote, doubt_notes, marks
 from trainmark.report.answer.sources import source_sentences
 from trainmark.report.answer.subject import subject
 from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.document import Document
-from trainmark.report.format import label, number
 from trainmark.report.format.words import Lang, words
 from trainmark.report.sections.contrast import contrast_sentences
 from trainmark.report.sections.finish import target_words

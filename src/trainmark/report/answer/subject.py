@@ -8,7 +8,7 @@ from trainmark.base.text import natural_key
 from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.report.format import label
+from trainmark.pages import label
 from trainmark.report.format.words import Lang, words
 
 # Up to so many names of a kind are written out; of more, their number.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmark.measure.figure import Result
 from trainmark.measure.reliability import WIDE_INTERVAL, Reliability, ReliabilityVerdict, result_verdict
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.format.doubt_words import doubt_clause
 from trainmark.report.format.words import Lang, words
 

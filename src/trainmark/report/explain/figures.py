@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import floor, isfinite, log10
 
 from trainmark.explain.explanation import ClassTime, Explanation, WhatIf
-from trainmark.report.format import number
+from trainmark.pages import number
 
 DIGITS = 4
 MOST_DECIMALS = 4

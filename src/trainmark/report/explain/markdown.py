@@ -8,9 +8,9 @@ from trainmark.explain.explanation import Explanation
 from trainmark.report.explain import sentences, tables
 from trainmark.report.explain.language.chinese import sentence
 from trainmark.report.explain.language.words import explain_words
-from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
+from trainmark.view.markup import code, fence, plain
 
 MOST_KERNELS, MOST_MODULES = 15, 30
 

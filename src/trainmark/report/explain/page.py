@@ -9,17 +9,18 @@ from trainmark.base.text import one_line, visible
 from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
 from trainmark.measure.quantity import rate_words
-from trainmark.report.chart.axis import linear, rows
-from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers
+from trainmark.pages import number
 from trainmark.report.explain import bars, difference_text, figures, sentences, tables
 from trainmark.report.explain.language.chinese import sentence
 from trainmark.report.explain.language.words import class_name, explain_words, holder_name
 from trainmark.report.explain.look import kind_look, look
 from trainmark.report.explain.timeline import timeline_data
-from trainmark.report.format import number, templating
-from trainmark.report.format.page import embedded, frame
+from trainmark.report.format import templating
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
+from trainmark.view.chart.axis import linear, rows
+from trainmark.view.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Whiskers
+from trainmark.view.frame import embedded, frame
 
 STYLE, SCRIPT = "explain.css", "timeline.js"
 ROW = 34

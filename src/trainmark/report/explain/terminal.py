@@ -11,7 +11,7 @@ from trainmark.report.explain.language.chinese import sentence
 from trainmark.report.explain.language.words import cause_name, explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
-from trainmark.report.format.wrap import wrapped
+from trainmark.view.terminal import wrapped
 
 MOST_KERNELS, MOST_MODULES, MOST_BUCKETS, MOST_EVIDENCE = 5, 10, 16, 4
 LONGEST_MODULE = 36

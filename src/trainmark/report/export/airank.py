@@ -14,11 +14,11 @@ from typing import Any
 from trainmark.measure.figure import Finish
 from trainmark.measure.key import Key
 from trainmark.metric import score
+from trainmark.pages.label import batch, facts, precision
+from trainmark.pages.number import gibibytes
 from trainmark.report.export.groups import by_topology, median_trial, series
 from trainmark.report.export.names import plain, safe_name, untaken
 from trainmark.report.export.source import ExportedRun, Measured, Skipped
-from trainmark.report.format.label import batch, facts, precision
-from trainmark.report.format.number import gibibytes
 from trainmark.workloads import registry
 
 _THROUGHPUT = (

@@ -12,10 +12,10 @@ from trainmark.measure.comparison import ResultComparison
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
 from trainmark.measure.reliability import result_verdict
+from trainmark.pages import number
 from trainmark.report.answer.verdict import doubts_verdict, verdict_sentence
 from trainmark.report.assemble import results_of
 from trainmark.report.export.source import ExportedRun, Skipped
-from trainmark.report.format import number
 from trainmark.store.trial import TrialRecord
 
 FILE = "junit.xml"

@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 from trainmark.measure.doubts import Doubt, DoubtCode, Severity
+from trainmark.pages import doubts
 from trainmark.report.format.words import LANGUAGES, Lang
+from trainmark.view.catalogue import translated
 
 # What a verdict says of a doubt, in English; in Chinese the doubt's name, which is such a clause already.
-DOUBTS: dict[DoubtCode, tuple[str, str]] = {
-    DoubtCode.FEW_TRIALS: ("too few trials for a 95 % interval", "试验次数少"),
-    DoubtCode.NOISY_TRIALS: ("trials vary", "试验波动大"),
-    DoubtCode.FAILED_TRIALS: ("some trials failed", "部分试验失败"),
-    DoubtCode.WINDOW_TOO_SHORT: ("the steady window was too short", "窗口过短"),
-    DoubtCode.WARMUP_PAST_WINDOW: ("warm-up lasted longer than allowed for", "预热超出窗口"),
-    DoubtCode.NEVER_SETTLED: ("step times never settled", "未达稳定"),
-    DoubtCode.DATA_BOUND: ("steps waited for data", "受数据读取限制"),
-    DoubtCode.THROTTLED: ("clocks were throttled", "降频"),
-    DoubtCode.DEVICE_SHARED: ("other processes used the device", "设备被共用"),
-    DoubtCode.HOST_BUSY: ("the host was busy", "主机繁忙"),
-    DoubtCode.HOST_CLOCK: ("the host timed the steps of a GPU", "主机计时"),
-    DoubtCode.SCOPE_AMBIGUOUS: ("it is not known what the rate counts", "单卡/全局不明"),
-    DoubtCode.SUPERLINEAR: ("scaling is more than linear", "超线性扩展"),
-    DoubtCode.COLLAPSED_SCALING: ("scaling collapsed", "扩展崩塌"),
-    DoubtCode.NAN_LOSS: ("the loss was not a number", "损失为 NaN"),
-    DoubtCode.LOSS_NOT_FALLING: ("the loss did not fall", "损失不下降"),
-    DoubtCode.COPIED_LOGS: ("logs are copies of one another", "日志疑似复制"),
-    DoubtCode.MEAN_OF_RATES: ("the program's own figure is a mean of rates", "速率的平均"),
-    DoubtCode.RUN_CUT_SHORT: ("the run did not end well", "运行未正常结束"),
-    DoubtCode.OUT_OF_ORDER: ("the lines of the log are out of order", "日志行乱序"),
-    DoubtCode.LINES_MISSING: ("the log lacks lines", "日志有缺行"),
-    DoubtCode.SETTINGS_CONFLICT: ("settings contradict each other", "设置前后矛盾"),
-    DoubtCode.UNEVEN_SPEED: ("the speed was uneven", "速度不均"),
-    DoubtCode.WHOLE_RUN_DIFFERS: ("the run as a whole had another rate", "与整体速率不符"),
-    DoubtCode.OWN_FIGURE: ("only the program's own figure is known", "程序自报数字"),
-    DoubtCode.UNKNOWN_SHAPE: ("the log has no known shape", "日志格式未知"),
-    DoubtCode.WRONG_LAYOUT: ("the memory layout is a slow one", "内存布局不当"),
-    DoubtCode.FELL_BACK: ("part of the step fell back to another way", "部分步骤退回他法"),
-    DoubtCode.STRAGGLER: ("a rank or node holds the others back", "存在拖慢者"),
-    DoubtCode.MIXED_ENVIRONMENT: ("trials ran in different environments", "环境不一致"),
-    DoubtCode.RESUMED: ("the training was resumed", "曾中断续训"),
-    DoubtCode.TARGET_NOT_REACHED: ("the target was not always reached", "未达目标"),
-    DoubtCode.ACCURACY_SPREAD: ("seeds differ in their accuracy", "精度离散大"),
-    DoubtCode.RECIPE_CHANGED: ("the recipe was changed", "配方有改动"),
-    DoubtCode.TRAINING_UNCOUNTED: ("other processes or threads of the program trained too", "有训练未计入"),
-    DoubtCode.UNEQUAL_TURNS: ("it is not certain what one step is", "一步的含义不明"),
-    DoubtCode.EVALUATION_IN_STEPS: ("most steps evaluate as well", "多数步含评估"),
-    DoubtCode.LONG_STEPS: ("a few long steps take much of the time", "少数步耗时长"),
-    DoubtCode.LINES_IN_BURSTS: ("lines came in bursts", "输出成批到达"),
+DOUBTS: dict[DoubtCode, str] = {
+    DoubtCode.FEW_TRIALS: "too few trials for a 95 % interval",
+    DoubtCode.NOISY_TRIALS: "trials vary",
+    DoubtCode.FAILED_TRIALS: "some trials failed",
+    DoubtCode.WINDOW_TOO_SHORT: "the steady window was too short",
+    DoubtCode.WARMUP_PAST_WINDOW: "warm-up lasted longer than allowed for",
+    DoubtCode.NEVER_SETTLED: "step times never settled",
+    DoubtCode.DATA_BOUND: "steps waited for data",
+    DoubtCode.THROTTLED: "clocks were throttled",
+    DoubtCode.DEVICE_SHARED: "other processes used the device",
+    DoubtCode.HOST_BUSY: "the host was busy",
+    DoubtCode.HOST_CLOCK: "the host timed the steps of a GPU",
+    DoubtCode.SCOPE_AMBIGUOUS: "it is not known what the rate counts",
+    DoubtCode.SUPERLINEAR: "scaling is more than linear",
+    DoubtCode.COLLAPSED_SCALING: "scaling collapsed",
+    DoubtCode.NAN_LOSS: "the loss was not a number",
+    DoubtCode.LOSS_NOT_FALLING: "the loss did not fall",
+    DoubtCode.COPIED_LOGS: "logs are copies of one another",
+    DoubtCode.MEAN_OF_RATES: "the program's own figure is a mean of rates",
+    DoubtCode.RUN_CUT_SHORT: "the run did not end well",
+    DoubtCode.OUT_OF_ORDER: "the lines of the log are out of order",
+    DoubtCode.LINES_MISSING: "the log lacks lines",
+    DoubtCode.SETTINGS_CONFLICT: "settings contradict each other",
+    DoubtCode.UNEVEN_SPEED: "the speed was uneven",
+    DoubtCode.WHOLE_RUN_DIFFERS: "the run as a whole had another rate",
+    DoubtCode.OWN_FIGURE: "only the program's own figure is known",
+    DoubtCode.UNKNOWN_SHAPE: "the log has no known shape",
+    DoubtCode.WRONG_LAYOUT: "the memory layout is a slow one",
+    DoubtCode.FELL_BACK: "part of the step fell back to another way",
+    DoubtCode.STRAGGLER: "a rank or node holds the others back",
+    DoubtCode.MIXED_ENVIRONMENT: "trials ran in different environments",
+    DoubtCode.RESUMED: "the training was resumed",
+    DoubtCode.TARGET_NOT_REACHED: "the target was not always reached",
+    DoubtCode.ACCURACY_SPREAD: "seeds differ in their accuracy",
+    DoubtCode.RECIPE_CHANGED: "the recipe was changed",
+    DoubtCode.TRAINING_UNCOUNTED: "other processes or threads of the program trained too",
+    DoubtCode.UNEQUAL_TURNS: "it is not certain what one step is",
+    DoubtCode.EVALUATION_IN_STEPS: "most steps evaluate as well",
+    DoubtCode.LONG_STEPS: "a few long steps take much of the time",
+    DoubtCode.LINES_IN_BURSTS: "lines came in bursts",
 }
 
 SEVERITIES: dict[Severity, tuple[str, str]] = {
@@ -131,7 +133,7 @@ SENTENCES_ZH: dict[str, str] = {
 
 def doubt_name(code: DoubtCode, lang: Lang) -> str:
     """Return the stable code, or its Chinese name."""
-    return code.value if lang == "en" else DOUBTS[code][LANGUAGES.index(lang)]
+    return translated(doubts.doubt_name(code.value), lang)
 
 
 def severity_name(severity: Severity, lang: Lang) -> str:
@@ -155,7 +157,7 @@ def doubt_sentence(doubt: Doubt, lang: Lang) -> str:
 def doubt_clause(doubt: Doubt, lang: Lang) -> str:
     """Return a few words for a verdict: `the host was busy in 4 of 6 trials`."""
     column = LANGUAGES.index(lang)
-    clause = DOUBTS[doubt.code][column]
+    clause = DOUBTS[doubt.code] if lang == "en" else doubt_name(doubt.code, lang)
     if doubt.trials is None:
         return clause
     return IN_TRIALS[column].format(clause=clause, trials=doubt.trials, of=doubt.of)

@@ -1,111 +1,12 @@
-"""The names of the facts of an environment and of a case in Chinese; in English those of the JSON."""
+"""The names of facts in one language, for what is not yet a page of blocks."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from trainmark.report.format.words import Lang
-
-# Products and programs (CUDA, NCCL, Python, git's words for itself) have the same name in both.
-NAMES_ZH: dict[str, str] = {
-    "address": "地址",
-    "architecture": "架构",
-    "board": "板卡",
-    "branch": "分支",
-    "changes": "修改摘要",
-    "command": "命令",
-    "commit": "提交",
-    "compiler": "编译",
-    "compute_capability": "计算能力",
-    "container": "容器",
-    "cores": "核数",
-    "count": "数量",
-    "cpu": "CPU",
-    "cpus": "CPU 编号",
-    "cuda_driver": "CUDA 驱动",
-    "cuda_toolkit": "CUDA 工具包",
-    "cudnn": "cuDNN",
-    "data": "数据",
-    "dataset": "数据集",
-    "device": "设备",
-    "devices": "设备",
-    "dirty": "有未提交的修改",
-    "driver": "驱动",
-    "ecc": "ECC",
-    "fabric": "互连网络",
-    "firmware": "固件",
-    "framework": "框架",
-    "framework_version": "框架版本",
-    "frameworks": "框架",
-    "git": "源代码",
-    "governor": "调频策略",
-    "gpu": "GPU",
-    "gpus": "GPU",
-    "host": "主机",
-    "hostname": "主机名",
-    "image": "镜像",
-    "implementation": "实现",
-    "index": "编号",
-    "infiniband": "InfiniBand",
-    "interface": "网络接口",
-    "interfaces": "网络接口",
-    "kernel": "内核",
-    "kind": "类型",
-    "layout": "布局",
-    "libraries": "库",
-    "link_layer": "链路层",
-    "loader": "读取方式",
-    "loss_scale": "损失缩放",
-    "max_memory_clock_mhz": "最高显存频率 (MHz)",
-    "max_sm_clock_mhz": "最高 SM 频率 (MHz)",
-    "memory_bytes": "内存",
-    "mig": "MIG",
-    "missing": "缺少",
-    "model": "型号",
-    "mpi": "MPI",
-    "mtu": "MTU",
-    "name": "名称",
-    "nccl": "NCCL",
-    "node": "节点",
-    "numa": "NUMA",
-    "packages": "软件包",
-    "pci_bus": "PCI 总线",
-    "pcie": "PCIe",
-    "persistence": "持久模式",
-    "physical": "物理接口",
-    "physical_state": "物理状态",
-    "port": "端口",
-    "power_limit_watts": "功耗上限 (W)",
-    "precision": "精度",
-    "processor": "处理器",
-    "product": "产品",
-    "python": "Python",
-    "rate": "速率",
-    "recipe": "配方",
-    "sockets": "插槽数",
-    "software": "软件",
-    "source": "来源",
-    "speed_mbps": "速率 (Mbit/s)",
-    "state": "状态",
-    "steps": "步数",
-    "system": "操作系统",
-    "target": "目标",
-    "threads": "线程数",
-    "topology": "拓扑",
-    "turbo": "睿频",
-    "uuid": "UUID",
-    "variables": "环境变量",
-    "variant": "变体",
-    "version": "版本",
-    "virtualisation": "虚拟化",
-    "warmup_steps": "预热步数",
-    "workload": "工作负载",
-}
+from trainmark.pages import facts
+from trainmark.view.catalogue import Lang, translated
 
 
 def fact_name(key: Any, lang: Lang) -> str:
-    """Return the name of a fact; sizes are shown in GiB and lose the word for their unit."""
-    name = str(key)
-    if lang == "zh" and name in NAMES_ZH:
-        return NAMES_ZH[name]
-    return name.replace("_", " ").removesuffix(" bytes")
+    return translated(facts.fact_name(str(key)), lang)

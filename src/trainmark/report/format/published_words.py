@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from trainmark.logs.ledger import Standing
 from trainmark.logs.ledger.standing import ENGLISH, StandingWords, standing_line
 from trainmark.measure.key import Key
-from trainmark.report.format.fact_words import NAMES_ZH
+from trainmark.pages.facts import KNOWN
 from trainmark.report.format.words import Lang
+from trainmark.view.catalogue import translated
 
 CHINESE = StandingWords(
     {
@@ -28,7 +29,7 @@ CHINESE = StandingWords(
         "list_join": "、",
     },
     {
-        **NAMES_ZH,
+        **{name.replace(" ", "_"): translated(text, "zh") for name, text in KNOWN.items()},
         "accumulate": "梯度累积",
         "batch_per_device": "批量",
         "framework_version": "版本",

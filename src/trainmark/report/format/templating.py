@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cache
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from trainmark.base.files import home
-from trainmark.report.chart import svg as chart_svg
-from trainmark.report.chart.model import shape, tone
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.format.doubt_words import doubt_name, doubt_sentence, severity_name
 from trainmark.report.format.words import Lang, outcome_name, words
+from trainmark.view.chart import svg as chart_svg
+from trainmark.view.chart.model import shape, tone
+from trainmark.view.html import LOADERS, CompiledTemplates
 
 
 @cache
 def environment(lang: Lang, html: bool) -> Environment:
     """Escapes everything in HTML; a name that a template misspells is an error, not an empty string."""
     env = Environment(
-        loader=PackageLoader("trainmark.report", "templates"),
+        loader=ChoiceLoader([PackageLoader("trainmark.report", "templates"), *LOADERS]),
         autoescape=html,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -39,27 +36,11 @@ def environment(lang: Lang, html: bool) -> Environment:
         severity_name=lambda severity: severity_name(severity, lang),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
         fact=lambda value: fact(value, lang),
-        svg=lambda chart, title: Markup(chart_svg.render(chart, title, words(lang))),
+        svg=lambda chart, title: Markup(chart_svg.render(chart, title, lang)),
         chart_height=chart_svg.height,
         series_look=lambda index: f"{tone(index)} {shape(index)}",
     )
     return env
-
-
-class CompiledTemplates(FileSystemBytecodeCache):
-    """Templates as compiled by an earlier report; where they cannot be written, each report compiles them."""
-
-    def __init__(self) -> None:
-        super().__init__(str(home() / "templates"))
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            super().load_bytecode(bucket)
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            Path(self.directory).mkdir(parents=True, exist_ok=True)
-            super().dump_bytecode(bucket)
 
 
 def fact(value: Any, lang: Lang) -> str:

@@ -7,7 +7,7 @@ import time
 from math import isfinite
 from typing import Any
 
-from trainmark.report.format.number import GIB, duration, significant, throughput
+from trainmark.pages.number import GIB, duration, significant, throughput
 
 TIME = re.compile(r"\b(created|started)\b")
 BYTES = re.compile(r"_bytes\b")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 from string import Formatter
-from typing import Literal
 
-Lang = Literal["en", "zh"]
-LANGUAGES: tuple[Lang, ...] = ("en", "zh")
+from trainmark.view.catalogue import LANGUAGES as LANGUAGES
+from trainmark.view.catalogue import Lang as Lang
+
 # English templates of finished sentences, each with its Chinese.
 Sentences = tuple[tuple[str, str], ...]
 
@@ -422,8 +422,6 @@ WORDS: dict[str, tuple[str, str]] = {
     "cost_per_million": ("cost per million samples", "每百万样本成本"),
     "cost_to_target": ("cost to the target", "达标成本"),
     "cost_kwh_per_million": ("kWh per million samples", "每百万样本能耗 (kWh)"),
-    "axis_cut": ("axis begins at {low}, not at 0", "坐标轴自 {low} 起，而非 0"),
-    "axis_log": ("log scale", "对数刻度"),
     "devices_left_out": ("{count} more devices are not drawn", "另有 {count} 个设备未画出"),
     "axis_seconds": ("seconds since the trial began", "试验开始后的秒数"),
     "median": ("median", "中位数"),

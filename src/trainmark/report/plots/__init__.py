@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from trainmark.report.chart.model import Plot
 from trainmark.report.document import Document
 from trainmark.report.plots import axis, frameworks, samples, scaling, speedup, spread, steps, training
 from trainmark.report.sections.frameworks import tables_of
 from trainmark.report.sections.group import by_series
 from trainmark.report.sections.scaling import scaling_tables
+from trainmark.view.chart.model import Plot
 
 
 def plots(document: Document, t: dict[str, str]) -> dict[str, Plot]:

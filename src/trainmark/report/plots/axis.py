@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.report.chart.axis import counts, linear, logarithmic
-from trainmark.report.chart.model import Chart, Figure, Mark, Panel, Plot
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.plots.scaling import heights, measured
 from trainmark.report.sections.group import by_series
+from trainmark.view.chart.axis import counts, linear, logarithmic
+from trainmark.view.chart.model import Chart, Figure, Mark, Panel, Plot
 from trainmark.workloads import registry
 
 SERIES = "axis"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainmark.measure.figure import Result
-from trainmark.report.chart.axis import columns, linear
-from trainmark.report.chart.model import AT_FIRST, Bars, Chart, Figure, Mark, Panel, Plot, Whiskers, tone
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.plots import scaling as lines
 from trainmark.report.sections.frameworks import FrameworkTable
 from trainmark.report.sections.group import Group, by_series
+from trainmark.view.chart.axis import columns, linear
+from trainmark.view.chart.model import AT_FIRST, Bars, Chart, Figure, Mark, Panel, Plot, Whiskers, tone
 
 # Share of a topology's place that its bars fill.
 ROOM = 0.8

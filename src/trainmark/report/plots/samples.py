@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.report.chart.axis import linear
-from trainmark.report.chart.model import TONES, Chart, Figure, Line, Panel, Plot, tone
+from trainmark.pages.number import GIB
 from trainmark.report.document import SampleSeries
-from trainmark.report.format.number import GIB
+from trainmark.view.chart.axis import linear
+from trainmark.view.chart.model import TONES, Chart, Figure, Line, Panel, Plot, tone
 
 PANEL = 84
 # Stretches into which all lines of the plot are thinned together, and those of one at most and at least.

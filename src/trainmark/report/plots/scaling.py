@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Interval
-from trainmark.report.chart.axis import counts, linear, logarithmic
-from trainmark.report.chart.model import (
+from trainmark.pages import number
+from trainmark.pages.label import rate_unit
+from trainmark.report.sections.group import Group
+from trainmark.view.chart.axis import counts, linear, logarithmic
+from trainmark.view.chart.model import (
     AT_FIRST,
     Chart,
     Dots,
@@ -20,9 +23,6 @@ from trainmark.report.chart.model import (
     shape,
     tone,
 )
-from trainmark.report.format import number
-from trainmark.report.format.label import rate_unit
-from trainmark.report.sections.group import Group
 
 
 def throughput(groups: Sequence[Group], t: dict[str, str]) -> Plot | None:

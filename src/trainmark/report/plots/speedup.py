@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.scaling import ScalingKind
-from trainmark.report.chart.model import Figure, Mark, Plot
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.plots.scaling import ideal, linear_and_log, measured
 from trainmark.report.sections.scaling import ScalingTable
+from trainmark.view.chart.model import Figure, Mark, Plot
 
 SERIES = "strong-"  # so that these do not answer to the legends of other plots
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.measure.figure import Result
-from trainmark.report.chart.axis import linear, rows
-from trainmark.report.chart.model import Chart, Dots, Figure, Panel, Plot, Whiskers
-from trainmark.report.format import number
-from trainmark.report.format.label import rate_unit
+from trainmark.pages import number
+from trainmark.pages.label import rate_unit
 from trainmark.report.sections.group import Group
+from trainmark.view.chart.axis import linear, rows
+from trainmark.view.chart.model import Chart, Dots, Figure, Panel, Plot, Whiskers
 
 ROW = 34
 

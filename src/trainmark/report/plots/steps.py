@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.report.chart.axis import Axis, linear, logarithmic
-from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Shade
+from trainmark.pages import number
 from trainmark.report.document import StepTrace
-from trainmark.report.format import number
+from trainmark.view.chart.axis import Axis, linear, logarithmic
+from trainmark.view.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Shade
 
 AIR = 0.15
 # Stretches into which all lines of the plot are thinned together, and those of one at most and at least.

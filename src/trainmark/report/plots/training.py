@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 from trainmark.measure.figure import Evaluation
 from trainmark.metric import Metric, score
-from trainmark.report.chart.axis import AIR, linear
-from trainmark.report.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Rule
+from trainmark.pages import number
 from trainmark.report.document import Curve
-from trainmark.report.format import number
+from trainmark.view.chart.axis import AIR, linear
+from trainmark.view.chart.model import Chart, Dots, Figure, Line, Mark, Panel, Plot, Rule
 
 SCORES, LOSS = 260, 160
 UNITS = ((5400.0, 3600.0, "axis_time_h"), (300.0, 60.0, "axis_time_min"), (0.0, 1.0, "axis_time_s"))

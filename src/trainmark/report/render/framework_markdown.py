@@ -1,12 +1,18 @@
-"""The notes under a comparison of frameworks, as Markdown."""
+"""The notes under a comparison of frameworks, as Markdown, and the table for the comparison of two runs."""
 
 from __future__ import annotations
 
 from trainmark.logs.ledger.standing import in_words
-from trainmark.report.format.markup import plain
+from trainmark.pages.comparison import Frameworks
 from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang, words
+from trainmark.report.render.json_report import table_tree
+from trainmark.report.sections import framework_cells
 from trainmark.report.sections.frameworks import FrameworkTable
+from trainmark.view import blocks
+from trainmark.view.blocks import Section
+from trainmark.view.markup import plain
+from trainmark.view.message import _
 
 
 def notes(frameworks: FrameworkTable, lang: Lang = "en") -> str:
@@ -21,3 +27,19 @@ def notes(frameworks: FrameworkTable, lang: Lang = "en") -> str:
         if row.published
     ]
     return "<br>\n".join(lines)
+
+
+def frameworks_in(frameworks: FrameworkTable) -> Frameworks:
+    """Return one case in several frameworks for the page and the JSON of a comparison."""
+    cells = framework_cells.table(frameworks, "en")
+    unlike = [
+        words("en")["differs"].format(framework=name, differs="; ".join(mark.differs))
+        for name, mark in frameworks.unlike
+    ]
+    published = [
+        f"{row.name} {row.result.key.topology}: {in_words(row.published)}"
+        for row in frameworks.rows
+        if row.published
+    ]
+    table = blocks.Table(cells.header, cells.rows, cells.right, notes=[*unlike, *published])
+    return Frameworks(Section(_("Frameworks: {case}", case=frameworks.name), [table]), table_tree(frameworks))

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from markupsafe import Markup
-
 from trainmark.base.text import one_line, visible
 from trainmark.logs.ledger.standing import in_words
 from trainmark.measure.figure import Result, TimeShares
 from trainmark.measure.scaling import ScalingKind, ScalingPoint
+from trainmark.pages.fabric import fabric_blocks
 from trainmark.report.answer.answer import answer
 from trainmark.report.answer.doubts import marks
-from trainmark.report.chart.model import AT_FIRST
 from trainmark.report.document import Document
-from trainmark.report.fabric import page as fabric_page
 from trainmark.report.format import templating
-from trainmark.report.format.page import frame
 from trainmark.report.format.published_words import LANGUAGES, published_lines
 from trainmark.report.format.words import Lang, words
 from trainmark.report.plots import axis, plots
@@ -38,6 +34,9 @@ from trainmark.report.sections.scaling import (
     scaling_tables,
     without_breakdown,
 )
+from trainmark.view.chart.model import AT_FIRST
+from trainmark.view.frame import frame
+from trainmark.view.html import fragment
 
 LONG_TABLE = 40
 
@@ -86,7 +85,7 @@ def render(document: Document, lang: Lang = "en") -> str:
         loss_parts=loss_parts,
         share_parts=share_parts,
         holding_back=holding_back,
-        fabric=Markup(fabric_page.section(document.fabric)) if document.fabric else "",
+        fabric=fragment(list(fabric_blocks(document.fabric)), lang, 3) if document.fabric else "",
         answer=shown,
         varied=axis.axis_title(varied.field, t) if (varied := axis.varied_axis(document.results)) else "",
         doubts_of=lambda result: marks(result, shown.doubts),

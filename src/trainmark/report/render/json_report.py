@@ -16,10 +16,10 @@ from trainmark.measure.key import Key
 from trainmark.measure.reference_rate import share as light_share
 from trainmark.measure.reliability import ReliabilityVerdict, result_verdict, run_verdict
 from trainmark.measure.scaling import ScalingSeries, scaling
+from trainmark.pages import label
 from trainmark.report.answer.verdict import verdict_sentence
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
-from trainmark.report.format import label
 from trainmark.report.format.published_words import published_lines
 from trainmark.report.sections.contrast import contrast_trees
 from trainmark.report.sections.frameworks import FrameworkTable, published_figure, shares

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from trainmark.pages import number
+from trainmark.pages.fabric import fabric_blocks
+from trainmark.pages.label import facts
 from trainmark.report.answer.answer import Answer, CaseRow, answer, headline_lines
 from trainmark.report.answer.doubts import DoubtNote
 from trainmark.report.document import Document
-from trainmark.report.fabric import text as fabric_text
-from trainmark.report.format import number, templating
+from trainmark.report.format import templating
 from trainmark.report.format.doubt_words import doubt_name, severity_name
-from trainmark.report.format.label import facts
-from trainmark.report.format.markup import code, fence, plain
 from trainmark.report.format.published_words import published_lines
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, outcome_name, words
@@ -23,6 +23,8 @@ from trainmark.report.sections.frameworks import FrameworkTable, tables_of
 from trainmark.report.sections.group import CaseTrials, by_case, failures
 from trainmark.report.sections.prose import method, summary
 from trainmark.report.sections.scaling import ScalingTable, case_times, scaling_tables, without_breakdown
+from trainmark.view import markdown
+from trainmark.view.markup import code, fence, plain
 
 # After the case come the columns of the published tables, under the names they have there.
 PUBLISHED = ("node_num", "gpu_num_per_node", "batch_size_per_device")
@@ -85,7 +87,7 @@ class _Page:
             "scaled": [self.scaled(scaling_table) for scaling_table in scaling_tables(document.results, t)],
             "times": scaling_markdown.times(times, t) if (times := case_times(document.results)) else "",
             "no_breakdown": ", ".join(map(plain, without_breakdown(document.results))),
-            "fabric": fabric_text.markdown(document.fabric) if document.fabric else "",
+            "fabric": self._fabric(),
             "environment": self.environment(),
             "method": method(document, self.lang),
             "run_command": fence(document.command, "shell"),
@@ -94,6 +96,10 @@ class _Page:
             "trials": self.trials(),
             "failed": self.failed(),
         }
+
+    def _fabric(self) -> str:
+        fabric = self.document.fabric
+        return markdown.fragment(list(fabric_blocks(fabric)), self.lang, 3) if fabric else ""
 
     def results(self, shown: Answer) -> str:
         """One row for each case."""
@@ -106,7 +112,7 @@ class _Page:
         right = frozenset(range(1, doubts))
         # All but the case and the rate, with its unit, are numbers and words of our own.
         trusted = frozenset(range(len(header))) - {0, 1 + len(PUBLISHED)}
-        return Table(header, rows, right, trusted).markdown()
+        return Table(header, rows, right, trusted=trusted).markdown()
 
     def row(self, row: CaseRow, shown: Answer) -> tuple[str, ...]:
         result, key = row.result, row.result.key

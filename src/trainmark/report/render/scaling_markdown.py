@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trainmark.measure.figure import Straggler
 from trainmark.measure.scaling import ScalingPoint
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.scaling import LOSSES, SHARES, CaseTimes, ScalingTable, TimeRow
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from trainmark.base.text import one_line
 from trainmark.measure.figure import Result
+from trainmark.pages import label, number
 from trainmark.report.answer.answer import Answer, answer, headline_lines
 from trainmark.report.document import Document
-from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words

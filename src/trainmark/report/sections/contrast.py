@@ -7,8 +7,8 @@ from typing import Any
 from trainmark.measure.ab import ERROR, FEWEST_PAIRS, ABVerdict, BaselineContrast
 from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.measure.figure import Result
+from trainmark.pages import label, number
 from trainmark.report.document import Document
-from trainmark.report.format import label, number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words

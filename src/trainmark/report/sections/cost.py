@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmark.measure.cost import cost_of
+from trainmark.pages import number
 from trainmark.report.document import Document
-from trainmark.report.format import number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.group import by_series
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmark.pages.number import gibibytes
 from trainmark.report.format.fact_words import fact_name
-from trainmark.report.format.number import gibibytes
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from trainmark.measure.figure import FinishResult, Ratio, Result
 from trainmark.metric import Metric, score
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from trainmark.measure.figure import Ratio
-from trainmark.report.format import number
+from trainmark.pages import number
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang, words

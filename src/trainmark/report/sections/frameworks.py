@@ -9,9 +9,9 @@ from trainmark.logs.ledger import Standing
 from trainmark.measure.comparison import framework_comparisons
 from trainmark.measure.figure import Ratio, Result
 from trainmark.measure.key import Key
+from trainmark.pages import label
 from trainmark.report.conformance import NOT_CHECKED, Conformance
 from trainmark.report.document import Document
-from trainmark.report.format import label
 
 
 @dataclass(frozen=True)

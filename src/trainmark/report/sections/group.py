@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
+from trainmark.pages import label
 from trainmark.report.document import TrialLine
-from trainmark.report.format import label
 
 HEADLINES = 4
 

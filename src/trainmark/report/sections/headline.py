@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmark.measure.cost import Cost, Price, cost_of
 from trainmark.measure.figure import Result
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.sections.group import Group, by_series, headlines
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from trainmark.measure import reference_rate
 from trainmark.measure.figure import Result
 from trainmark.measure.reference_rate import HALF, ReferenceRate
+from trainmark.pages import label, number
 from trainmark.report.document import Document
-from trainmark.report.format import label, number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.finish import Cell
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainmark.measure.comparison import framework_comparisons
+from trainmark.pages import number
 from trainmark.report.document import Document
-from trainmark.report.format import number
 from trainmark.report.format.words import Lang, words
 
 

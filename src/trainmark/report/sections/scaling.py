@@ -8,7 +8,7 @@ from statistics import fmean
 
 from trainmark.measure.figure import RankTimes, Result, Straggler, TimeShares
 from trainmark.measure.scaling import ScalingKind, ScalingPoint, ScalingSeries, scaling
-from trainmark.report.format import label
+from trainmark.pages import label
 
 # Of a case on hundreds of nodes the slowest are what a reader looks for.
 MOST_NODES = 16

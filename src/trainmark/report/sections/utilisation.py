@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.report.format import label, number
+from trainmark.pages import label, number
 from trainmark.report.format.table import Table
 from trainmark.report.sections.group import by_series
 

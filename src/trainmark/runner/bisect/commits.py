@@ -11,6 +11,7 @@ from trainmark.base.errors import UserError
 from trainmark.machine.child_process import run
 from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.suite.model import Case
+from trainmark.view.message import _
 
 GIT_SECONDS, SETUP_SECONDS = 600.0, 3600.0
 ABBREVIATED = 12
@@ -99,7 +100,7 @@ class CommitSubjects:
             whole.touch()
         folder = place / self._history.prefix
         if not folder.is_dir():
-            raise SkippedError(f"it has no folder {self._history.prefix}")
+            raise SkippedError(_("it has no folder {folder}", folder=self._history.prefix))
         return BisectSubject(name, self._case, folder=folder)
 
     def release(self, used: set[int]) -> None:
@@ -136,7 +137,8 @@ class CommitSubjects:
         try:
             git(self._clone, "worktree", "add", "--quiet", "--force", "--detach", str(place), commit)
         except UserError as error:
-            raise SkippedError(f"it cannot be checked out: {error}") from error
+            reason = str(error).rstrip(".")
+            raise SkippedError(_("it cannot be checked out: {reason}", reason=reason)) from error
 
     def _set_up(self, place: Path) -> None:
         if self._setup is None:
@@ -145,4 +147,5 @@ class CommitSubjects:
             ["sh", "-c", self._setup], lambda _: None, limit=SETUP_SECONDS, together=True, folder=place
         )
         if ended.code != 0:
-            raise SkippedError(f"its set-up failed: {ended.last_line.rstrip('.')}")
+            reason = ended.last_line.rstrip(".")
+            raise SkippedError(_("its set-up failed: {reason}", reason=reason))

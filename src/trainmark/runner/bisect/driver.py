@@ -21,6 +21,7 @@ from trainmark.measure.bisection import (
     DeltaDebugging,
     MeasuredPairs,
     PairedMeasurement,
+    setting_words,
     side_of,
 )
 from trainmark.runner.bisect.commits import CommitHistory, CommitSubjects
@@ -33,6 +34,7 @@ from trainmark.runner.inventory import this_machine
 from trainmark.runner.progress import RunDisplay
 from trainmark.suite import load
 from trainmark.suite.model import Case, Suite, SuiteError
+from trainmark.view.message import _
 
 Items = tuple[int, ...]
 REFERENCE = "00-reference"
@@ -131,7 +133,9 @@ class BisectDriver:
         notes: tuple[str, ...] = ()
         if unresolved := looking.unresolved:
             listed = "; ".join(", ".join(names[place] for place in subset) for subset in unresolved)
-            notes = (f"The culprits may be fewer: not judged were {listed}.",)
+            notes = (
+                _("The culprits may be fewer: not judged were {subsets}.", subsets=setting_words(listed)),
+            )
         return self._result(
             reference,
             BisectionFinding.FOUND,
@@ -159,10 +163,10 @@ class BisectDriver:
             )
             answer = side_of(measured.pairs, change, error)
             if answer is None:
-                reason = f"undecided after {len(measured.pairs)} pairs"
+                reason = _("undecided after {pairs} pairs", pairs=len(measured.pairs))
         except SkippedError as skipped:
             preparation = preparation or time.monotonic() - began
-            reason = str(skipped).rstrip(".")
+            reason = skipped.reason
             failed_trials, failed_seconds = skipped.trials, skipped.seconds
         side = answer or ChangeSide.SKIPPED
         # A skipped item takes no half, and so spends nothing of the error.

@@ -15,6 +15,7 @@ from trainmark.machine.frameworks.interpreters import ONLY_WHEELS, PIP_INSTALL, 
 from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.store.files import write_text
 from trainmark.suite.model import Case
+from trainmark.view.message import _
 
 REQUIREMENT = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]*)(\[[A-Za-z0-9,._ -]+\])?\s*==\s*([A-Za-z0-9][\w.+!-]*)"
@@ -129,7 +130,9 @@ class PackageSubjects:
             for name in sorted(before.keys() | after.keys())
             if name != own and before.get(name) != after.get(name)
         ]
-        return (f"Installed with it in another version: {', '.join(changed)}.",) if changed else ()
+        if not changed:
+            return ()
+        return (_("Installed with it in another version: {packages}.", packages=", ".join(changed)),)
 
     def lock(self, item: int) -> dict[str, str]:
         """Return the packages of an environment and their versions."""
@@ -140,7 +143,7 @@ class PackageSubjects:
         return {_plain(name): pinned for name, _, pinned in pins}
 
     def _install(self, version: str, place: Path) -> None:
-        for _ in range(ATTEMPTS):
+        for _attempt in range(ATTEMPTS):
             shutil.rmtree(place, ignore_errors=True)
             place.parent.mkdir(parents=True, exist_ok=True)
             reason = self._attempt(version, place)
@@ -149,7 +152,7 @@ class PackageSubjects:
             shutil.rmtree(place, ignore_errors=True)
             if FINAL.search(reason):
                 break
-        raise SkippedError(f"it does not install: {reason}")
+        raise SkippedError(_("it does not install: {reason}", reason=reason))
 
     def _attempt(self, version: str, place: Path) -> str | None:
         """Make the environment and freeze it; return why it could not be made."""
@@ -171,7 +174,9 @@ class PackageSubjects:
             if ended.code != 0:
                 error = _error(ended)
                 missing = NO_WHEEL.search(error)
-                return f"the package index has no wheel of {missing[1]} for this Python" if missing else error
+                if missing is None:
+                    return error.rstrip(".")
+                return _("the package index has no wheel of {package} for this Python", package=missing[1])
         write_text(place / LOG, "\n".join(lines) + "\n")
         pins: list[str] = []
         freeze = [str(place / "bin" / "python"), "-m", "pip", "freeze", "--all"]

@@ -18,6 +18,7 @@ from trainmark.store.run import RUN, RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Repeats
 from trainmark.suite.plan import Plan, PlannedTrial
+from trainmark.view.message import _
 
 FAILURES_TO_SKIP = 2
 
@@ -124,7 +125,8 @@ def _slug(prepared: Prepared, subject: BisectSubject) -> str:
     reasons = [
         skip.reason for skip in prepared.plan.skipped if skip.case.label in (label_of(subject.name), None)
     ]
-    raise SkippedError("; ".join(reasons) or "it is not planned on this machine")
+    reason = "; ".join(reasons).rstrip(".")
+    raise SkippedError(reason or _("it is not planned on this machine"))
 
 
 def _refuse_failing(
@@ -137,7 +139,9 @@ def _refuse_failing(
         if len(failed) < FAILURES_TO_SKIP or 2 * len(failed) <= len(own):
             continue
         last = f"{failed[-1].outcome}: {failed[-1].detail}".rstrip(".: ")
-        reason = f"{len(failed)} of {len(own)} trials failed ({last})"
+        reason = _(
+            "{failed} of {trials} trials failed ({reason})", failed=len(failed), trials=len(own), reason=last
+        )
         if subject is subjects[0]:
             raise UserError(f"{side_name(subject)} cannot be measured: {reason}; its logs are in {path}.")
         raise SkippedError(reason, len(records), sum(record.seconds for record in records))

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark.base.errors import UserError
+from trainmark.measure.bisection import AS_IN_SUITE, NOT_SET
 from trainmark.runner.bisect.subject import BisectSubject, SkippedError
 from trainmark.suite import values
 from trainmark.suite.load import Override
 from trainmark.suite.model import Case, SuiteError
+from trainmark.view.message import _
 
 SETTING, VARIABLE = "setting", "variable"
 
@@ -25,7 +27,7 @@ class SettingDifference:
 
     @property
     def name(self) -> str:
-        absent = "(as in the suite)" if self.kind == SETTING else "(not set)"
+        absent = AS_IN_SUITE if self.kind == SETTING else NOT_SET
         return f"{self.key}={self.bad if self.bad is not None else absent}"
 
 
@@ -94,7 +96,8 @@ class SettingSubjects:
         try:
             case = self._case_of(self.overrides(items))
         except SuiteError as error:
-            raise SkippedError(f"the suite refuses it: {error}") from error
+            reason = str(error).rstrip(".")
+            raise SkippedError(_("the suite refuses it: {reason}", reason=reason)) from error
         return BisectSubject(self.subset_name(items), case, environment=variables)
 
     def overrides(self, items: tuple[int, ...]) -> list[Override]:

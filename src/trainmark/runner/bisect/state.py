@@ -20,6 +20,7 @@ from trainmark.measure.bisection import BisectionStep, PairedMeasurement
 from trainmark.runner.bisect.settings import SettingDifference
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import taken
+from trainmark.view.catalogue import messages_of, with_messages
 
 ASKED, STATE, REPORT = "bisection.json", "state.json", "report.html"
 
@@ -102,10 +103,12 @@ class BisectionFolder:
     @property
     def state(self) -> BisectState:
         path = self.path / STATE
-        return decoded(BisectState, read_object(path), path) if path.is_file() else BisectState()
+        return (
+            decoded(BisectState, with_messages(read_object(path)), path) if path.is_file() else BisectState()
+        )
 
     def keep(self, state: BisectState) -> None:
-        write_json(self.path / STATE, typed_json.encode(state))
+        write_json(self.path / STATE, typed_json.encode(state) | {"messages": messages_of(state)})
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -25,6 +25,7 @@ class SkippedError(Exception):
 
     def __init__(self, reason: str, trials: int = 0, seconds: float = 0.0) -> None:
         super().__init__(reason)
+        self.reason = reason
         self.trials, self.seconds = trials, seconds
 
 

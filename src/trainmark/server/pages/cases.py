@@ -15,12 +15,11 @@ from trainmark.measure.history.changes import changes as detect
 from trainmark.measure.history.facts import FactChange
 from trainmark.measure.history.series import DATE, ORDER_FACTS, HistorySeries, ordered_by
 from trainmark.measure.key import Key
-from trainmark.report.chart.model import Chart
+from trainmark.pages.history.chart import ordered_chart, timed_chart
+from trainmark.pages.history.model import History, MarkedChange, history
+from trainmark.pages.history.page import drift_sentence
+from trainmark.pages.history.verdict import no_change_verdict
 from trainmark.report.format.words import Lang
-from trainmark.report.history.chart import ordered_chart, timed_chart
-from trainmark.report.history.model import History, MarkedChange, history
-from trainmark.report.history.text import drift_sentence
-from trainmark.report.history.verdict import no_change_verdict
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
@@ -30,6 +29,8 @@ from trainmark.server.pages.charts import health_chart
 from trainmark.server.pages.queries import facts_over_time, machine_states, siblings
 from trainmark.server.pages.respond import id_in, language_of, number_in, render_page, requires, text_in
 from trainmark.server.pages.words import words
+from trainmark.view.catalogue import localized, translated
+from trainmark.view.chart.model import Chart
 
 ROWS_A_PAGE = 50
 MOST_POINTS, ALL_POINTS = 150, 1000
@@ -94,8 +95,10 @@ def case(request: Request) -> Response:
         last_change=series.changes[-1][1] if series.changes else None,
         unreliable=bool(dated and dated.changes and dated.is_unreliable(dated.changes[-1])),
         chart=drawn_history(series, drawn, order, lang) if drawn else None,
-        drifts=[drift_sentence(drawn, drift, lang) for drift in reversed(drawn.drifts)] if drawn else [],
-        no_change=no_change_verdict(dated, lang) if dated and drawn and not drawn.drifts else None,
+        drifts=[translated(drift_sentence(drawn, drift), lang) for drift in reversed(drawn.drifts)]
+        if drawn
+        else [],
+        no_change=localized(no_change_verdict(dated), lang) if dated and drawn and not drawn.drifts else None,
         orders=orders,
         order=order,
         rows=result_lines(series, shown_rows),
@@ -113,7 +116,7 @@ def drawn_history(series: CaseSeries, drawn: History, order: str, lang: Lang) ->
     def link(own: History, index: int) -> str:
         return f"/runs/{uuids[id(own.points[index])]}"
 
-    return timed_chart(drawn, link) if order == DATE else ordered_chart(drawn, order, lang, link)
+    return timed_chart(drawn, link) if order == DATE else localized(ordered_chart(drawn, order, link), lang)
 
 
 def history_of(series: CaseSeries, order: str) -> History:

@@ -9,27 +9,28 @@ from math import ceil
 
 from markupsafe import Markup
 
-from trainmark.report.chart import svg
-from trainmark.report.chart.axis import linear
-from trainmark.report.chart.describe import described
-from trainmark.report.chart.model import Bars, Chart, Dots, Line, Mark, Panel
-from trainmark.report.format import number
-from trainmark.report.history.time_axis import time_axis
+from trainmark.pages import number
+from trainmark.pages.history.time_axis import time_axis
 from trainmark.server.database.queries.rows import Health
+from trainmark.view.catalogue import Lang
+from trainmark.view.chart import svg
+from trainmark.view.chart.axis import linear
+from trainmark.view.chart.describe import described
+from trainmark.view.chart.model import Bars, Chart, Dots, Line, Mark, Panel
 
 MARGIN_STEP, MOST_MARGIN = 8, 256
 LINE_WIDTH, LINE_HEIGHT, LINE_MARGIN = 120, 28, 3
 MOST_POINTS = 60
 
 
-def render_svg(chart: Chart, title: str, words: dict[str, str]) -> Markup:
+def render_svg(chart: Chart, title: str, lang: Lang) -> Markup:
     """Return the chart as wide as its place; its left margin is a class of the style sheet."""
     rows = " rows" if any(panel.y.rows for panel in chart.panels) else ""
     left = min(MOST_MARGIN, MARGIN_STEP * ceil(svg.margin(chart) / MARGIN_STEP))
     return Markup(
         f'<div class="chart left-{left}{rows}"><svg role="img" aria-label="{svg.text(title)}"'
         f' height="{svg.height(chart)}"><desc>{svg.text(described(chart))}</desc>'
-        f"{svg.body(chart, words)}</svg></div>"
+        f"{svg.body(chart, lang)}</svg></div>"
     )
 
 

@@ -12,11 +12,10 @@ from starlette.responses import Response
 from trainmark.measure.history.facts import FactChange, settings_that_differ
 from trainmark.measure.history.series import RunPoint
 from trainmark.measure.statistics import CONFIDENCE, ratio_interval
-from trainmark.report.comparison.model import MARKS, ComparisonRow, Comparisons, ComparisonTable
-from trainmark.report.comparison.page import plot
-from trainmark.report.comparison.text import MOST_DIFFERENCES, difference_text
-from trainmark.report.format.label import rate_unit
-from trainmark.report.history.model import SEVERE
+from trainmark.pages.comparison import MARKS, ComparisonRow, Comparisons, ComparisonTable
+from trainmark.pages.comparison_page import MOST_DIFFERENCES, difference_text, plot
+from trainmark.pages.history.model import SEVERE
+from trainmark.pages.label import rate_unit
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
@@ -24,6 +23,7 @@ from trainmark.server.database.queries.rows import ResultRow, RunRow, weighty
 from trainmark.server.pages.queries import case_keys, headlines, results_of, runs_by_uuid
 from trainmark.server.pages.respond import language_of, render_page, requires
 from trainmark.server.pages.words import words
+from trainmark.view.catalogue import localized
 
 MOST_RUNS = 8
 RECENT_RUNS = 40
@@ -52,7 +52,8 @@ def compare(request: Request) -> Response:
             )
         results = results_of(connection, [run.id for run in runs])
         keys = case_keys(connection, {result.case_id for own in results.values() for result in own})
-    t = words(language_of(request))
+    lang = language_of(request)
+    t = words(lang)
     sides = [results.get(run.uuid, []) for run in runs]
     comparisons = compared(runs, sides, keys)
     drawn = plot(shortened(comparisons), t["axis_ratio"])
@@ -63,7 +64,7 @@ def compare(request: Request) -> Response:
         runs=runs,
         comparisons=comparisons,
         counts=[_counts(table, t) for table in comparisons.tables],
-        chart=drawn.figures[0].views[""] if drawn else None,
+        chart=localized(drawn.figures[0].views[""], lang) if drawn else None,
         differences=differing_facts(sides),
         most=MOST_RUNS,
     )

@@ -14,7 +14,7 @@ from trainmark.logs.ledger.entry import LedgerEntry, published_names
 from trainmark.logs.ledger.load import load
 from trainmark.logs.ledger.standing import Standing, in_words, standing
 from trainmark.measure.key import Key
-from trainmark.report.format.label import axes, rate_unit
+from trainmark.pages.label import axes, rate_unit
 from trainmark.report.format.published_words import LANGUAGES
 from trainmark.report.format.words import Lang
 from trainmark.server.access.guard import viewing

@@ -19,17 +19,20 @@ from starlette.responses import Response
 from trainmark import __version__
 from trainmark.base.text import one_line, visible
 from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
+from trainmark.pages import label, number
+from trainmark.pages.facts import fact_title
+from trainmark.pages.history.cells import date, date_time, fact_text
 from trainmark.report.answer.doubts import GRAVEST_FIRST
-from trainmark.report.chart import svg
-from trainmark.report.chart.model import Chart, shape, tone
-from trainmark.report.format import label, number, page
 from trainmark.report.format.doubt_words import doubt_name
-from trainmark.report.format.templating import CompiledTemplates
 from trainmark.report.format.words import Lang, outcome_name
-from trainmark.report.history.cells import date, date_time, fact_text, named
 from trainmark.server.pages import charts
 from trainmark.server.pages.charts import MARGIN_STEP, MOST_MARGIN
 from trainmark.server.pages.words import words
+from trainmark.view import frame
+from trainmark.view.catalogue import translated
+from trainmark.view.chart import svg
+from trainmark.view.chart.model import Chart, shape, tone
+from trainmark.view.html import LOADERS, CompiledTemplates
 
 STYLES = ("report.css", "history.css")
 SCRIPTS = ("trap.js", "report.js")
@@ -48,8 +51,8 @@ class Asset:
 @cache
 def assets() -> dict[str, Asset]:
     """Return the assets by their short names: `site.css`, `site.js`, `icon.svg`."""
-    styles = [*map(page.asset, STYLES), margins(), _own("site.css")]
-    scripts = [*map(page.asset, SCRIPTS), _own("site.js")]
+    styles = [*map(frame.asset, STYLES), margins(), _own("site.css")]
+    scripts = [*map(frame.asset, SCRIPTS), _own("site.js")]
     texts = {"site.css": "".join(styles), "site.js": "\n".join(scripts), "icon.svg": _own("icon.svg")}
     return {name: _asset(name, text.encode()) for name, text in texts.items()}
 
@@ -99,7 +102,7 @@ def environment(lang: Lang) -> Environment:
         loader=ChoiceLoader(
             [
                 PackageLoader("trainmark.server.pages", "templates"),
-                PackageLoader("trainmark.report", "templates"),
+                *LOADERS,
             ]
         ),
         autoescape=True,
@@ -130,7 +133,7 @@ def environment(lang: Lang) -> Environment:
         gravest_first=gravest_first,
         scrubbed_kind=lambda kind: t.get(f"scrubbed_kind_{kind}", kind),
         outcome_name=lambda outcome: outcome_name(outcome, lang),
-        fact_title=lambda name: named(name, lang),
+        fact_title=lambda name: translated(fact_title(name), lang),
         fact_groups=lambda facts: fact_groups(facts, lang),
         fact_value=lambda value, name: fact_text(name, value, t["missing_fact"]),
     )
@@ -138,7 +141,7 @@ def environment(lang: Lang) -> Environment:
 
 
 def render_chart(drawn: Chart, title: str, lang: Lang) -> Markup:
-    return charts.render_svg(drawn, title, words(lang))
+    return charts.render_svg(drawn, title, lang)
 
 
 def fact_groups(facts: Mapping[str, Any], lang: Lang) -> tuple[list[Pair], list[Pair]]:
@@ -147,7 +150,7 @@ def fact_groups(facts: Mapping[str, Any], lang: Lang) -> tuple[list[Pair], list[
     for name, value in facts.items():
         text = one_line(str(value))
         cut = text if len(text) <= LONGEST_FACT else text[: LONGEST_FACT - 1] + "…"
-        groups["." in name].append((one_line(named(name, lang)), cut))
+        groups["." in name].append((one_line(translated(fact_title(name), lang)), cut))
     return groups
 
 

@@ -6,7 +6,6 @@ from functools import cache
 
 from trainmark.report.format.words import Lang
 from trainmark.report.format.words import words as report_words
-from trainmark.report.history.words import HISTORY_WORDS
 
 WORDS: dict[str, tuple[str, str]] = {
     "overview": ("Overview", "概览"),
@@ -103,7 +102,10 @@ WORDS: dict[str, tuple[str, str]] = {
     ),
     "slower_since": ("Slower by {percent} since {date}.", "自 {date} 起变慢 {percent}。"),
     "faster_since": ("Faster by {percent} since {date}.", "自 {date} 起变快 {percent}。"),
-    "change_unreliable": HISTORY_WORDS["change_unreliable"],
+    "change_unreliable": (
+        "Not certain: half of the results on a side, or more, are not to be relied on.",
+        "不能确定：一侧至少有一半的结果不可信。",
+    ),
     "left_out": ("{count} older results are not shown.", "未显示 {count} 项更早的结果。"),
     "show_all": ("Show all", "全部显示"),
     "by": ("Order by", "排序依据"),

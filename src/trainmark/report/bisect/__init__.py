@@ -1,1 +1,0 @@
-"""A bisection in the terminal, as Markdown and as a page."""

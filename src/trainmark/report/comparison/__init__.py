@@ -1,1 +1,0 @@
-"""Runs against a baseline: tables, text and page."""

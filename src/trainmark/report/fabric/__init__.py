@@ -1,1 +1,0 @@
-"""The fabric of a run: map, page and text."""

@@ -1,1 +1,0 @@
-"""The forecast of sizes that were not run: plot and page."""

@@ -1,1 +1,0 @@
-"""The ledger of published results: page, plot and text."""

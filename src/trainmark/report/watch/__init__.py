@@ -1,1 +1,0 @@
-"""What a confirmation says: to a person, to CI, to a chat."""

@@ -1,0 +1,131 @@
+"""Blocks as one HTML file that needs no network, or as a part of a page that has our style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache, partial
+from itertools import takewhile
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
+from markupsafe import Markup, escape
+
+from trainmark.base.files import home
+from trainmark.base.text import one_line, visible
+from trainmark.view.blocks import Answer, Block, Drawing, LargeTable, Page, Section, Span, Text, shown_in
+from trainmark.view.catalogue import Lang, localized
+from trainmark.view.chart import svg
+from trainmark.view.chart.model import shape, tone
+from trainmark.view.frame import embedded, frame
+from trainmark.view.message import Message
+
+LOADERS = (PackageLoader("trainmark.view", "templates"),)
+
+
+def render(page: Page, lang: Lang = "en", style: str = "") -> str:
+    """Return the page; `style` names a further style sheet."""
+    shown = shown_in(page.blocks, "html")
+    head = list(takewhile(lambda block: isinstance(block, Answer), shown))
+    return (
+        environment(lang)
+        .get_template("page.html.j2")
+        .render(
+            **frame(style),
+            title=localized(page.title, lang),
+            lede=fragment(head, lang),
+            main=fragment(shown[len(head) :], lang),
+            data=Markup("").join(map(_data, shown)),
+        )
+    )
+
+
+def fragment(blocks: Sequence[Block], lang: Lang = "en", level: int = 2) -> Markup:
+    """Return blocks for a page that has the frame; sections get headings of this level and below."""
+    return _blocks(localized(shown_in(blocks, "html"), lang), lang, level)
+
+
+def _blocks(blocks: Sequence[Block], lang: Lang, level: int) -> Markup:
+    return Markup("\n").join(_block(block, lang, level) for block in shown_in(blocks, "html"))
+
+
+def _block(block: Block, lang: Lang, level: int) -> Markup:
+    """Render by the macro that has the block's name."""
+    macro = getattr(environment(lang).get_template("blocks.html.j2").module, type(block).__name__)
+    inside = Markup()
+    if isinstance(block, Section):
+        inside = _blocks(block.blocks, lang, level + bool(block.title))
+    return Markup(macro(block, inside, level))
+
+
+def _data(block: Block) -> Markup:
+    """Return the data from which a page's script makes its rows."""
+    if isinstance(block, Section):
+        return Markup("").join(map(_data, block.blocks))
+    if not isinstance(block, LargeTable):
+        return Markup()
+    opening = Markup('<script type="application/json" id="{}-rows">').format(block.name)
+    return opening + Markup(embedded(block.data)) + Markup("</script>")
+
+
+@cache
+def environment(lang: Lang) -> Environment:
+    """Escapes everything; a name that a template misspells is an error, not an empty string."""
+    env = Environment(
+        loader=LOADERS[0],
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        bytecode_cache=CompiledTemplates(),
+    )
+    env.globals.update(
+        lang=lang, inline=partial(inline, lang=lang), _=lambda text: localized(Message(text), lang)
+    )
+    env.filters.update(
+        one_line=one_line,
+        visible=visible,
+        svg=lambda chart, title: Markup(svg.render(chart, title, lang)),
+        chart_height=svg.height,
+        series_look=lambda index: f"{tone(index)} {shape(index)}",
+    )
+    return env
+
+
+def inline(text: Text, lang: Lang = "en") -> Markup:
+    if text is None:
+        return Markup()
+    if isinstance(text, (str, int, float)):
+        return escape(one_line(str(text)))
+    if isinstance(text, Drawing):
+        return Markup(text.draw(lang))
+    if isinstance(text, Span):
+        return _span(text, lang)
+    return Markup(" ").join(filter(None, (inline(piece, lang) for piece in text)))
+
+
+def _span(span: Span, lang: Lang) -> Markup:
+    content = inline(span.text, lang)
+    if span.look in ("code", "strong"):
+        content = Markup("<{0}>{1}</{0}>").format(span.look, content)
+    elif span.look:
+        content = Markup('<span class="{}">{}</span>').format(span.look, content)
+    return Markup('<a href="{}">{}</a>').format(span.link, content) if span.link else content
+
+
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Templates as compiled by an earlier report; where they cannot be written, each report compiles them."""
+
+    def __init__(self) -> None:
+        super().__init__(str(home() / "templates"))
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            Path(self.directory).mkdir(parents=True, exist_ok=True)
+            super().dump_bytecode(bucket)

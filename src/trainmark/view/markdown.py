@@ -1,0 +1,85 @@
+"""Blocks as GitHub-flavoured Markdown, in which every text reads as itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.view.blocks import (
+    Answer,
+    Block,
+    Code,
+    Drawing,
+    Facts,
+    Items,
+    Page,
+    Section,
+    Sentence,
+    Span,
+    Table,
+    Text,
+    plain_text,
+    shown_in,
+)
+from trainmark.view.catalogue import Lang, localized
+from trainmark.view.markup import code, fence, plain
+from trainmark.view.message import _
+
+
+def render(page: Page, lang: Lang = "en") -> str:
+    title = plain(localized(page.title, lang))
+    return f"# {title}\n\n{fragment(page.blocks, lang)}\n"
+
+
+def fragment(blocks: Sequence[Block], lang: Lang = "en", level: int = 2) -> str:
+    """Return blocks for a page that has a title; sections get headings of this level and below."""
+    return _blocks(localized(shown_in(blocks, "markdown"), lang), lang, level)
+
+
+def _blocks(blocks: Sequence[Block], lang: Lang, level: int) -> str:
+    shown = (_block(block, lang, level) for block in shown_in(blocks, "markdown"))
+    return "\n\n".join(filter(None, shown))
+
+
+def _block(block: Block, lang: Lang, level: int) -> str:
+    if isinstance(block, Sentence):
+        return inline(block.text)
+    if isinstance(block, Answer):
+        return "\n\n".join(map(inline, block.sentences))
+    if isinstance(block, Items):
+        return "\n".join(f"- {inline(item)}" for item in block.items)
+    if isinstance(block, Table):
+        return _table(block, lang)
+    if isinstance(block, Facts):
+        return "\n".join(f"- {inline(name)}: {inline(value)}" for name, value in block.facts)
+    if isinstance(block, Code):
+        return fence(block.text, block.language)
+    if isinstance(block, Section):
+        inside = _blocks(block.blocks, lang, level + bool(block.title))
+        return f"{'#' * level} {inline(block.title)}\n\n{inside}".strip() if block.title else inside
+    return ""
+
+
+def _table(block: Table, lang: Lang) -> str:
+    most = block.most.get("markdown", len(block.rows))
+    more = len(block.rows) - most
+    left_out = [plain(localized(_("… and {more} more", more=f"{more:,}"), lang))] if more > 0 else []
+    shown = Table(block.header, block.rows[:most], block.right)
+    return "\n\n".join([table(shown), *left_out, *map(inline, block.notes)])
+
+
+def table(block: Table) -> str:
+    rule = ["---:" if column in block.right else "---" for column in range(len(block.header))]
+    header, *rows = [list(map(inline, row)) for row in (block.header, *block.rows)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (header, rule, *rows))
+
+
+def inline(text: Text) -> str:
+    if text is None or isinstance(text, Drawing):
+        return ""
+    if isinstance(text, (str, int, float)):
+        return plain(str(text))
+    if isinstance(text, Span):
+        if text.look == "markdown":
+            return plain_text(text.text)
+        return code(plain_text(text.text)) if text.look == "code" else inline(text.text)
+    return " ".join(filter(None, map(inline, text)))
