@@ -12,7 +12,7 @@ from trainmark.cli.terminal import print_json
 SOUND, CONTRADICTED, SOME_NOT_READ = 0, 1, 1
 
 
-@click.command("audit", short_help="Check published reports and logs against themselves.")
+@click.command("audit")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--iterations", type=click.IntRange(1), help="How many the measuring rule needs of each log.")
 @json_option

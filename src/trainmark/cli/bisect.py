@@ -40,7 +40,6 @@ class BisectCommand(OneMachineCommand, RunCommand):
 @click.command(
     "bisect",
     cls=BisectCommand,
-    short_help="Find the version, commit or setting that changed the speed.",
 )
 @click.argument(
     "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SAME, FAILED, NOT_JUDGED = 0, 1, 3
 
 
-@click.command("compare", short_help="Compare runs case by case, with intervals.")
+@click.command("compare")
 @click.argument("before", shell_complete=complete_run)
 @click.argument("after", nargs=-1, required=True, shell_complete=complete_run)
 @runs_option

@@ -22,7 +22,7 @@ DIFFERS = 1
 SHOWN = 5  # differences of one check; the rest has the same cause
 
 
-@click.command("conform", short_help="Prove that each framework trains the same model.")
+@click.command("conform")
 @click.argument(
     "names", nargs=-1, metavar="[WORKLOAD] [FRAMEWORK]...", shell_complete=complete_workload_or_framework
 )

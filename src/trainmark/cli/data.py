@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.base.errors import UserError
-from trainmark.cli.main import LateCommands
+from trainmark.cli.main import LateCommand, LateCommands
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
 
@@ -20,16 +20,24 @@ if TYPE_CHECKING:
 
 
 COMMANDS = {
-    "make": "trainmark.cli.data_make:make_command",
-    "imagenet": "trainmark.cli.data:imagenet_command",
-    "convert": "trainmark.cli.data_convert:convert_command",
-    "verify": "trainmark.cli.data:verify_command",
-    "index": "trainmark.cli.data:index_command",
-    "bench": "trainmark.cli.data_bench:bench_command",
+    "make": LateCommand(
+        "trainmark.cli.data_make:make_command", "Make a set of pictures or tokens to train on."
+    ),
+    "imagenet": LateCommand(
+        "trainmark.cli.data:imagenet_command", "Unpack ImageNet's two tars into class folders."
+    ),
+    "convert": LateCommand("trainmark.cli.data_convert:convert_command", "Write a set in another format."),
+    "verify": LateCommand(
+        "trainmark.cli.data:verify_command", "Compare every file of a set with its checksum."
+    ),
+    "index": LateCommand("trainmark.cli.data:index_command", "Index a set that somebody else made."),
+    "bench": LateCommand(
+        "trainmark.cli.data_bench:bench_command", "Time every installed loader on the same files."
+    ),
 }
 
 
-@click.group("data", short_help="Make, convert, check and time data sets.", cls=LateCommands, files=COMMANDS)
+@click.group("data", cls=LateCommands, late=COMMANDS)
 def data_command() -> None:
     """Make, unpack, convert and check sets of images and tokens, and measure how fast they are read.
 
@@ -42,7 +50,7 @@ def data_command() -> None:
     """
 
 
-@click.command("index", short_help="Index a set that somebody else made.")
+@click.command("index")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
     "--labels-from",
@@ -100,7 +108,7 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
 SOUND, DAMAGED = 0, 1
 
 
-@click.command("verify", short_help="Compare every file of a set with its checksum.")
+@click.command("verify")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--decode", is_flag=True, help="Decode every picture too (slow).")
 @click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
@@ -184,7 +192,7 @@ INCOMPLETE = 1
 SHOWN = 20
 
 
-@click.command("imagenet", short_help="Unpack ImageNet's two tars into class folders.")
+@click.command("imagenet")
 @click.argument("train_tar")
 @click.argument("val_tar")
 @click.argument("out", type=click.Path(path_type=Path))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
-@click.command("bench", short_help="Time every installed loader on the same files.")
+@click.command("bench")
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--loader", "names", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
 @click.option("--image-size", type=click.IntRange(8, 4096), default=224, show_default=True)

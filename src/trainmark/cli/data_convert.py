@@ -24,7 +24,7 @@ SECONDS_BETWEEN_LOOKS = 0.25
 NAMED = 20
 
 
-@click.command("convert", short_help="Write a set in another format.")
+@click.command("convert")
 @click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
 @click.argument("target", metavar="DST", type=click.Path(path_type=Path))
 @click.option(

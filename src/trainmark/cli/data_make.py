@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainmark.data.tokens.verify import TokenVerdict
 
 
-@click.command("make", short_help="Make a set of pictures or tokens to train on.")
+@click.command("make")
 @click.argument("out", type=click.Path(path_type=Path))
 @click.option("--images", type=click.IntRange(min=1), help="Training images, of all classes.")
 @click.option("--tokens", type=click.IntRange(min=2), help="Training tokens: make a corpus, no pictures.")

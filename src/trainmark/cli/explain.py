@@ -117,9 +117,7 @@ def what_if_names(_: click.Context, __: click.Parameter, names: tuple[str, ...])
     return written
 
 
-@click.command(
-    "explain", cls=RunCommand, short_help="Say where a step's time goes, why, and what would change it."
-)
+@click.command("explain", cls=RunCommand)
 @click.argument("targets", nargs=-1, metavar="[RUN [CASE] | A B | TRACE | -- PROGRAM ...]")
 @click.option("--verify", is_flag=True, help="Make the changes that can be made, and measure them.")
 @click.option(

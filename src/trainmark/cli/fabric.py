@@ -23,7 +23,7 @@ FAILED, INTERRUPTED = 1, 130
 SIZES = "8,1K,16K,128K,1M,8M,64M"
 
 
-@click.command("fabric", short_help="Time messages between ranks.")
+@click.command("fabric")
 @click.option(
     "--topology", "written", help="Nodes and ranks a node, as in 1n4g; all GPUs, else a rank a node."
 )

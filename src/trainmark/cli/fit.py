@@ -39,7 +39,7 @@ def _refuse_program(context: click.Context, parameter: click.Parameter, words: t
         )
 
 
-@click.command("fit", short_help="Find the largest batch that fits into memory.")
+@click.command("fit")
 @click.argument("program", nargs=-1, expose_value=False, callback=_refuse_program, metavar="")
 @workload_option
 @click.option(

@@ -40,9 +40,7 @@ class ForecastCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    "forecast", cls=ForecastCommand, short_help="Forecast the throughput at sizes that were not run."
-)
+@click.command("forecast", cls=ForecastCommand)
 @click.argument("run", required=False, shell_complete=complete_run)
 @click.option("--to", help="Topologies to forecast, as in 2n8g,4n8g; six doublings of the nodes otherwise.")
 @click.option("--step", type=POSITIVE, help="Seconds a step of one device, in place of a run.")

@@ -28,7 +28,7 @@ COLUMNS = ("framework", "state", "version", "Python", "device", "precisions", "c
 UNKNOWN = "–"
 
 
-@click.group("frameworks", short_help="Show, install and remove frameworks.", invoke_without_command=True)
+@click.group("frameworks", invoke_without_command=True)
 @click.option("--python", help="Ask this interpreter of your own instead of Trainmark's environments.")
 @json_option
 @click.pass_context

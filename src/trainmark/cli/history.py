@@ -33,7 +33,7 @@ GIT_SECONDS = 10
 REPORT = "report.html"
 
 
-@click.command("history", short_help="Show results over time and mark their changes.")
+@click.command("history")
 @click.argument("names", metavar="[RUNS]...", nargs=-1, shell_complete=complete_run)
 @runs_option
 @click.option(

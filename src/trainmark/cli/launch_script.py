@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DONE, FAILED = 0, 1
 
 
-@click.command("launch-script", short_help="Write an sbatch file, or one script for each node.")
+@click.command("launch-script")
 @click.argument("suite", default="", shell_complete=complete_suite)
 @runs_option
 @click.option("--name", help="Name the run; by default the suite's name and the time.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from trainmark.logs.ledger import LedgerEntry
 
 
-@click.command("ledger", short_help="List published results and where each one stands.")
+@click.command("ledger")
 @click.option("--workload", help="One of its workloads, such as bert-base.")
 @click.option("--size", help="With --workload: the model's size, as in --workload gpt2 --size 124m.")
 @click.option("--length", help="The length of a sequence in tokens.")

@@ -30,7 +30,7 @@ COSTS = ("cost/M", "cost to target", "kWh/M")
 RIGHT = frozenset({5, 6, 9, 10, 11})
 
 
-@click.command("list", short_help="List the runs.")
+@click.command("list")
 @runs_option
 @price_option
 @json_option
@@ -81,7 +81,7 @@ def _state(run: dict[str, Any]) -> tuple[str, ...]:
     return (run["name"], made, run["status"], f"{run['ok']}/{run['least']}{failed}")
 
 
-@click.command("show", short_help="Show one run, or one trial with the end of its log.")
+@click.command("show")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @click.argument("trial", required=False, shell_complete=complete_trial)
 @runs_option
@@ -211,7 +211,7 @@ HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 COUNTS = "SELECT run, outcome, count(*) AS trials FROM trials GROUP BY ALL ORDER BY min(rowid)"
 
 
-@click.command("query", short_help="Ask for trials of all runs in SQL.")
+@click.command("query")
 @click.argument("sql", default=COUNTS)
 @runs_option
 @click.option("--rebuild", is_flag=True, help="Build the index anew from the trial folders first.")

@@ -32,7 +32,7 @@ HEALTHY, SICK = 0, 1
 HIGHEST_PORT = 65535
 
 
-@click.command("doctor", short_help="Look for what would spoil a run, and say how to mend it.")
+@click.command("doctor")
 @click.option(
     "--framework",
     "frameworks",
@@ -159,7 +159,7 @@ NOT_FOUND = "not found"
 Line = tuple[str, str | None]
 
 
-@click.command("env", short_help="Show this machine, its devices and its software.")
+@click.command("env")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
     "--python",

@@ -7,7 +7,8 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -18,45 +19,60 @@ from trainmark.cli.chinese import help_language
 from trainmark.cli.crash import quiet_threads, report_crash
 from trainmark.cli.terminal import discard_output, flush, visible_output
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+class LateCommand(NamedTuple):
+    """Where a command is, as in `trainmark.cli.run:run_command`, and its line in the list of commands."""
+
+    place: str
+    help: str = ""
+
 
 class LateCommands(click.Group):
-    """`files` gives for each name where the command is, as in `trainmark.cli.run:run_command`.
+    """Commands that are imported when they are asked for: a list of them imports none that has its line.
 
     `groups` are the names under each heading of the help; all under one where there are none.
     """
 
     def __init__(
-        self, files: Mapping[str, str], groups: Mapping[str, Iterable[str]] | None = None, **attributes: Any
+        self,
+        late: Mapping[str, LateCommand],
+        groups: Mapping[str, Iterable[str]] | None = None,
+        **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
-        self.files = files
-        self.groups = groups or {"Commands": files}
+        self.late = late
+        self.groups = groups or {"Commands": late}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.files)
+        return list(self.late)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.files:
+        if cmd_name not in self.late:
             return None
-        module, _, name = self.files[cmd_name].partition(":")
+        module, _, name = self.late[cmd_name].place.partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
+        command.short_help = self.late[cmd_name].help
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        room = formatter.width - 6 - max(map(len, self.files))
+        room = formatter.width - 6 - max(map(len, self.late))
+        listed = {name: click.Command(name, short_help=late.help) for name, late in self.late.items()}
         for heading, names in self.groups.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(heading):
-                formatter.write_dl([(name, each.get_short_help_str(room)) for name, each in commands if each])
+                formatter.write_dl([(name, listed[name].get_short_help_str(room)) for name in names])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.files:
+        known = not args or args[0].startswith("-") or args[0] in self.late
+        if not known and args[0] not in (names := self.list_commands(ctx)):
             from trainmark.base.errors import nearest
 
             asked = " ".join([*_below_the_program(ctx), args[0]])
-            raise click.UsageError(f"there is no command '{asked}'{nearest(args[0], self.files)}")
+            raise click.UsageError(f"there is no command '{asked}'{nearest(args[0], names)}")
         return super().resolve_command(ctx, args)
 
 
@@ -69,58 +85,138 @@ def _below_the_program(ctx: click.Context) -> list[str]:
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+PLUGINS = "trainmark.commands"
 # The groups in which `trainmark --help` lists the commands, and where each command is.
 GROUPS = {
     "Measure": {
-        "run": "trainmark.cli.run:run_command",
-        "init": "trainmark.cli.suites:init_command",
-        "suites": "trainmark.cli.suites:suites_command",
-        "examples": "trainmark.cli.suites:examples_command",
-        "fit": "trainmark.cli.fit:fit_command",
+        "run": LateCommand(
+            "trainmark.cli.run:run_command", "Measure a program or a suite, and report the figure."
+        ),
+        "init": LateCommand(
+            "trainmark.cli.suites:init_command", "Write a suite with comments for your own program."
+        ),
+        "suites": LateCommand(
+            "trainmark.cli.suites:suites_command", "List the built-in suites; `suites show NAME` prints one."
+        ),
+        "examples": LateCommand(
+            "trainmark.cli.suites:examples_command", "List the examples, or write them into a folder."
+        ),
+        "fit": LateCommand("trainmark.cli.fit:fit_command", "Find the largest batch that fits into memory."),
     },
     "Understand": {
-        "explain": "trainmark.cli.explain:explain_command",
-        "report": "trainmark.cli.report:report_command",
-        "list": "trainmark.cli.list:list_command",
-        "show": "trainmark.cli.list:show_command",
-        "query": "trainmark.cli.list:query_command",
-        "export": "trainmark.cli.report:export_command",
+        "explain": LateCommand(
+            "trainmark.cli.explain:explain_command",
+            "Say where a step's time goes, why, and what would change it.",
+        ),
+        "report": LateCommand(
+            "trainmark.cli.report:report_command", "Write a run's report as HTML, Markdown, JSON and CSV."
+        ),
+        "list": LateCommand("trainmark.cli.list:list_command", "List the runs."),
+        "show": LateCommand(
+            "trainmark.cli.list:show_command", "Show one run, or one trial with the end of its log."
+        ),
+        "query": LateCommand("trainmark.cli.list:query_command", "Ask for trials of all runs in SQL."),
+        "export": LateCommand(
+            "trainmark.cli.report:export_command", "Export a run in the forms that other tools read."
+        ),
     },
     "Compare": {
-        "compare": "trainmark.cli.compare:compare_command",
-        "history": "trainmark.cli.history:history_command",
-        "watch": "trainmark.cli.watch:watch_command",
-        "bisect": "trainmark.cli.bisect:bisect_command",
+        "compare": LateCommand(
+            "trainmark.cli.compare:compare_command", "Compare runs case by case, with intervals."
+        ),
+        "history": LateCommand(
+            "trainmark.cli.history:history_command", "Show results over time and mark their changes."
+        ),
+        "watch": LateCommand(
+            "trainmark.cli.watch:watch_command", "Measure a suspected change again until it is certain."
+        ),
+        "bisect": LateCommand(
+            "trainmark.cli.bisect:bisect_command",
+            "Find the version, commit or setting that changed the speed.",
+        ),
     },
     "Share with a team": {
-        "pack": "trainmark.cli.pack:pack_command",
-        "verify": "trainmark.cli.pack:verify_command",
-        "push": "trainmark.cli.serve:push_command",
-        "serve": "trainmark.cli.serve:serve_command",
-        "server": "trainmark.cli.server:server_command",
+        "pack": LateCommand(
+            "trainmark.cli.pack:pack_command", "Pack a run into one file that others can verify."
+        ),
+        "verify": LateCommand(
+            "trainmark.cli.pack:verify_command",
+            "Recompute every figure of a packed run; name what was changed.",
+        ),
+        "push": LateCommand("trainmark.cli.serve:push_command", "Send a packed run to a team's server."),
+        "serve": LateCommand("trainmark.cli.serve:serve_command", "Serve a team's results over time."),
+        "server": LateCommand(
+            "trainmark.cli.server:server_command", "Tokens, backups and migrations of a server."
+        ),
     },
     "Results of others": {
-        "read": "trainmark.cli.read:read_command",
-        "audit": "trainmark.cli.audit:audit_command",
-        "ledger": "trainmark.cli.ledger:ledger_command",
+        "read": LateCommand("trainmark.cli.read:read_command", "Read the logs of other trainers."),
+        "audit": LateCommand(
+            "trainmark.cli.audit:audit_command", "Check published reports and logs against themselves."
+        ),
+        "ledger": LateCommand(
+            "trainmark.cli.ledger:ledger_command", "List published results and where each one stands."
+        ),
     },
     "Machines and clusters": {
-        "doctor": "trainmark.cli.machine:doctor_command",
-        "env": "trainmark.cli.machine:env_command",
-        "fabric": "trainmark.cli.fabric:fabric_command",
-        "forecast": "trainmark.cli.forecast:forecast_command",
-        "launch-script": "trainmark.cli.launch_script:launch_script_command",
+        "doctor": LateCommand(
+            "trainmark.cli.machine:doctor_command", "Look for what would spoil a run, and say how to mend it."
+        ),
+        "env": LateCommand(
+            "trainmark.cli.machine:env_command", "Show this machine, its devices and its software."
+        ),
+        "fabric": LateCommand("trainmark.cli.fabric:fabric_command", "Time messages between ranks."),
+        "forecast": LateCommand(
+            "trainmark.cli.forecast:forecast_command", "Forecast the throughput at sizes that were not run."
+        ),
+        "launch-script": LateCommand(
+            "trainmark.cli.launch_script:launch_script_command",
+            "Write an sbatch file, or one script for each node.",
+        ),
     },
     "Frameworks and data": {
-        "frameworks": "trainmark.cli.frameworks:frameworks_command",
-        "conform": "trainmark.cli.conform:conform_command",
-        "data": "trainmark.cli.data:data_command",
+        "frameworks": LateCommand(
+            "trainmark.cli.frameworks:frameworks_command", "Show, install and remove frameworks."
+        ),
+        "conform": LateCommand(
+            "trainmark.cli.conform:conform_command", "Prove that each framework trains the same model."
+        ),
+        "data": LateCommand("trainmark.cli.data:data_command", "Make, convert, check and time data sets."),
     },
 }
-COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
+COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}
 
 
 class Commands(LateCommands):
+    """Trainmark's own commands, and those that other packages add by the entry point `trainmark.commands`."""
+
+    @cached_property
+    def plugins(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=PLUGINS) if point.name not in self.late}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self.late, *self.plugins]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.late or cmd_name not in self.plugins:
+            return super().get_command(ctx, cmd_name)
+        point = self.plugins[cmd_name]
+        try:
+            command: click.Command = point.load()
+        except Exception as error:
+            raise UserError(
+                f"the command '{cmd_name}' of {_package(point)} cannot be loaded: {error}; update it."
+            ) from error
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_commands(ctx, formatter)
+        if self.plugins:
+            with formatter.section("Commands"):  # of other packages
+                formatter.write_dl([(name, _package(point)) for name, point in self.plugins.items()])
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -130,9 +226,13 @@ class Commands(LateCommands):
             return 0
 
 
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+
+
 @click.group(
     cls=Commands,
-    files=COMMANDS,
+    late=COMMANDS,
     groups=GROUPS,
     # With colours click leaves escape sequences to the output, which shows them; it has none of its own.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "color": True},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainmark.store.verify import PackVerification
 
 
-@click.command("pack", short_help="Pack a run into one file that others can verify.")
+@click.command("pack")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @click.option("--out", type=click.Path(path_type=Path), help="The file to write.  [default: NAME.trainmark]")
 @click.option("--sign", "key", metavar="KEY", type=click.Path(path_type=Path), help="Sign with this SSH key.")
@@ -72,7 +72,7 @@ def pack_command(
 DIFFERS = 1
 
 
-@click.command("verify", short_help="Recompute every figure of a packed run; name what was changed.")
+@click.command("verify")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--allowed-signers", metavar="FILE", type=click.Path(path_type=Path),

@@ -31,7 +31,7 @@ from trainmark.report.format.table import Table
 SOME_NOT_READ = 1
 
 
-@click.command("read", short_help="Read the logs of other trainers.")
+@click.command("read")
 @click.argument("paths", nargs=-1, metavar="PATH...")
 @click.option(
     "--format", "format_name", metavar="NAME", help="Read as this format, or as a .yaml of your own."

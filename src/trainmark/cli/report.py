@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMATS = ("md", "html", "json", "csv", "text")
 
 
-@click.command("report", short_help="Write a run's report as HTML, Markdown, JSON and CSV.")
+@click.command("report")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @runs_option
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")
@@ -128,7 +128,7 @@ def result_lines(document: Document, width: int | None, lang: Lang = "en") -> li
 TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflow", "junit")
 
 
-@click.command("export", short_help="Export a run in the forms that other tools read.")
+@click.command("export")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @click.option("--to", "target", type=click.Choice(TARGETS), required=True, help="The form to write.")
 @click.option(

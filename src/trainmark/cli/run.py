@@ -48,7 +48,7 @@ SHORTHANDS = {
 }
 
 
-@click.command("run", cls=RunCommand, short_help="Measure a program or a suite, and report the figure.")
+@click.command("run", cls=RunCommand)
 @click.argument(
     "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite
 )

@@ -23,7 +23,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 MEBIBYTE = 1 << 20
 
 
-@click.command("serve", short_help="Serve a team's results over time.")
+@click.command("serve")
 @place_options
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
@@ -126,7 +126,7 @@ EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PACKED = ".trainmark"
 
 
-@click.command("push", short_help="Send a packed run to a team's server.")
+@click.command("push")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @click.option("--to", metavar="URL", envvar="TRAINMARK_SERVER", help="The server, as https://HOST.")
 @click.option(

@@ -16,7 +16,7 @@ import click
 
 from trainmark.base.errors import UserError
 from trainmark.base.text import one_line
-from trainmark.cli.main import LateCommands
+from trainmark.cli.main import LateCommand, LateCommands
 from trainmark.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -67,18 +67,31 @@ def settings_of(data: Path | None, database: str | None, **more: Any) -> ServerS
 
 
 COMMANDS = {
-    "token": "trainmark.cli.server:token_command",
-    "backup": "trainmark.cli.server:backup_command",
-    "restore": "trainmark.cli.server:restore_command",
-    "migrate": "trainmark.cli.server:migrate_command",
-    "prune": "trainmark.cli.server:prune_command",
-    "audit": "trainmark.cli.server:audit_command",
+    "token": LateCommand("trainmark.cli.server:token_command", "Make, list and revoke tokens."),
+    "backup": LateCommand(
+        "trainmark.cli.server:backup_command",
+        "Write everything that a server has to FILE, consistent while it goes on serving.",
+    ),
+    "restore": LateCommand(
+        "trainmark.cli.server:restore_command",
+        "Fill an empty database and folder from a backup, of SQLite or PostgreSQL, to either.",
+    ),
+    "migrate": LateCommand(
+        "trainmark.cli.server:migrate_command",
+        "Bring the database to the tables of this version, or --to an earlier revision.",
+    ),
+    "prune": LateCommand(
+        "trainmark.cli.server:prune_command",
+        "Remove packed files that no run names and that are older than ten minutes, while the server serves.",
+    ),
+    "audit": LateCommand(
+        "trainmark.cli.server:audit_command",
+        "Print the newest entries of the audit log: pushes, refusals, logins, tokens.",
+    ),
 }
 
 
-@click.group(
-    "server", short_help="Tokens, backups and migrations of a server.", cls=LateCommands, files=COMMANDS
-)
+@click.group("server", cls=LateCommands, late=COMMANDS)
 def server_command() -> None:
     """Manage a server: its tokens, backups, migrations and audit log. `trainmark serve` runs it.
 
@@ -99,7 +112,7 @@ SECONDS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 * 86400.0}
 NEVER = "never"
 
 
-@click.group("token", short_help="Make, list and revoke tokens.")
+@click.group("token")
 def token_command() -> None:
     """Make, list and revoke the tokens that give access to a server.
 

@@ -15,7 +15,6 @@ from trainmark.cli.own_program import RunCommand, name_of, program_suite, progra
 
 @click.group(
     "suites",
-    short_help="List the built-in suites; `suites show NAME` prints one.",
     invoke_without_command=True,
 )
 @json_option
@@ -165,10 +164,11 @@ EXAMPLES = {
     "explain": "four convolutions in JAX whose step versions of JAX spend differently",
     "reading": "a log and the format of one's own that reads it",
     "cluster": "a hostfile and an inventory",
+    "plugin": "a package that adds a command with a page of its own",
 }
 
 
-@click.command("examples", short_help="List the examples, or write them into a folder.")
+@click.command("examples")
 @click.argument("names", nargs=-1, metavar="[NAME|all]...")
 @click.option(
     "--to",

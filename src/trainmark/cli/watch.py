@@ -43,9 +43,7 @@ class Output:
     as_json: bool
 
 
-@click.command(
-    "watch", cls=OneMachineCommand, short_help="Measure a suspected change again until it is certain."
-)
+@click.command("watch", cls=OneMachineCommand)
 @click.argument("sides", nargs=-1, metavar="[BEFORE AFTER]")
 @click.option("--case", default="", help="The case, by its name or a part of it.")
 @click.option(

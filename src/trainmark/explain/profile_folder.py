@@ -22,7 +22,7 @@ RANK_FILE = re.compile(r"rank(\d{1,6})\.json")
 TRACE_NAME = re.compile(r"[\w.-]{1,100}", re.ASCII)
 MOST_MANIFEST_BYTES = 1 << 26
 MOST_RANKS = 1 << 16
-# How an error of trainmark.profiler.capture begins where the program took too few steps.
+# How an error of inside.profiler.capture begins where the program took too few steps.
 ENDED = "the program ended"
 
 

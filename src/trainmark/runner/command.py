@@ -54,7 +54,7 @@ def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # Where the hooks lie in a run's code; the second is how runs before 0.2 have it.
 HOOKS = ("trainmark/inside/hooks/injected", "trainmark/hooks/injected")
-# Where a rank writes its profile, and how many steps of it; see trainmark.profiler.capture.
+# Where a rank writes its profile, and how many steps of it; see `inside.profiler.capture`.
 PROFILE, PROFILE_STEPS = "TRAINMARK_PROFILE", "TRAINMARK_PROFILE_STEPS"
 PROFILE_FOLDER = "profile"
 FROM_CASE = ("precision", "loss_scale", "layout", "data", "batch_per_device", "device")
