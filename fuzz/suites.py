@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import Case, fuzz
-from trainmark.report.ledger.text import lines as ledger_lines
 
 from trainmark.base.errors import UserError
 from trainmark.launch.hosts import from_hostfile, from_inventory, from_list
@@ -17,9 +16,11 @@ from trainmark.logs.ledger.entry import as_record
 from trainmark.logs.ledger.load import DATA
 from trainmark.logs.ledger.load import load as load_ledger
 from trainmark.logs.read import read_runs
+from trainmark.pages.ledger import ledger_page
 from trainmark.suite.load import BUILT_IN, parse
 from trainmark.suite.model import Topology
 from trainmark.suite.plan import Resources, plan
+from trainmark.view import terminal
 
 WRITTEN = r"""
 !!bool maybe
@@ -126,7 +127,7 @@ def make(rng: random.Random, number: int) -> Case:
         "suite": lambda path: planned(text, [], machine),
         "override": lambda path: planned(text, overrides, machine),
         "inventory": from_inventory,
-        "ledger": lambda path: list(ledger_lines([*map(shown, load_ledger(path))])),
+        "ledger": lambda path: terminal.render(ledger_page(load_ledger(path))),
         "format": formatted,
         "hostfile": lambda path: (from_hostfile(path), from_list(text)),
     }

@@ -21,7 +21,7 @@ ELSEWHERE = (
     "cli/audit.py",
     "cli/ledger.py",
     "cli/read.py",
-    "report/ledger/",
+    "pages/ledger.py",
     "forecast/series.py",
 )
 
