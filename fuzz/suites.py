@@ -127,7 +127,7 @@ def make(rng: random.Random, number: int) -> Case:
         "suite": lambda path: planned(text, [], machine),
         "override": lambda path: planned(text, overrides, machine),
         "inventory": from_inventory,
-        "ledger": lambda path: terminal.render(ledger_page(load_ledger(path))),
+        "ledger": lambda path: terminal.render(ledger_page([*map(shown, load_ledger(path))])),
         "format": formatted,
         "hostfile": lambda path: (from_hostfile(path), from_list(text)),
     }
