@@ -40,5 +40,5 @@ def test_no_page_fetches_anything_from_another_address(site):
 def test_links_out_of_the_pages_lead_to_the_repository(site):
     text = (site / "architecture.html").read_text(encoding="utf-8")
     assert 'href="https://github.com/trainmark/trainmark/tree/main/src/trainmark"' in text
-    assert 'href="https://github.com/trainmark/trainmark/blob/main/src/trainmark/store/trials.py"' in text
+    assert 'href="https://github.com/trainmark/trainmark/blob/main/src/trainmark/store/run.py"' in text
     assert 'href="contributing.html"' in (site / "index.html").read_text(encoding="utf-8")
