@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark
 from torch.nn import functional as F  # noqa: E402
 
 from trainmark.workloads.resnet50.fused.step import FusedStep  # noqa: E402
-from trainmark.workloads.resnet50.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.pytorch import ResNet50  # noqa: E402
 from trainmark.workloads.resnet50.shared import recipe, tensors  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device here")
@@ -52,7 +52,7 @@ def reference(model, images, labels, precision=None):
         logits = model(images)
         loss = F.cross_entropy(logits, labels, label_smoothing=recipe.find("ngc-90", 256).label_smoothing)
     (loss * SCALE).backward()
-    named = named_tensors(model)
+    named = model.named_tensors()
     gradients = {name: each.grad / SCALE for name, each in named.items() if not tensors.is_statistic(name)}
     statistics = {name: each.detach() for name, each in named.items() if tensors.is_statistic(name)}
     return loss.detach(), gradients, statistics
@@ -86,7 +86,7 @@ def test_nor_where_tiles_were_chosen_by_trying():
 def no_further(images, size, precision):
     torch.manual_seed(images)
     model = ResNet50().cuda()
-    for name, tensor in named_tensors(model).items():
+    for name, tensor in model.named_tensors().items():
         if name.endswith("norm3.scale"):
             tensor.data.fill_(CALM)
     pixels, labels = torch.randn(images, 3, size, size).cuda(), torch.randint(0, 1000, (images,)).cuda()
@@ -104,7 +104,7 @@ def test_in_float32_every_gradient_is_that_of_float64(untuned):
     torch.manual_seed(3)
     model = ResNet50().cuda()
     initial = tensors.initial_weights()
-    for name, tensor in named_tensors(model).items():
+    for name, tensor in model.named_tensors().items():
         tensor.data.copy_(torch.from_numpy(initial[name]))
     pixels, labels = torch.randn(8, 3, 64, 64).cuda(), torch.randint(0, 1000, (8,)).cuda()
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False

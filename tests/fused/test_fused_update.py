@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; trainmark
 
 from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
 from trainmark.workloads.resnet50.fused.step import FlatParameters  # noqa: E402
-from trainmark.workloads.resnet50.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.pytorch import ResNet50  # noqa: E402
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
 
 MOMENTUM, DECAY, SCALE = 0.875, 1e-2, 128.0
@@ -35,7 +35,7 @@ def test_two_updates_are_those_of_pytorchs_optimiser():
     torch.manual_seed(0)
     model = ResNet50()
     parameters = stepped(reference_ops, FlatParameters(copy.deepcopy(model), torch.float16))
-    plain = named_tensors(copy.deepcopy(model))
+    plain = copy.deepcopy(model).named_tensors()
     trained = {name: tensor for name, tensor in plain.items() if not tensors.is_statistic(name)}
     groups = [
         {"params": [trained[n] for n in trained if tensors.is_decayed(n) == decays], "weight_decay": decay}

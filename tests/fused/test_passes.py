@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: E402
 from trainmark.workloads.resnet50.fused import reference_ops  # noqa: E402
 from trainmark.workloads.resnet50.fused.network import Passes  # noqa: E402
 from trainmark.workloads.resnet50.fused.step import FlatParameters  # noqa: E402
-from trainmark.workloads.resnet50.pytorch import ResNet50, named_tensors  # noqa: E402
+from trainmark.workloads.resnet50.pytorch import ResNet50  # noqa: E402
 from trainmark.workloads.resnet50.shared import tensors  # noqa: E402
 
 
@@ -62,7 +62,7 @@ def test_every_gradient_and_running_statistic_is_that_of_autograd():
     expected.backward()
 
     torch.testing.assert_close(loss, expected)
-    for name, tensor in named_tensors(reference).items():
+    for name, tensor in reference.named_tensors().items():
         if tensors.is_statistic(name):
             torch.testing.assert_close(parameters.named[name], tensor, msg=name)
         elif not name.startswith("classifier"):

@@ -51,6 +51,18 @@ class ResNet50(nn.Module):
         x = self.blocks(self.stem(x))
         return self.classifier(x.mean(dim=(2, 3)))
 
+    def named_tensors(self):
+        """Every tensor by its canonical name; modules come in the order of the canonical layers."""
+        kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
+        named = {}
+        for layer, module in zip(tensors.layers(), (m for m in self.modules() if isinstance(m, kinds))):
+            if layer.kind == "norm":
+                parts = module.weight, module.bias, module.running_mean, module.running_var
+                named.update(zip(tensors.tensor_names(layer), parts))
+            else:
+                named.update(zip(tensors.tensor_names(layer), module.parameters()))
+        return named
+
 
 def conv(inputs, outputs, kernel, stride=1):
     layer = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
@@ -60,19 +72,6 @@ def conv(inputs, outputs, kernel, stride=1):
 
 def batch_norm(channels):
     return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
-
-
-def named_tensors(model):
-    """Every tensor by its canonical name; modules come in the order of the canonical layers."""
-    kinds = (nn.Conv2d, nn.BatchNorm2d, nn.Linear)
-    named = {}
-    for layer, module in zip(tensors.layers(), (m for m in model.modules() if isinstance(m, kinds))):
-        if layer.kind == "norm":
-            parts = module.weight, module.bias, module.running_mean, module.running_var
-            named.update(zip(tensors.tensor_names(layer), parts))
-        else:
-            named.update(zip(tensors.tensor_names(layer), module.parameters()))
-    return named
 
 
 # The model
@@ -284,7 +283,7 @@ class Training(framework.Training):
 
     @torch.no_grad()
     def load(self, values, momenta=None, rest=None):
-        for name, tensor in named_tensors(self.plain).items():
+        for name, tensor in self.plain.named_tensors().items():
             tensor.copy_(torch.from_numpy(values[name]))
         for name, momentum in self.momentum_buffers():
             momentum.copy_(torch.from_numpy(momenta[name])) if momenta else momentum.zero_()
@@ -293,13 +292,13 @@ class Training(framework.Training):
         self.update.after_load()
 
     def tensors(self):
-        return framework.on_host(named_tensors(self.plain).items())
+        return framework.on_host(self.plain.named_tensors().items())
 
     def momenta(self):
         return framework.on_host(self.momentum_buffers())
 
     def momentum_buffers(self):
-        for name, tensor in named_tensors(self.plain).items():
+        for name, tensor in self.plain.named_tensors().items():
             if not tensors.is_statistic(name):
                 yield name, self.update.momentum(name, tensor)
 

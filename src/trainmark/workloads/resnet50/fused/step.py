@@ -10,7 +10,6 @@ from torch.nn import functional as F
 from trainmark.workloads.common import gradient_clock, optimizer
 from trainmark.workloads.resnet50.fused import reference_ops
 from trainmark.workloads.resnet50.fused.network import Passes, side_stream
-from trainmark.workloads.resnet50.pytorch import named_tensors
 from trainmark.workloads.resnet50.shared import tensors
 
 ALIGNED_ELEMENTS = 64  # elements: a view starts where wide loads may
@@ -20,7 +19,7 @@ class FlatParameters:
     """The model's own parameters become views of `master`; `half` is their copy for the products."""
 
     def __init__(self, model, kind):
-        self.named = named_tensors(model)
+        self.named = model.named_tensors()
         trained = {name: tensor for name, tensor in self.named.items() if not tensors.is_statistic(name)}
         # Those that decay come first, so that a number says where decay ends.
         order = sorted(trained, key=lambda name: not tensors.is_decayed(name))
