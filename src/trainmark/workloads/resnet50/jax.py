@@ -16,6 +16,8 @@ from trainmark.workloads.common.frameworks.jax import HALF, RANKS, on_host, pref
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Pass(NamedTuple):
     """One forward pass: the weights by canonical name, and what the batch norms see of the batch.
@@ -96,8 +98,6 @@ def max_pool(net, x):
 
 
 facts = framework.facts
-
-# The model
 
 
 def build_model(opt):

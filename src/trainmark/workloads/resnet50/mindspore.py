@@ -12,6 +12,8 @@ from trainmark.workloads.common.optimizer import is_excluded_from_lars, lars_tru
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Bottleneck(nn.Cell):
     def __init__(self, inputs, width, stride):
@@ -77,9 +79,6 @@ def named_tensors(model):
 
 
 # isort: split
-
-
-# The model
 
 
 def build_model(opt):

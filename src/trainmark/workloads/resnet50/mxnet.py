@@ -12,6 +12,8 @@ from trainmark.workloads.common.frameworks import mxnet as framework
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Bottleneck(nn.HybridBlock):
     def __init__(self, inputs, width, stride):
@@ -76,9 +78,6 @@ def named_parameters(model):
             parts = block.weight, block.bias
         named.update(zip(tensors.tensor_names(layer), parts))
     return named
-
-
-# The model
 
 
 def build_model(opt):

@@ -11,6 +11,8 @@ from trainmark.workloads.common.frameworks import oneflow as framework  # joins 
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Bottleneck(nn.Module):
     def __init__(self, inputs, width, stride):
@@ -76,9 +78,6 @@ def named_tensors(model):
 
 
 # isort: split
-
-
-# The model
 
 
 def build_model(opt):

@@ -12,6 +12,8 @@ from trainmark.workloads.common.frameworks import paddle as framework  # sets wh
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Bottleneck(nn.Layer):
     def __init__(self, inputs, width, stride, layout):
@@ -87,9 +89,6 @@ def turned(name, value):
 
 
 # isort: split
-
-
-# The model
 
 
 def build_model(opt):

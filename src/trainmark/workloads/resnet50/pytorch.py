@@ -12,6 +12,8 @@ from trainmark.workloads.common.frameworks import pytorch as framework
 from trainmark.workloads.images import sampling
 from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 
+# The model
+
 
 class Bottleneck(nn.Module):
     def __init__(self, inputs, width, stride):
@@ -72,9 +74,6 @@ def conv(inputs, outputs, kernel, stride=1):
 
 def batch_norm(channels):
     return nn.BatchNorm2d(channels, eps=recipe.BATCH_NORM_EPSILON, momentum=recipe.BATCH_NORM_MOMENTUM)
-
-
-# The model
 
 
 def build_model(opt, device):

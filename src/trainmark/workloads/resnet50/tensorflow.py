@@ -12,6 +12,9 @@ from trainmark.workloads.resnet50.shared import data, program, recipe, tensors
 tf = framework.tf  # which sets first what TensorFlow's import reads
 
 
+# The model
+
+
 class Bottleneck(tf.Module):
     def __init__(self, inputs, width, stride, layout):
         super().__init__()
@@ -168,9 +171,6 @@ def canonical(value):
 def dialect(value):
     """The reverse."""
     return value.transpose({1: (0,), 2: (1, 0), 4: (2, 3, 1, 0)}[value.ndim])
-
-
-# The model
 
 
 def build_model(opt):
