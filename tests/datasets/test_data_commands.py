@@ -1,6 +1,6 @@
 """The group `trainmark data` itself."""
 
-from trainmark.cli.data import COMMANDS
+from trainmark.data.command import COMMANDS
 
 
 def test_help_names_every_command(trainmark):

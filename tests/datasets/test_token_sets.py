@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainmark.data.records import framed
+from trainmark.base.wire import framed
 from trainmark.workloads.tokens import dataset
 
 SMALL = ("--tokens", "30000", "--vocabulary", "96", "--classes", "4")

@@ -8,8 +8,8 @@ import pytest
 from doc_pages import ROOT, code, page, table
 from json_schemas import FOLDER, schemas
 
+from trainmark.explain.report import json_explanation
 from trainmark.launch.outcome import Outcome
-from trainmark.report.explain import json_explanation
 
 sys.path.insert(0, str(ROOT / "tests" / "report"))
 from explain_documents import difference, resnet50

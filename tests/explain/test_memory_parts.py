@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.explain.memory import COMPILED, CROSS_ENTROPY, OUTSIDE, in_bytes, memory, refusal, savings
-from trainmark.report.explain.language.chinese import sentence
+from trainmark.explain.report.language.chinese import sentence
 
 GIB = 2**30
 MODULES = ("network.blocks.0.up", "network.blocks.1.norm", "network.norm", "", OUTSIDE)

@@ -9,7 +9,7 @@ from trainmark.explain.analysis import TrialFacts, explain
 from trainmark.explain.explanation import MeasuredPeaks
 from trainmark.explain.operator_cost import Work
 from trainmark.explain.profile_folder import Captured, CapturedRank
-from trainmark.report.explain.language.chinese import sentence
+from trainmark.explain.report.language.chinese import sentence
 
 MILLISECOND = 1_000_000
 BESIDE, MEASURED = 0.0202, 0.0138

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from trainmark.explain.explanation import MeasuredPeaks
 from trainmark.explain.kernel_classes import PRODUCT_CLASSES
+from trainmark.explain.report.language.chinese import sentence
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import MEMORY_CLASSES, Situation, StepPart, TrainingSettings
-from trainmark.report.explain.language.chinese import sentence
 
 seconds = st.floats(1e-5, 1.0)
 idle_seconds = st.floats(0.0, 1.0)

@@ -18,7 +18,7 @@ ELSEWHERE = (
     "logs/",
     "audit/",
     "cli/data",
-    "cli/audit.py",
+    "audit/command.py",
     "cli/ledger.py",
     "cli/read.py",
     "pages/ledger.py",

@@ -11,10 +11,10 @@ from trainmark.explain.agreement import slowdown
 from trainmark.explain.difference import difference
 from trainmark.explain.explanation import CollectiveBucket, Kernel, MemoryPart, RankTime
 from trainmark.explain.ranks import link_evidence
+from trainmark.explain.report import difference_text, markdown, page
+from trainmark.explain.report.language.chinese import sentence
 from trainmark.measure.doubts import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
-from trainmark.report.explain import difference_text, markdown, page
-from trainmark.report.explain.language.chinese import sentence
 
 ENGLISH = re.compile("[a-z]{3,} [a-z]{2,} [a-z]{2,}")
 

@@ -10,9 +10,9 @@ import pytest
 from explain_documents import cpu, difference, hostile, refused, resnet50, timeline, two_ranks
 
 from trainmark.explain.explanation import Timeline
-from trainmark.report.explain import bars, page
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.timeline import timeline_data
+from trainmark.explain.report import bars, page
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.timeline import timeline_data
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 MOST_BYTES = 400_000

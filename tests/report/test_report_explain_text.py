@@ -20,8 +20,7 @@ from trainmark.explain.explanation import (
     ModuleTime,
     Overlap,
 )
-from trainmark.explain.what_if.changes import CHANGES
-from trainmark.report.explain import (
+from trainmark.explain.report import (
     difference_text,
     figures,
     json_explanation,
@@ -30,9 +29,10 @@ from trainmark.report.explain import (
     tables,
     terminal,
 )
-from trainmark.report.explain.language.chinese import SENTENCES, sentence
-from trainmark.report.explain.language.words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
-from trainmark.report.explain.sentences import where_sentence
+from trainmark.explain.report.language.chinese import SENTENCES, sentence
+from trainmark.explain.report.language.words import CAUSES, CLASSES, EXPLAIN_WORDS, HOLDERS
+from trainmark.explain.report.sentences import where_sentence
+from trainmark.explain.what_if.changes import CHANGES
 from trainmark.view.terminal import wrapped
 
 ALL = {"resnet50": resnet50, "refused": refused, "two_ranks": two_ranks, "cpu": cpu}

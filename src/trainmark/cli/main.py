@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class LateCommand(NamedTuple):
-    """Where a command is, as in `trainmark.cli.run:run_command`, and its line in the list of commands."""
+    """The module of a command, `cli.run` of `run_command`, and its line in the list of commands."""
 
-    place: str
-    help: str = ""
+    module: str
+    help: str
 
 
 class LateCommands(click.Group):
@@ -52,8 +52,8 @@ class LateCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.late:
             return None
-        module, _, name = self.late[cmd_name].place.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        module = importlib.import_module(f"trainmark.{self.late[cmd_name].module}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         command.short_help = self.late[cmd_name].help
         return command
 
@@ -89,99 +89,53 @@ PLUGINS = "trainmark.commands"
 # The groups in which `trainmark --help` lists the commands, and where each command is.
 GROUPS = {
     "Measure": {
-        "run": LateCommand(
-            "trainmark.cli.run:run_command", "Measure a program or a suite, and report the figure."
-        ),
-        "init": LateCommand(
-            "trainmark.cli.suites:init_command", "Write a suite with comments for your own program."
-        ),
-        "suites": LateCommand(
-            "trainmark.cli.suites:suites_command", "List the built-in suites; `suites show NAME` prints one."
-        ),
-        "examples": LateCommand(
-            "trainmark.cli.suites:examples_command", "List the examples, or write them into a folder."
-        ),
-        "fit": LateCommand("trainmark.cli.fit:fit_command", "Find the largest batch that fits into memory."),
+        "run": LateCommand("cli.run", "Measure a program or a suite, and report the figure."),
+        "init": LateCommand("cli.suites", "Write a suite with comments for your own program."),
+        "suites": LateCommand("cli.suites", "List the built-in suites; `suites show NAME` prints one."),
+        "examples": LateCommand("cli.suites", "List the examples, or write them into a folder."),
+        "fit": LateCommand("cli.fit", "Find the largest batch that fits into memory."),
     },
     "Understand": {
         "explain": LateCommand(
-            "trainmark.cli.explain:explain_command",
-            "Say where a step's time goes, why, and what would change it.",
+            "explain.command", "Say where a step's time goes, why, and what would change it."
         ),
-        "report": LateCommand(
-            "trainmark.cli.report:report_command", "Write a run's report as HTML, Markdown, JSON and CSV."
-        ),
-        "list": LateCommand("trainmark.cli.list:list_command", "List the runs."),
-        "show": LateCommand(
-            "trainmark.cli.list:show_command", "Show one run, or one trial with the end of its log."
-        ),
-        "query": LateCommand("trainmark.cli.list:query_command", "Ask for trials of all runs in SQL."),
-        "export": LateCommand(
-            "trainmark.cli.report:export_command", "Export a run in the forms that other tools read."
-        ),
+        "report": LateCommand("cli.report", "Write a run's report as HTML, Markdown, JSON and CSV."),
+        "list": LateCommand("cli.list", "List the runs."),
+        "show": LateCommand("cli.list", "Show one run, or one trial with the end of its log."),
+        "query": LateCommand("cli.list", "Ask for trials of all runs in SQL."),
+        "export": LateCommand("cli.report", "Export a run in the forms that other tools read."),
     },
-    "Compare": {
-        "compare": LateCommand(
-            "trainmark.cli.compare:compare_command", "Compare runs case by case, with intervals."
-        ),
-        "history": LateCommand(
-            "trainmark.cli.history:history_command", "Show results over time and mark their changes."
-        ),
-        "watch": LateCommand(
-            "trainmark.cli.watch:watch_command", "Measure a suspected change again until it is certain."
-        ),
-        "bisect": LateCommand(
-            "trainmark.cli.bisect:bisect_command",
-            "Find the version, commit or setting that changed the speed.",
-        ),
+    "Over time": {
+        "compare": LateCommand("cli.compare", "Compare runs case by case, with intervals."),
+        "history": LateCommand("cli.history", "Show results over time and mark their changes."),
+        "watch": LateCommand("cli.watch", "Measure a suspected change again until it is certain."),
+        "bisect": LateCommand("cli.bisect", "Find the version, commit or setting that changed the speed."),
     },
-    "Share with a team": {
-        "pack": LateCommand(
-            "trainmark.cli.pack:pack_command", "Pack a run into one file that others can verify."
-        ),
-        "verify": LateCommand(
-            "trainmark.cli.pack:verify_command",
-            "Recompute every figure of a packed run; name what was changed.",
-        ),
-        "push": LateCommand("trainmark.cli.serve:push_command", "Send a packed run to a team's server."),
-        "serve": LateCommand("trainmark.cli.serve:serve_command", "Serve a team's results over time."),
-        "server": LateCommand(
-            "trainmark.cli.server:server_command", "Tokens, backups and migrations of a server."
-        ),
+    "Team": {
+        "pack": LateCommand("cli.pack", "Pack a run into one file that others can verify."),
+        "verify": LateCommand("cli.pack", "Recompute every figure of a packed run; name what was changed."),
+        "push": LateCommand("server.command_serve", "Send a packed run to a team's server."),
+        "serve": LateCommand("server.command_serve", "Serve a team's results over time."),
+        "server": LateCommand("server.command", "Tokens, backups and migrations of a server."),
     },
-    "Results of others": {
-        "read": LateCommand("trainmark.cli.read:read_command", "Read the logs of other trainers."),
-        "audit": LateCommand(
-            "trainmark.cli.audit:audit_command", "Check published reports and logs against themselves."
-        ),
-        "ledger": LateCommand(
-            "trainmark.cli.ledger:ledger_command", "List published results and where each one stands."
-        ),
+    "Others' results": {
+        "read": LateCommand("cli.read", "Read the logs of other trainers."),
+        "audit": LateCommand("audit.command", "Check published reports and logs against themselves."),
+        "ledger": LateCommand("cli.ledger", "List published results and where each one stands."),
     },
-    "Machines and clusters": {
-        "doctor": LateCommand(
-            "trainmark.cli.machine:doctor_command", "Look for what would spoil a run, and say how to mend it."
-        ),
-        "env": LateCommand(
-            "trainmark.cli.machine:env_command", "Show this machine, its devices and its software."
-        ),
-        "fabric": LateCommand("trainmark.cli.fabric:fabric_command", "Time messages between ranks."),
-        "forecast": LateCommand(
-            "trainmark.cli.forecast:forecast_command", "Forecast the throughput at sizes that were not run."
-        ),
+    "Cluster": {
+        "doctor": LateCommand("cli.machine", "Look for what would spoil a run, and say how to mend it."),
+        "env": LateCommand("cli.machine", "Show this machine, its devices and its software."),
+        "fabric": LateCommand("cli.fabric", "Time messages between ranks."),
+        "forecast": LateCommand("forecast.command", "Forecast the throughput at sizes that were not run."),
         "launch-script": LateCommand(
-            "trainmark.cli.launch_script:launch_script_command",
-            "Write an sbatch file, or one script for each node.",
+            "cli.launch_script", "Write an sbatch file, or one script for each node."
         ),
     },
-    "Frameworks and data": {
-        "frameworks": LateCommand(
-            "trainmark.cli.frameworks:frameworks_command", "Show, install and remove frameworks."
-        ),
-        "conform": LateCommand(
-            "trainmark.cli.conform:conform_command", "Prove that each framework trains the same model."
-        ),
-        "data": LateCommand("trainmark.cli.data:data_command", "Make, convert, check and time data sets."),
+    "Data": {
+        "frameworks": LateCommand("cli.frameworks", "Show, install and remove frameworks."),
+        "conform": LateCommand("cli.conform", "Prove that each framework trains the same model."),
+        "data": LateCommand("data.command", "Make, convert, check and time data sets."),
     },
 }
 COMMANDS = {name: command for group in GROUPS.values() for name, command in group.items()}

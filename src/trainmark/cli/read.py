@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from trainmark.pages.label import rate_unit
 from trainmark.report.format.table import Table
 
 SOME_NOT_READ = 1
+# A plugin: imported where --protocol asks for it, and by name, as a command of one is.
+PROTOCOLS = "trainmark.audit.protocols"
 
 
 @click.command("read")
@@ -135,11 +138,9 @@ def _by_protocol(
     paths: tuple[str, ...], protocol: str, warmup: int | None, train: int | None, as_json: bool
 ) -> int:
     """Their result on standard output, to the digit; what is wrong with it, and ours, beside it."""
-    from trainmark.audit import protocols
-    from trainmark.base.errors import UserError
-
     if len(paths) != 1:
         raise UserError("a protocol is applied to one folder of logs.")
+    protocols = import_module(PROTOCOLS)
     reading = protocols.read(protocol, Path(paths[0]), warmup, train)
     click.echo(protocols.as_json(reading.table) if as_json else protocols.as_printed(reading.table))
     for doubt in reading.doubts:

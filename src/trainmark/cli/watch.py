@@ -139,23 +139,21 @@ def watch_command(
 
 def _named(sides: tuple[str, ...], pattern: str, runs: Path) -> Targets:
     """Return the runs that are named, each with its case: its own, or the one that both have."""
-    from trainmark.cli.explain import CaseTarget, case_names, parse_target
     from trainmark.pages.history.model import matches
+    from trainmark.store.run import find_case
 
-    first, second = (parse_target(word, runs) for word in sides)
-    if not isinstance(first, CaseTarget) or not isinstance(second, CaseTarget):
-        raise UserError("watch takes runs, not traces.")
-    if first.case and second.case:
-        return (first.run, first.case), (second.run, second.case)
-    common = [case for case in case_names(first.run) if case in case_names(second.run)]
-    wanted = first.case or second.case
+    (first, first_case), (second, second_case) = (find_case(word, runs) for word in sides)
+    if first_case and second_case:
+        return (first, first_case), (second, second_case)
+    common = [case for case in first.case_names() if case in second.case_names()]
+    wanted = first_case or second_case
     cases = [case for case in common if case == wanted or (not wanted and matches(pattern, case))]
     if not common:
         raise UserError("the two runs have no case in common; write RUN/CASE for each of them.")
     if len(cases) != 1:
         listed = f"the cases that both runs have are {', '.join(common)}"
         raise UserError(f"{listed}; choose one with --case, or write RUN/CASE.")
-    return (first.run, cases[0]), (second.run, cases[0])
+    return (first, cases[0]), (second, cases[0])
 
 
 def _suspected(pattern: str, runs: Path) -> Targets | None:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.base.errors import UserError
+from trainmark.base.wire import DamageError
 from trainmark.data import checksums, formats
 from trainmark.data.assemble import WHOLE, Assembly, ShardRecord, ShardRecorder, SplitParts
 from trainmark.data.defects import NO_LABEL, UNREADABLE, PictureDefect
 from trainmark.data.files import mapped_file, read_file, whole_file, write_whole
 from trainmark.data.index import CHECKSUMS, DATASET, ImageDataset, dataset_bytes
 from trainmark.data.journal import UNFINISHED_FOLDER
-from trainmark.data.records import DamageError, RecordOffset, Sharded, ShardFile
+from trainmark.data.records import RecordOffset, Sharded, ShardFile
 from trainmark.data.source import SourcePicture, open_source
 from trainmark.data.verify import sharded_formats, shards_in
 from trainmark.data.workers import in_parallel

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NamedTuple
 
-from trainmark.base.errors import UserError
-from trainmark.base.wire import fields, message, message_head, read_varint, varint
+from trainmark.base.wire import DamageError, fields, message, message_head, read_varint, varint
 
 CHUNK = 1 << 20
 
@@ -133,14 +132,6 @@ class ShardPlan:
     largest: int
 
 
-class DamageError(ValueError):
-    """A shard is not what its format says; the message names the place, not the file."""
-
-    def __init__(self, position: int, what: str) -> None:
-        super().__init__(f"{what} at byte {position:,}")
-        self.position = position
-
-
 class ImageFormat(ABC):
     """A format is a file in `formats/` that has one of these as FORMAT, under the format's name."""
 
@@ -201,43 +192,6 @@ class Sharded(ImageFormat):
     def finish(self, shard_name: str, part: Path) -> dict[str, Path]:
         """Other files that belong to the shard, which is whole at `part`: by name, made beside it."""
         return {}
-
-
-LENGTH, CHECKSUM, HEAD = struct.Struct("<Q"), struct.Struct("<I"), struct.Struct("<QI")
-
-
-def framed(content: bytes) -> bytes:
-    """Return the bytes of one record."""
-    length = LENGTH.pack(len(content))
-    return b"".join((length, CHECKSUM.pack(masked_crc(length)), content, CHECKSUM.pack(masked_crc(content))))
-
-
-def frames(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Yield where each record begins, and where its content begins and ends; DamageError where it is none."""
-    at = 0
-    while at < len(data):
-        if at + HEAD.size > len(data):
-            raise DamageError(at, "the file ends within a record's head")
-        length, crc = HEAD.unpack_from(data, at)
-        if crc != masked_crc(data[at : at + LENGTH.size]):
-            raise DamageError(at, "the checksum of a record's length does not fit")
-        begin, end = at + HEAD.size, at + HEAD.size + length
-        if end + CHECKSUM.size > len(data):
-            raise DamageError(at, "the file ends within a record")
-        if CHECKSUM.unpack_from(data, end)[0] != masked_crc(data[begin:end]):
-            raise DamageError(at, "the checksum of a record does not fit")
-        yield at, begin, end
-        at = end + CHECKSUM.size
-
-
-def masked_crc(data: bytes | memoryview) -> int:
-    """CRC-32C, rotated right by 15 bits, plus a constant: as LevelDB masks it."""
-    try:
-        from crc32c import crc32c
-    except ImportError as error:
-        raise UserError("the checksums of TFRecord need crc32c; pip install crc32c.") from error
-    crc = crc32c(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 MAP_ENTRY, KEY, VALUE = 1, 1, 2

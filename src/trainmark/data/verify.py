@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
+from trainmark.base.wire import DamageError
 from trainmark.data import checksums, formats, picture
 from trainmark.data.defects import (
     DIFFERS,
@@ -39,7 +40,7 @@ from trainmark.data.index import (
     read_index,
 )
 from trainmark.data.journal import UNFINISHED_FOLDER as UNFINISHED_FOLDER
-from trainmark.data.records import DamageError, Sharded
+from trainmark.data.records import Sharded
 from trainmark.data.source import SourcePicture, open_source
 from trainmark.data.workers import in_parallel
 

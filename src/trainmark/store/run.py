@@ -264,6 +264,10 @@ class RunFolder:
         """Those that can be read, or made again from their events; the others are in `damaged`."""
         return read_trials(self.path, self.trials, self.damaged)
 
+    def case_names(self) -> list[str]:
+        """Return the cases that the run has trials of, in their order."""
+        return list(dict.fromkeys(record.spec.case for record in self.records()))
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One harness at a time; the lock goes with the process, however it ends."""
@@ -293,6 +297,20 @@ def find_run(name: str, runs: Path) -> RunFolder:
     names = [run.path.name for run in all_runs(runs)]
     listed = f"; there are {', '.join(names[-8:])}" if names else ""
     raise StoreError(f"there is no run '{name}' in {runs}{listed}.")
+
+
+def find_case(word: str, runs: Path) -> tuple[RunFolder, str | None]:
+    """Return the run that `RUN` or `RUN/CASE` names, and the case."""
+    try:
+        return find_run(word, runs), None
+    except StoreError:
+        name, slash, case = word.rstrip("/").rpartition("/")
+        if not slash:
+            raise
+        run = find_run(name, runs)
+        if case not in (known := run.case_names()):
+            raise StoreError(f"{name} has no case '{case}'; it has {', '.join(known) or 'none'}.") from None
+        return run, case
 
 
 def all_runs(runs: Path) -> list[RunFolder]:

@@ -13,8 +13,8 @@ from exported_runs import exported
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmark.base.wire import framed, masked_crc
 from trainmark.base.wire import varint as written_varint
-from trainmark.data.records import framed, masked_crc
 
 TAGS = {"throughput", "step_seconds", "loss", "lr", "memory_bytes"}
 READ = """

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmark.base.wire import DamageError
 from trainmark.data.files import mapped_file
 from trainmark.data.picture import CMYK, NOT_JPEG
 from trainmark.data.records import (
-    DamageError,
     ImageRecord,
     RecordOffset,
     ScannedRecord,

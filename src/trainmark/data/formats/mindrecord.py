@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.wire import DamageError
 from trainmark.data.files import mapped_file
 from trainmark.data.records import (
-    DamageError,
     ImageRecord,
     RecordOffset,
     ScannedRecord,

@@ -12,9 +12,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from trainmark.base.wire import DamageError
 from trainmark.data.files import mapped_file
 from trainmark.data.records import (
-    DamageError,
     ImageRecord,
     RecordOffset,
     ScannedRecord,

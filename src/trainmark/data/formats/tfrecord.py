@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.base.wire import fields, message_head
+from trainmark.base.wire import CHECKSUM, HEAD, DamageError, fields, framed, frames, message_head
 from trainmark.data.files import mapped_file
 from trainmark.data.records import (
-    CHECKSUM,
-    HEAD,
-    DamageError,
     ImageRecord,
     RecordOffset,
     ScannedRecord,
@@ -22,8 +19,6 @@ from trainmark.data.records import (
     ShardPlan,
     decode_example,
     encode_example,
-    framed,
-    frames,
 )
 
 FEATURES, INT64_LIST = 1, 3

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+from trainmark.base.wire import DamageError
 from trainmark.data.files import mapped_file
 from trainmark.data.records import (
-    DamageError,
     ImageRecord,
     RecordOffset,
     ScannedRecord,

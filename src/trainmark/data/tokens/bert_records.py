@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.base.wire import fields, message, varint
+from trainmark.base.wire import DamageError, fields, framed, frames, message, varint
 from trainmark.data.files import mapped_file, whole_file
-from trainmark.data.records import DamageError, framed, frames
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 

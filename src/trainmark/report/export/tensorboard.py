@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainmark.base.wire import FIXED32, FIXED64, VARINT, message, tag, varint
-from trainmark.data.records import framed
+from trainmark.base.wire import FIXED32, FIXED64, VARINT, framed, message, tag, varint
 from trainmark.report.export.source import ExportedRun, Measured, Skipped
 from trainmark.report.export.steps import StepRow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmark.report.explain.language.words import CLASSES
+from trainmark.explain.report.language.words import CLASSES
 
 IDLE, OVERLAP = "k-idle", "k-overlap"
 

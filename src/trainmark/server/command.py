@@ -16,7 +16,6 @@ import click
 
 from trainmark.base.errors import UserError
 from trainmark.base.text import one_line
-from trainmark.cli.main import LateCommand, LateCommands
 from trainmark.cli.options import json_option
 
 if TYPE_CHECKING:
@@ -66,32 +65,7 @@ def settings_of(data: Path | None, database: str | None, **more: Any) -> ServerS
     return settings
 
 
-COMMANDS = {
-    "token": LateCommand("trainmark.cli.server:token_command", "Make, list and revoke tokens."),
-    "backup": LateCommand(
-        "trainmark.cli.server:backup_command",
-        "Write everything that a server has to FILE, consistent while it goes on serving.",
-    ),
-    "restore": LateCommand(
-        "trainmark.cli.server:restore_command",
-        "Fill an empty database and folder from a backup, of SQLite or PostgreSQL, to either.",
-    ),
-    "migrate": LateCommand(
-        "trainmark.cli.server:migrate_command",
-        "Bring the database to the tables of this version, or --to an earlier revision.",
-    ),
-    "prune": LateCommand(
-        "trainmark.cli.server:prune_command",
-        "Remove packed files that no run names and that are older than ten minutes, while the server serves.",
-    ),
-    "audit": LateCommand(
-        "trainmark.cli.server:audit_command",
-        "Print the newest entries of the audit log: pushes, refusals, logins, tokens.",
-    ),
-}
-
-
-@click.group("server", cls=LateCommands, late=COMMANDS)
+@click.group("server")
 def server_command() -> None:
     """Manage a server: its tokens, backups, migrations and audit log. `trainmark serve` runs it.
 
@@ -112,7 +86,7 @@ SECONDS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 * 86400.0}
 NEVER = "never"
 
 
-@click.group("token")
+@server_command.group("token")
 def token_command() -> None:
     """Make, list and revoke the tokens that give access to a server.
 
@@ -211,7 +185,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command("backup")
+@server_command.command("backup")
 @click.argument("file", type=NEW_FILE)
 @place_options
 def backup_command(file: Path, database: str | None, data: Path | None) -> None:
@@ -228,7 +202,7 @@ def backup_command(file: Path, database: str | None, data: Path | None) -> None:
     click.echo(f"{file}: {_summary(counts)}")
 
 
-@click.command("restore")
+@server_command.command("restore")
 @click.argument("file", type=FILE)
 @place_options
 def restore_command(file: Path, database: str | None, data: Path | None) -> None:
@@ -250,7 +224,7 @@ def _summary(counts: dict[str, int]) -> str:
     return ", ".join(f"{counts.get(name, 0):,} {name}" for name in names)
 
 
-@click.command("migrate")
+@server_command.command("migrate")
 @click.option(
     "--to", "revision", default="head", show_default=True, help="A revision; `base` removes all tables."
 )
@@ -273,7 +247,7 @@ def migrate_command(revision: str, database: str | None, data: Path | None) -> N
     click.echo(f"revision {before or 'none'} → {after or 'none'}")
 
 
-@click.command("prune")
+@server_command.command("prune")
 @click.option("--dry-run", is_flag=True, help="Print the files, and remove nothing.")
 @place_options
 def prune_command(dry_run: bool, database: str | None, data: Path | None) -> None:
@@ -302,7 +276,7 @@ def prune_command(dry_run: bool, database: str | None, data: Path | None) -> Non
     click.echo(f"{files:,} files, {size:,.1f} MB{'' if dry_run else ' removed'}", err=True)
 
 
-@click.command("audit")
+@server_command.command("audit")
 @click.option(
     "--most", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Entries, the newest."
 )

@@ -25,7 +25,7 @@ from trainmark.cli.own_program import (
 )
 from trainmark.cli.terminal import terminal_width, unfiltered
 from trainmark.store.files import StoreError
-from trainmark.store.run import RunFolder, find_run
+from trainmark.store.run import RunFolder, find_case, find_run
 
 if TYPE_CHECKING:
     from trainmark.explain.explained_trial import Explained
@@ -63,13 +63,13 @@ def parse_targets(words: Sequence[str], runs: Path) -> tuple[Target, ...]:
     first = parse_target(words[0], runs)
     if len(words) == 1:
         return (first,)
-    if isinstance(first, CaseTarget) and first.case is None and words[1] in case_names(first.run):
+    if isinstance(first, CaseTarget) and first.case is None and words[1] in first.run.case_names():
         return (CaseTarget(first.run, words[1]),)
     try:
         return first, parse_target(words[1], runs)
     except StoreError as error:
         if isinstance(first, CaseTarget) and first.case is None:
-            known = ", ".join(case_names(first.run)) or "none"
+            known = ", ".join(first.run.case_names()) or "none"
             raise StoreError(
                 f"'{words[1]}' is no run, no trace and no case of {first.run.path.name}, which has {known}."
             ) from error
@@ -78,26 +78,10 @@ def parse_targets(words: Sequence[str], runs: Path) -> tuple[Target, ...]:
 
 def parse_target(word: str, runs: Path) -> Target:
     path = Path(word)
-    if path.is_file() or (word.endswith(TRACE_SUFFIXES) and not path.is_dir()):
-        return TraceTarget(path)
-    if any(path.glob("rank*.json")):
-        return TraceTarget(path)
-    try:
-        return CaseTarget(find_run(word, runs))
-    except StoreError:
-        run, slash, case = word.rstrip("/").rpartition("/")
-        if not slash:
-            raise
-        folder = find_run(run, runs)
-        if case not in case_names(folder):
-            known = ", ".join(case_names(folder)) or "none"
-            raise StoreError(f"{run} has no case '{case}'; it has {known}.") from None
-        return CaseTarget(folder, case)
-
-
-def case_names(run: RunFolder) -> list[str]:
-    """Return the cases that a run has trials of, in their order."""
-    return list(dict.fromkeys(record.spec.case for record in run.records()))
+    is_trace = path.is_file() or (word.endswith(TRACE_SUFFIXES) and not path.is_dir())
+    return (
+        TraceTarget(path) if is_trace or any(path.glob("rank*.json")) else CaseTarget(*find_case(word, runs))
+    )
 
 
 FORMATS = ("text", "md", "html", "json")
@@ -282,7 +266,7 @@ def _verified(explained: Explained, repeats: int, changes: Sequence[str], runs: 
 
 
 def _show(explained: Explained, kind: str | None, lang: Lang, out: Path | None, only_memory: bool) -> int:
-    from trainmark.report.explain import json_explanation, markdown, page, terminal
+    from trainmark.explain.report import json_explanation, markdown, page, terminal
 
     explanation, width = explained.explanation, terminal_width()
     trace = "trace.json.gz" if explained.folder else None
@@ -306,7 +290,7 @@ def _show(explained: Explained, kind: str | None, lang: Lang, out: Path | None, 
 
 def _show_difference(explained: Sequence[Explained], kind: str | None, lang: Lang, out: Path | None) -> int:
     from trainmark.explain.difference import difference
-    from trainmark.report.explain import difference_text, json_explanation, page
+    from trainmark.explain.report import difference_text, json_explanation, page
 
     before, after = (one.explanation for one in explained)
     change = difference(before, after)

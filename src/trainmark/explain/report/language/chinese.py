@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from trainmark.report.explain.language.memory import MEMORY_SENTENCES
-from trainmark.report.explain.language.notes import NOTE_SENTENCES, SUBJECTS
+from trainmark.explain.report.language.memory import MEMORY_SENTENCES
+from trainmark.explain.report.language.notes import NOTE_SENTENCES, SUBJECTS
 from trainmark.report.format.words import Lang, Sentences, translated
 
 SUBJECT = re.compile(rf"({'|'.join(SUBJECTS)}|Rank \d+): (.+)", re.DOTALL)

@@ -8,13 +8,13 @@ from markupsafe import Markup
 from trainmark.base.text import one_line, visible
 from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
+from trainmark.explain.report import bars, difference_text, figures, sentences, tables
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import class_name, explain_words, holder_name
+from trainmark.explain.report.look import kind_look, look
+from trainmark.explain.report.timeline import timeline_data
 from trainmark.measure.quantity import rate_words
 from trainmark.pages import number
-from trainmark.report.explain import bars, difference_text, figures, sentences, tables
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import class_name, explain_words, holder_name
-from trainmark.report.explain.look import kind_look, look
-from trainmark.report.explain.timeline import timeline_data
 from trainmark.report.format import templating
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang

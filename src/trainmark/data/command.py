@@ -20,20 +20,12 @@ if TYPE_CHECKING:
 
 
 COMMANDS = {
-    "make": LateCommand(
-        "trainmark.cli.data_make:make_command", "Make a set of pictures or tokens to train on."
-    ),
-    "imagenet": LateCommand(
-        "trainmark.cli.data:imagenet_command", "Unpack ImageNet's two tars into class folders."
-    ),
-    "convert": LateCommand("trainmark.cli.data_convert:convert_command", "Write a set in another format."),
-    "verify": LateCommand(
-        "trainmark.cli.data:verify_command", "Compare every file of a set with its checksum."
-    ),
-    "index": LateCommand("trainmark.cli.data:index_command", "Index a set that somebody else made."),
-    "bench": LateCommand(
-        "trainmark.cli.data_bench:bench_command", "Time every installed loader on the same files."
-    ),
+    "make": LateCommand("data.command_make", "Make a set of pictures or tokens to train on."),
+    "imagenet": LateCommand("data.command", "Unpack ImageNet's two tars into class folders."),
+    "convert": LateCommand("data.command_convert", "Write a set in another format."),
+    "verify": LateCommand("data.command", "Compare every file of a set with its checksum."),
+    "index": LateCommand("data.command", "Index a set that somebody else made."),
+    "bench": LateCommand("data.command_bench", "Time every installed loader on the same files."),
 }
 
 
@@ -73,8 +65,8 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/records --labels-from 0
       trainmark data index /data/fineweb10B
     """
-    from trainmark.cli.data_bench import data_display
-    from trainmark.cli.data_make import verdict_record, verdict_text
+    from trainmark.data.command_bench import data_display
+    from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.indexing import index_set
     from trainmark.data.tokens.source import is_token_set
     from trainmark.data.tokens.verify import index_tokens
@@ -126,7 +118,7 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify /data/imagenet --decode --json
       trainmark data verify corpus
     """
-    from trainmark.cli.data_bench import data_display
+    from trainmark.data.command_bench import data_display
     from trainmark.data.tokens.source import is_token_set
     from trainmark.data.verify import verify
     from trainmark.data.workers import available_processors
@@ -143,8 +135,8 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
 
 
 def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
-    from trainmark.cli.data_bench import data_display
-    from trainmark.cli.data_make import verdict_record, verdict_text
+    from trainmark.data.command_bench import data_display
+    from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.tokens.verify import verify_tokens
 
     with data_display(f"verifying {path}") as display:
@@ -230,7 +222,7 @@ def imagenet_command(
           --val-labels ILSVRC2012_devkit_t12.tar.gz
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
-    from trainmark.cli.data_bench import data_display
+    from trainmark.data.command_bench import data_display
     from trainmark.data.imagenet import unpack_imagenet
     from trainmark.data.imagenet_labels import read_labels
     from trainmark.data.workers import available_processors

@@ -10,7 +10,7 @@ from trainmark.base import typed_json
 from trainmark.base.text import visible
 from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
-from trainmark.report.explain import figures
+from trainmark.explain.report import figures
 
 
 def as_json(explanation: Explanation) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from trainmark.explain.report.language.words import CLASSES
 from trainmark.measure.doubts import SENTENCES as DOUBTS
-from trainmark.report.explain.language.words import CLASSES
 from trainmark.report.format.doubt_words import SENTENCES_ZH as DOUBTS_ZH
 from trainmark.report.format.words import Sentences
 

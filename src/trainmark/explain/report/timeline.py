@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from trainmark.base.text import one_line
 from trainmark.explain.explanation import Explanation
-from trainmark.report.explain.language.words import class_name, explain_words
-from trainmark.report.explain.look import look
+from trainmark.explain.report.language.words import class_name, explain_words
+from trainmark.explain.report.look import look
 from trainmark.report.format.words import Lang
 
 MOST_NAMES_LETTERS = 150_000  # of all names together: a page stays below 400 kB

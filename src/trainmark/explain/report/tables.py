@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 
 from trainmark.explain.explanation import ClassTime, Explanation, IdleTime
+from trainmark.explain.report import figures
+from trainmark.explain.report.figures import Part, milliseconds, signed_percent
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import cause_name, class_name, explain_words, holder_name
+from trainmark.explain.report.sentences import duration
 from trainmark.pages import number
-from trainmark.report.explain import figures
-from trainmark.report.explain.figures import Part, milliseconds, signed_percent
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import cause_name, class_name, explain_words, holder_name
-from trainmark.report.explain.sentences import duration
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 

@@ -16,7 +16,7 @@ from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from trainmark.cli.data_bench import Lines
+    from trainmark.data.command_bench import Lines
     from trainmark.data.convert import ConvertOutcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
@@ -98,7 +98,7 @@ def convert_command(
       trainmark data convert corpus corpus-megatron --to megatron
       trainmark data convert corpus corpus-mlm --to mlm --length 128
     """
-    from trainmark.cli.data_bench import data_display
+    from trainmark.data.command_bench import data_display
     from trainmark.data.convert import ConvertRequest, convert
     from trainmark.data.tokens.source import TOKEN_FORMATS, is_token_set
     from trainmark.data.workers import available_processors
@@ -146,8 +146,8 @@ def _convert_tokens(
     masking: int | None,
     as_json: bool,
 ) -> int:
-    from trainmark.cli.data_bench import data_display
-    from trainmark.cli.data_make import converted_record, converted_text
+    from trainmark.data.command_bench import data_display
+    from trainmark.data.command_make import converted_record, converted_text
     from trainmark.data.tokens.convert import LENGTH, TokenRequest, convert_tokens
 
     request = TokenRequest(

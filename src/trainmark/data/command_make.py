@@ -86,7 +86,7 @@ def make_command(
         raise UserError("give --classes and --images for pictures, or --tokens for a corpus.")
     if vocabulary or order or form:
         raise UserError("--vocabulary, --order and --format are for a corpus; give --tokens.")
-    from trainmark.cli.data_bench import data_display
+    from trainmark.data.command_bench import data_display
     from trainmark.data.make import make_set
     from trainmark.data.scene import PicturePlan, default_validation, parse_difficulty, parse_size
     from trainmark.data.workers import available_processors
@@ -123,7 +123,7 @@ def _make_corpus(
     form: str,
     as_json: bool,
 ) -> int:
-    from trainmark.cli.data_bench import data_display
+    from trainmark.data.command_bench import data_display
     from trainmark.data.tokens.make import CorpusPlan, make_corpus
 
     plan = CorpusPlan(tokens, validation, vocabulary, order, classes, seed, form)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark.explain.explanation import Explanation
-from trainmark.report.explain import sentences, tables
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import explain_words
+from trainmark.explain.report import sentences, tables
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.view.markup import code, fence, plain

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from trainmark.base.text import one_line
 from trainmark.explain.explanation import Explanation
-from trainmark.report.explain import sentences, tables
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import cause_name, explain_words
+from trainmark.explain.report import sentences, tables
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import cause_name, explain_words
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.view.terminal import wrapped

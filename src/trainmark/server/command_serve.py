@@ -13,7 +13,7 @@ import click
 from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_run
 from trainmark.cli.options import json_option, runs_option
-from trainmark.cli.server import place_options, settings_of
+from trainmark.server.command import place_options, settings_of
 
 if TYPE_CHECKING:
     from trainmark.store.run import RunFolder

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from trainmark.explain.difference import Contribution, ExplanationDifference
+from trainmark.explain.report.figures import apportioned, decimals_of, signed_percent
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import cause_name, class_name, explain_words
+from trainmark.explain.report.sentences import duration, subject_line
+from trainmark.explain.report.terminal import note_lines
 from trainmark.pages import number
-from trainmark.report.explain.figures import apportioned, decimals_of, signed_percent
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import cause_name, class_name, explain_words
-from trainmark.report.explain.sentences import duration, subject_line
-from trainmark.report.explain.terminal import note_lines
 from trainmark.report.format.table import Table
 from trainmark.report.format.words import Lang
 from trainmark.view.markup import plain

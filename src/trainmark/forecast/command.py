@@ -15,11 +15,11 @@ from trainmark.cli.options import json_option, runs_option
 from trainmark.cli.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
-    from trainmark.cli.forecast_cases import Named
+    from trainmark.forecast.cases import Named
     from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import Forecast
+    from trainmark.forecast.page import Panel
     from trainmark.forecast.validation import ErrorSummary
-    from trainmark.pages.forecast import Panel
     from trainmark.view.blocks import Page
 
 LARGEST = 1e18  # keeps infinity out
@@ -104,7 +104,7 @@ def forecast_command(
       trainmark forecast --step 0.0421 --batch 256 --bandwidth 12.5e9 --plot forecast.svg
       trainmark forecast --validate
     """
-    from trainmark.cli.forecast_cases import Asked, cases_of, typed_case
+    from trainmark.forecast.cases import Asked, cases_of, typed_case
     from trainmark.forecast.fabric import Size
     from trainmark.forecast.forecast import forecast
     from trainmark.forecast.validation import fit_published
@@ -154,7 +154,7 @@ def _show(
     case_forecasts: Sequence[tuple[Named, Sequence[Forecast]]], plot: Path | None, as_json: bool
 ) -> None:
     from trainmark.forecast.forecast import forecast_record
-    from trainmark.pages.forecast import case_panel, forecast_page, measured_points
+    from trainmark.forecast.page import case_panel, forecast_page, measured_points
     from trainmark.view import terminal
 
     panels = [case_panel(named.name, named.unit, named.case, own) for named, own in case_forecasts]
@@ -181,6 +181,7 @@ def _show(
 
 def _validate(plot: Path | None, as_json: bool) -> int:
     from trainmark.forecast.forecast import check_record
+    from trainmark.forecast.page import validation_page, validation_panels
     from trainmark.forecast.validation import (
         KNOWN_PROGRAM,
         by_source,
@@ -191,7 +192,6 @@ def _validate(plot: Path | None, as_json: bool) -> int:
         without_outliers,
     )
     from trainmark.logs.ledger import load
-    from trainmark.pages.forecast import validation_page, validation_panels
     from trainmark.view import terminal
     from trainmark.view.message import _
 
@@ -221,7 +221,7 @@ def _validate(plot: Path | None, as_json: bool) -> int:
 
 
 def _write(path: Path, panels: Sequence[Panel], shown: Page) -> None:
-    from trainmark.pages.forecast import svg
+    from trainmark.forecast.page import svg
     from trainmark.view import html
 
     path.write_text(svg(panels) if path.suffix == ".svg" else html.render(shown), encoding="utf-8")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainmark.explain.explanation import Advice, ExplainedSubject, Explanation, MeasuredPeaks
+from trainmark.explain.report import figures
+from trainmark.explain.report.language.chinese import sentence
+from trainmark.explain.report.language.words import cause_name, class_name, explain_words
 from trainmark.measure.quantity import rate_words
 from trainmark.pages import number
-from trainmark.report.explain import figures
-from trainmark.report.explain.language.chinese import sentence
-from trainmark.report.explain.language.words import cause_name, class_name, explain_words
 from trainmark.report.format.words import Lang
 
 MOST_OF_IDLE = 0.5

@@ -7,10 +7,10 @@ from itertools import accumulate, pairwise
 
 from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
+from trainmark.explain.report import difference_text, figures, tables
+from trainmark.explain.report.language.words import class_name, explain_words
+from trainmark.explain.report.look import kind_look, look
 from trainmark.pages import number
-from trainmark.report.explain import difference_text, figures, tables
-from trainmark.report.explain.language.words import class_name, explain_words
-from trainmark.report.explain.look import kind_look, look
 from trainmark.report.format.words import Lang
 
 
