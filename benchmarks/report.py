@@ -45,13 +45,13 @@ def _report(runs: Path) -> None:
 
     def imports() -> None:
         import trainmark.cli.report
-        import trainmark.report.assemble
+        import trainmark.store.report
         import trainmark.report.render.html
         import trainmark.store.index  # noqa: F401
 
     timed("imports", imports)
     from trainmark.cli.report import render
-    from trainmark.report.assemble import document_of
+    from trainmark.store.report import report_of
     from trainmark.store import index
     from trainmark.store.run import find_run
 

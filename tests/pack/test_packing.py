@@ -11,10 +11,10 @@ import pytest
 from measured_runs import CASE, TWO_RANKS, measured_run, members
 
 import trainmark
-from trainmark.report.assemble import document_of
 from trainmark.store.archive import pack, unpack, verify
 from trainmark.store.files import read_json, write_json
 from trainmark.store.manifest import MANIFEST, PackError
+from trainmark.store.report import report_of
 from trainmark.store.run import RunFolder, find_run
 
 OLD_RUNS = json.loads((Path(__file__).parents[1] / "store" / "runs_0_1_0.json").read_text(encoding="utf-8"))
@@ -60,7 +60,7 @@ def test_the_folder_of_the_run_is_not_touched(tmp_path):
 
 def test_an_unpacked_run_gives_the_same_report(run, file, tmp_path):
     copy = unpack(file, tmp_path / "measured")
-    assert document_of(copy).results == document_of(run).results
+    assert report_of(copy).results == report_of(run).results
     assert [record.spec.uuid for record in copy.records()] == [record.spec.uuid for record in run.records()]
 
 

@@ -10,13 +10,15 @@ from measured_runs import CASE, measured_run, members
 from secret_variants import Variant, homes, variants
 
 from trainmark.base.secrets import scrub, scrub_text
-from trainmark.report.assemble import document_of
-from trainmark.report.render import html, json_report, markdown
+from trainmark.pages.run.page import run_page
+from trainmark.pages.run.record import run_json
 from trainmark.store.archive import PackedRun, pack
 from trainmark.store.files import read_json, write_json
 from trainmark.store.manifest import scrubbed_counts
+from trainmark.store.report import report_of
 from trainmark.store.run import RunFolder
 from trainmark.store.scrubbing import HOME, POSSIBLE, SECRET, Scrubber
+from trainmark.view import html, markdown
 
 ALL = variants()
 PLACES = {
@@ -79,9 +81,11 @@ def test_what_was_masked_is_counted_and_what_is_in_doubt_apart(packed):
     assert counts[SECRET] > 5 * 1000 and 0 < counts[POSSIBLE] < counts[SECRET] / 10
 
 
-@pytest.mark.parametrize("layout", [json_report, markdown, html])
-def test_no_secret_is_in_a_report(run, layout):
-    assert left_in(layout.render(document_of(run)).encode(), ALL) == []
+def test_no_secret_is_in_a_report(run):
+    report = report_of(run)
+    page = run_page(report)
+    for text in (run_json(report), markdown.render(page), html.render(page)):
+        assert left_in(text.encode(), ALL) == []
 
 
 def test_arguments_in_lists_are_masked_by_the_words_before_them():

@@ -7,12 +7,12 @@ from dataclasses import replace
 from sample_documents import h200
 
 from trainmark.measure.reference_rate import ReferenceRate
-from trainmark.report.document import Document
+from trainmark.store.report import RunReport
 
 AXES, TAKEN = (("image_size", 224),), "2025-11-13T08:00:00+00:00"
 HALF = ReferenceRate("NVIDIA H200", "resnet50", AXES, "half", 12_000.0, 512, "0.1.0", TAKEN)
 
 
-def lit(*light: ReferenceRate) -> Document:
+def lit(*rates: ReferenceRate) -> RunReport:
     """Of its eight results the four in amp have a reference, unless others are given."""
-    return replace(h200(), light=light or (HALF,))
+    return replace(h200(), reference_rates=rates or (HALF,))

@@ -1,4 +1,4 @@
-"""Documents to lay out: invented figures of a believable shape, not measurements."""
+"""Reports to lay out: invented figures of a believable shape, not measurements."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from trainmark.measure.figure import (
     Utilisation,
 )
 from trainmark.measure.key import Key
-from trainmark.report.conformance import Conformance
-from trainmark.report.document import Document, SampleSeries, StepTrace, TrialLine
+from trainmark.store.report import Conformance, RunReport, TrialLine
+from trainmark.store.series import SampleSeries, StepTrace
 
 HOSTILE = (
     "</script><script>document.documentElement.dataset.ran='1'</script><img src=x onerror=\"alert(1)\">"
@@ -134,7 +134,7 @@ SUITE = (
 )
 
 
-def h200() -> Document:
+def h200() -> RunReport:
     """Two series from one to eight devices, with doubts and failures."""
     single = replace(GPU, precision="fp32", loss_scale=None, batch_per_device=128, device="NVIDIA H200")
     amp = replace(GPU, device="NVIDIA H200")
@@ -157,15 +157,15 @@ def h200() -> Document:
         )
         for repeat in range(3)
     )  # fmt: skip
-    return Document(
-        "h200-resnet50", "ResNet-50 v1.5 on eight H200", "Does one node scale from one GPU to all of them?",
+    return RunReport(
+        "h200-resnet50", "Does one node scale from one GPU to all of them?",
         "2025-11-14T09:30:00+00:00", SUITE, "0.1.0", "trainmark run h200.yaml --trials 6", results,
         trial_lines(results) + failed, (("oneflow-amp-b256-1n8g", "oneflow is not installed: see docs."),),
         tuple(trace(r) for r in results), tuple(s for r in results for s in samples(r)), ENVIRONMENT,
     )  # fmt: skip
 
 
-def cpu() -> Document:
+def cpu() -> RunReport:
     """Two points, two trials each, no device samples."""
     key = replace(GPU, precision="fp32", loss_scale=None, batch_per_device=8, device="cpu", layout="nchw")
     plain: dict[str, Any] = {"samples_per_joule": None, "utilisation": None}
@@ -175,12 +175,12 @@ def cpu() -> Document:
         result(two, 17.9, 12.41, 2, (FEW,), **plain),
     )
     return replace(
-        h200(), title="ResNet-50 on two CPU cores", results=results, trials=trial_lines(results), skipped=(),
+        h200(), results=results, trials=trial_lines(results), skipped=(),
         traces=(trace(results[0], 60),), samples=(), environment={"host": {"cpu": "EPYC"}, "devices": []},
     )  # fmt: skip
 
 
-def six() -> Document:
+def six() -> RunReport:
     """Six frameworks on one CPU device and on two; paddle is not conformant, oneflow not checked."""
     shared = replace(
         GPU,
@@ -220,7 +220,7 @@ def six() -> Document:
                 del marks[placed]
     results = tuple(figures)
     return replace(
-        cpu(), title="ResNet-50 in six frameworks on two CPU cores", results=results, conformance=marks,
+        cpu(), results=results, conformance=marks,
         trials=trial_lines(results),
         skipped=(("mxnet-fp32-b4-1n1g-any-s64", "mxnet is not installed: `trainmark frameworks install`"),),
     )  # fmt: skip
@@ -244,7 +244,7 @@ def parts(devices: int, nodes: int, efficiency: float, slow: int | None = None) 
     )
 
 
-def cluster() -> Document:
+def cluster() -> RunReport:
     """Weak scaling to four nodes, one of which is slow, and one batch shared by one device to eight."""
     key = replace(GPU, device="NVIDIA H200")
     alone = Breakdown(TimeShares(0.985, 0, 0.01, 0.005), StepParts(0.985, 0.01, 0.005, 0, 0), ())
@@ -261,12 +261,12 @@ def cluster() -> Document:
         figures.append(result(placed, 2904.4 * devices * share, breakdown=parts(devices, 1, share)))
     results = tuple(figures)
     return replace(
-        h200(), title="ResNet-50 v1.5 on four nodes", results=results, trials=trial_lines(results),
+        h200(), results=results, trials=trial_lines(results),
         traces=(trace(results[0]),), samples=(), skipped=(),
     )  # fmt: skip
 
 
-def single() -> Document:
+def single() -> RunReport:
     """One result, no baseline."""
     only = (result(replace(GPU, device="NVIDIA H200"), 2904.4),)
     return replace(
@@ -279,13 +279,13 @@ def single() -> Document:
     )
 
 
-def empty() -> Document:
+def empty() -> RunReport:
     """Every trial failed."""
     document = h200()
     return replace(document, results=(), traces=(), samples=(), trials=document.trials[-3:])
 
 
-def hostile() -> Document:
+def hostile() -> RunReport:
     """Text that tries to be markup, script, template and terminal control, wherever text can stand."""
     document = h200()
     keyed = replace(GPU, framework=HOSTILE, layout=HOSTILE, device=HOSTILE)
@@ -296,7 +296,7 @@ def hostile() -> Document:
     )
     bad = TrialLine(HOSTILE, 0, HOSTILE, None, None, None, None, 0, HOSTILE, HOSTILE)
     return replace(
-        document, name=HOSTILE, title=HOSTILE, about=HOSTILE, created=HOSTILE, suite=HOSTILE, version=HOSTILE,
+        document, name=HOSTILE, about=HOSTILE, created=HOSTILE, suite=HOSTILE, version=HOSTILE,
         command=HOSTILE, results=results, trials=(bad,), skipped=((HOSTILE, HOSTILE),),
         traces=(replace(document.traces[0], case=HOSTILE), replace(document.traces[1], case=HOSTILE)),
         samples=(replace(document.samples[0], case=HOSTILE, device=HOSTILE),),
@@ -305,7 +305,7 @@ def hostile() -> Document:
     )  # fmt: skip
 
 
-def large(cases: int = 200, repeats: int = 50) -> Document:
+def large(cases: int = 200, repeats: int = 50) -> RunReport:
     """Many cases with many trials each."""
     results = tuple(
         result(

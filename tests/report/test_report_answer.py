@@ -9,10 +9,9 @@ from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.doubts import DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import Interval, Pauses
 from trainmark.measure.reliability import result_verdict, run_verdict
-from trainmark.report.answer.answer import answer
-from trainmark.report.answer.sources import source_sentences
-from trainmark.report.answer.subject import subject
-from trainmark.report.answer.verdict import verdict_sentence
+from trainmark.pages import label
+from trainmark.pages.run.answer import doubt_notes, source_sentences, subject, verdict_sentence
+from trainmark.view.catalogue import translated
 
 THROTTLED = doubt_in_trials(doubt(DoubtCode.THROTTLED, reasons="thermal", throttled=3, samples=9), 2, 6)
 
@@ -83,7 +82,7 @@ def test_the_verdict_on_a_run_counts_its_figures():
     assert verdict_sentence(run_verdict(results[:1] * 2)) == (
         "All 2 figures are reliable to ±0.4 % or better."
     )
-    assert verdict_sentence(run_verdict(results[1:2] * 2), "zh") == (
+    assert translated(verdict_sentence(run_verdict(results[1:2] * 2)), "zh") == (
         "全部 2 项结果均不可依赖：主机繁忙（6 次试验中的 4 次）。"
     )
 
@@ -96,13 +95,13 @@ def test_many_reasons_are_counted_rather_than_listed():
 
 
 def test_a_doubt_of_all_cases_names_none_of_them():
-    (note,) = answer(cpu()).doubts
-    assert note.lines == (FEW.message,)
+    (note,) = doubt_notes(cpu().results)
+    assert note.sentences == (FEW.message,)
 
 
 def test_rows_follow_the_series_from_few_devices_to_many():
-    shown = answer(replace(h200(), results=h200().results[::-1]))
-    assert [row.result.key.devices for row in shown.rows] == [1, 2, 4, 8, 1, 2, 4, 8]
+    shown = label.cases(h200().results[::-1])
+    assert [result.key.devices for _case, result in shown] == [1, 2, 4, 8, 1, 2, 4, 8]
 
 
 def test_what_was_left_out_as_pauses_is_listed_in_both_languages():
@@ -110,4 +109,4 @@ def test_what_was_left_out_as_pauses_is_listed_in_both_languages():
     assert source_sentences([paused])[-1] == (
         "In no step of the first trial: evaluation × 7, 3.34 s, checkpoint × 2, 0.25 s."
     )
-    assert "评估 7 次，3.34 s、保存检查点 2 次" in source_sentences([paused], "zh")[-1]
+    assert "评估 7 次，3.34 s、保存检查点 2 次" in translated(source_sentences([paused])[-1], "zh")

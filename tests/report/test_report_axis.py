@@ -3,19 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from run_pages import as_html
 from sample_documents import GPU, cluster, h200, result, single
 
-from trainmark.report.format.words import words
-from trainmark.report.plots.axis import plot, varied_axis
-from trainmark.report.render import html
+from trainmark.pages.plots.axis import plot, varied_axis
 from trainmark.view.chart.model import Dots
 
-T = words("en")
 BATCHES = tuple(result(replace(GPU, batch_per_device=batch), 10.0 * batch) for batch in (1024, 64, 512))
 
 
 def dots(results):
-    (panel,) = plot(results, T).figures[0].views[T["linear"]].panels
+    (panel,) = plot(varied_axis(results)).figures[0].views["Linear"].panels
     return [mark for mark in panel.marks if isinstance(mark, Dots)]
 
 
@@ -38,11 +36,11 @@ def test_an_axis_of_the_workload_and_the_threads_are_drawn_too():
 
 @pytest.mark.parametrize("document", [h200(), cluster(), single()], ids=["h200", "cluster", "single"])
 def test_nothing_is_drawn_where_the_devices_vary_or_nothing_does(document):
-    assert plot(document.results, T) is None
+    assert varied_axis(document.results) is None
 
 
 def test_the_plot_stands_right_after_the_table():
-    text = html.render(replace(single(), results=BATCHES))
+    text = as_html(replace(single(), results=BATCHES))
     places = [text.index(part) for part in ("</table>", "Throughput by batch per device", 'data-plot="axis"')]
     assert places == sorted(places)
     assert places[-1] < text.index('data-plot="steps"')

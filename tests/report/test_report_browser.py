@@ -5,10 +5,9 @@ import shutil
 import subprocess
 
 import pytest
+from run_pages import as_html
 from sample_documents import cluster, cpu, h200, hostile, single, six
 from trained_documents import trained
-
-from trainmark.report.render import html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -24,7 +23,7 @@ def opened(document, lang, folder, script=""):
     `script` is what a reader then does, on a page whose policy lets it.
     """
     page = folder / "report.html"
-    text = html.render(document, lang)
+    text = as_html(document, lang)
     if script:
         text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
         text = text.replace("</body>", f"<script>{script}</script></body>")

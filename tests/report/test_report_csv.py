@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from sample_documents import GPU, cpu, h200, hostile, result
 
-from trainmark.report.render import csv_report
+from trainmark.pages.run.csv_table import cell, run_csv
 
 
 def rows(document):
-    return list(csv.DictReader(io.StringIO(csv_report.render(document))))
+    return list(csv.DictReader(io.StringIO(run_csv(document))))
 
 
 def test_each_result_is_one_row_with_flat_names():
@@ -33,11 +33,11 @@ def test_text_that_a_spreadsheet_would_compute_is_quoted(first):
 
 
 def test_a_negative_number_stays_a_number():
-    assert csv_report.cell(-1.5) == -1.5
+    assert cell(-1.5) == -1.5
 
 
 def test_hostile_text_adds_no_row_and_no_control_character():
-    text = csv_report.render(hostile())
+    text = run_csv(hostile())
     assert len(rows(hostile())) == 2
     assert "\x1b" not in text
     assert "\u202e" not in text

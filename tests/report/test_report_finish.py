@@ -6,23 +6,22 @@ import json
 from dataclasses import replace
 
 import pytest
+from run_pages import as_html, as_lines, as_markdown, in_language, plots
 from sample_documents import h200
 from trained_documents import TARGET, trained
 
-from trainmark.report.format.words import words
-from trainmark.report.plots import plots
-from trainmark.report.render import csv_report, html, json_report, markdown
-from trainmark.report.render import terminal as text
+from trainmark.pages.run.csv_table import run_csv
+from trainmark.pages.run.record import run_json
 from trainmark.view.chart.model import Dots, Rule
 from trainmark.workloads import registry
 
 
 def training_plot(document):
-    return plots(document, words("en"))["training"]
+    return plots(document)["training"]
 
 
 def test_a_run_without_a_training_has_no_word_of_it():
-    for page in (html.render(h200()), markdown.render(h200()), "\n".join(text.document_lines(h200()))):
+    for page in (as_html(h200()), as_markdown(h200()), "\n".join(as_lines(h200()))):
         assert "Time to train" not in page
 
 
@@ -79,37 +78,36 @@ def test_a_target_that_was_missed_has_its_line_and_no_ring():
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_pages_have_both_clocks_both_rates_and_both_speedups(lang):
-    t = words(lang)
-    for page in (html.render(trained(), lang), markdown.render(trained(), lang)):
-        for name in ("airank_clock", "speedup_time", "speedup_throughput", "of_synthetic"):
-            assert t[name] in page.replace("&#39;", "'")
-        assert t["rate_whole"].format(unit="images/s") in page
-        assert t["best_metric"].format(metric="top-1") in page
-        assert t["metric_there"].format(metric="top-5") in page
+    for page in (as_html(trained(), lang), as_markdown(trained(), lang)):
+        for name in ("AI-Rank's clock", "speedup by time", "speedup by throughput", "of synthetic"):
+            assert in_language(name, lang) in page.replace("&#39;", "'")
+        assert in_language("{unit} with evaluation", lang).format(unit="images/s") in page
+        assert in_language("best {metric}", lang).format(metric="top-1") in page
+        assert in_language("{metric} there", lang).format(metric="top-5") in page
 
 
 def test_the_headline_of_a_training_is_its_time():
-    page = html.render(trained())
+    page = as_html(trained())
     assert "to top-1 80 %</span></div>" in page
 
 
 def test_the_terminal_has_a_line_for_each_training():
-    lines = text.document_lines(trained())
+    lines = as_lines(trained())
     begin = lines.index("Time to train (top1=0.8)")
     assert lines[begin + 1].split()[:3] == ["case", "time2train", "reached"]
     assert lines[begin + 2].startswith("pytorch amp/dynamic b256 1n1g")
 
 
 def test_a_training_that_misses_its_target_shows_no_time():
-    lines = "\n".join(text.document_lines(trained(target=0.95)))
+    lines = "\n".join(as_lines(trained(target=0.95)))
     assert "0/5" in lines
     assert "! target-not-reached" in lines
 
 
 def test_json_and_csv_carry_the_same_time_and_speedup():
     document = trained()
-    finish = json.loads(json_report.render(document))["results"][1]["finish"]
-    row = list(csv.DictReader(io.StringIO(csv_report.render(document))))[1]
+    finish = json.loads(run_json(document))["results"][1]["finish"]
+    row = list(csv.DictReader(io.StringIO(run_csv(document))))[1]
     assert float(row["finish_time2train"]) == finish["time2train"]
     assert float(row["finish_speedup_value"]) == finish["speedup"]["value"]
     assert finish["low"] <= finish["time2train"] <= finish["high"]

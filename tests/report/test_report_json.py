@@ -4,7 +4,7 @@ from math import inf, nan
 
 from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
-from trainmark.report.render import json_report
+from trainmark.pages.run.record import run_json
 from trainmark.workloads import registry
 
 RESULT_NAMES = {
@@ -25,7 +25,7 @@ RESULT_NAMES = {
 
 
 def test_the_names_of_the_contract_are_all_there_and_no_others():
-    tree = json.loads(json_report.render(h200()))
+    tree = json.loads(run_json(h200()))
     assert set(tree) == {
         *("run", "verdict", "results", "contrasts", "scaling", "trials", "skipped", "damaged", "environment"),
     }
@@ -40,7 +40,7 @@ def test_the_names_of_the_contract_are_all_there_and_no_others():
 
 def test_figures_pass_through_unrounded():
     document = h200()
-    entry = json.loads(json_report.render(document))["results"][0]
+    entry = json.loads(run_json(document))["results"][0]
     assert entry["throughput"]["median"] == document.results[0].throughput
     assert entry["throughput"]["unit"] == "images/s"
     assert entry["trials"] == list(document.results[0].trials)
@@ -48,13 +48,13 @@ def test_figures_pass_through_unrounded():
 
 def test_a_missing_baseline_is_null_and_not_one():
     document = replace(h200(), results=(result(GPU, 100.0),))
-    entry = json.loads(json_report.render(document))["results"][0]
+    entry = json.loads(run_json(document))["results"][0]
     assert entry["speedup"] is None
     assert entry["efficiency"] is None
 
 
 def test_a_result_of_two_trials_has_null_bounds():
-    throughput = json.loads(json_report.render(cpu()))["results"][0]["throughput"]
+    throughput = json.loads(run_json(cpu()))["results"][0]["throughput"]
     assert (throughput["low"], throughput["high"], throughput["confidence"]) == (None, None, None)
 
 
@@ -64,7 +64,7 @@ def test_numbers_that_are_not_finite_become_null():
         results=(result(GPU, 100.0, samples_per_joule=nan),),
         environment={"host": {"load": [inf, 1.0]}},
     )
-    text = json_report.render(document)
+    text = run_json(document)
     assert "NaN" not in text
     assert "Infinity" not in text
     assert json.loads(text)["environment"]["host"]["load"] == [None, 1.0]
@@ -72,14 +72,14 @@ def test_numbers_that_are_not_finite_become_null():
 
 def test_hostile_text_comes_back_as_it_was_and_travels_as_ascii():
     document = hostile()
-    text = json_report.render(document)
+    text = run_json(document)
     assert text.isascii()
     assert json.loads(text)["trials"][0]["detail"] == document.trials[0].detail
 
 
 def test_a_doubt_has_its_severity_and_in_how_many_trials_it_is():
     document = replace(h200(), results=(result(GPU, 100.0, doubts=(BUSY,)),))
-    tree = json.loads(json_report.render(document))
+    tree = json.loads(run_json(document))
     (doubt,) = tree["results"][0]["doubts"]
     assert (doubt["code"], doubt["severity"], doubt["trials"], doubt["of"]) == ("host-busy", "severe", 4, 6)
     assert tree["verdict"]["reliability"] == "unreliable"
@@ -92,6 +92,6 @@ def test_a_users_own_program_stands_among_no_published_results():
     document = replace(
         h200(), results=(result(own, 100.0), result(GPU, 90.0)), published={own: None, GPU: None}
     )
-    first, second = json.loads(json_report.render(document))["results"]
+    first, second = json.loads(run_json(document))["results"]
     assert first["published"] is None
     assert second["published"].startswith("best published: nothing comparable")

@@ -1,7 +1,7 @@
 """The nodes of a run stand before the machine that it was started on."""
 
-from trainmark.report.sections.environment import sections
-from trainmark.report.sections.nodes import nodes_of
+from trainmark.pages.run.environment import environment_part
+from trainmark.store.report import nodes_of
 
 
 def answer(node: str, **changes):
@@ -17,12 +17,13 @@ def answer(node: str, **changes):
 
 
 def test_what_the_nodes_share_is_said_once_and_what_differs_in_a_table():
-    (section,) = sections(nodes_of({"nodes": [answer("node1"), answer("node2", kernel="6.8")]}))
-    facts = dict(section.facts)
-    assert section.name == "cluster" and (facts["gpus"], facts["gpu"], facts["count"]) == (8, "H200", 2)
-    (table,) = section.tables
-    assert table.header == ("node", "kernel", "address")
-    assert table.rows == (("node1", "6.1", "10.0.0.1"), ("node2", "6.8", "10.0.0.2"))
+    ((name, rows),) = nodes_of({"nodes": [answer("node1"), answer("node2", kernel="6.8")]}).items()
+    part = environment_part(name, rows)
+    facts = dict(part.facts)
+    assert part.title == "Cluster" and (facts["gpus"], facts["gpu"], facts["count"]) == ("8", "H200", "2")
+    (table,) = part.tables
+    assert table.header == ["node", "kernel", "address"]
+    assert table.rows == [["node1", "6.1", "10.0.0.1"], ["node2", "6.8", "10.0.0.2"]]
 
 
 def test_a_run_on_one_machine_has_no_such_section():

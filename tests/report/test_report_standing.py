@@ -4,7 +4,7 @@ from sample_documents import result
 
 from trainmark.logs.ledger import load_for
 from trainmark.measure.key import Key
-from trainmark.report.assemble import standing_of
+from trainmark.store.report import standing_of
 
 GPT2 = Key(
     workload="gpt2",

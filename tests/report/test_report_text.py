@@ -1,10 +1,16 @@
 from dataclasses import replace
 
+from run_pages import as_lines
 from sample_documents import BUSY, GPU, cpu, h200, hostile, result
 
 from trainmark.measure.figure import Interval, Ratio
 from trainmark.pages import number
-from trainmark.report.render.terminal import document_lines, result_lines
+from trainmark.pages.run.results import result_table
+from trainmark.view import terminal
+
+
+def result_lines(results):
+    return terminal.lines([result_table(results)])
 
 
 def test_a_line_reads_as_the_style_shows_it():
@@ -24,7 +30,7 @@ def test_a_line_reads_as_the_style_shows_it():
 
 def test_the_first_lines_are_the_subject_the_figure_and_the_verdict():
     only = (result(replace(GPU, device="NVIDIA H200"), 2904.4, doubts=(BUSY,)),)
-    subject, figure, verdict, _, line, _, doubt = document_lines(replace(h200(), results=only))
+    subject, figure, verdict, _, line, _, doubt = as_lines(replace(h200(), results=only))
     assert subject == "ResNet-50 v1.5 at 224², PyTorch 2.8 AMP, batch 256, 1 × H200"
     assert figure.endswith("], n = 6")
     assert verdict == "Do not rely on this: the host was busy in 4 of 6 trials."
@@ -34,7 +40,7 @@ def test_the_first_lines_are_the_subject_the_figure_and_the_verdict():
 
 def test_chinese_comes_first_too():
     only = (result(GPU, 2904.4, doubts=(BUSY,)),)
-    lines = document_lines(replace(h200(), results=only), lang="zh")
+    lines = as_lines(replace(h200(), results=only), lang="zh")
     assert lines[2] == "不要依赖此结果：主机繁忙（6 次试验中的 4 次）。"
 
 

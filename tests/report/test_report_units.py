@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from run_pages import as_markdown
 from sample_documents import GPU, h200, result
 
-from trainmark.report.format.words import words
-from trainmark.report.plots import axis, scaling
-from trainmark.report.render import markdown
-from trainmark.report.sections.group import by_series
+from trainmark.pages.label import by_series
+from trainmark.pages.plots import axis, scaling
 
 
 def in_two_units():
@@ -30,7 +29,7 @@ def panel_of(plot):
 def test_one_axis_of_throughput_has_the_series_of_one_unit():
     document = in_two_units()
     groups = by_series(document.results)
-    plot = scaling.throughput(groups, words("en"))
+    plot = scaling.throughput(groups)
     assert panel_of(plot).y.title == f"{groups[0].results[0].unit}/s"
     texts = [text for mark in panel_of(plot).marks for text in getattr(mark, "texts", ())]
     assert texts and all(f"{groups[0].results[0].unit}/s" in text for text in texts)
@@ -44,5 +43,5 @@ def test_a_plot_over_a_varied_batch_has_one_unit():
 
 
 def test_the_table_says_the_unit_in_each_row():
-    page = markdown.render(in_two_units())
+    page = as_markdown(in_two_units())
     assert "tokens/s |" in page and "sequences/s |" in page

@@ -8,14 +8,15 @@ import json
 from dataclasses import replace
 
 import pytest
+from run_pages import as_html, as_lines, as_markdown, in_language
 from sample_documents import HOSTILE, h200
 
 from trainmark.measure.figure import ConventionUtilisation, Utilisation
 from trainmark.pages import number
-from trainmark.report.format.words import words
-from trainmark.report.render import csv_report, html, json_report, markdown
-from trainmark.report.render import terminal as text
-from trainmark.report.sections import utilisation
+from trainmark.pages.run.csv_table import run_csv
+from trainmark.pages.run.record import run_json
+from trainmark.pages.run.shares import arithmetic_section
+from trainmark.view.blocks import plain_text
 
 
 def counted(document, name="torchtitan"):
@@ -39,51 +40,50 @@ def counted(document, name="torchtitan"):
 
 
 def test_a_run_without_conventions_has_no_word_of_them():
-    for page in (html.render(h200()), markdown.render(h200()), "\n".join(text.document_lines(h200()))):
+    for page in (as_html(h200()), as_markdown(h200()), "\n".join(as_lines(h200()))):
         assert "Arithmetic, memory and energy" not in page
         assert "HFU" not in page
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_pages_have_both_tables_with_the_unit_of_the_workload(lang):
-    t, document = words(lang), counted(h200())
-    for page in (html.render(document, lang), markdown.render(document, lang)):
-        section = page.partition(t["arithmetic"])[2]
+    document = counted(h200())
+    for page in (as_html(document, lang), as_markdown(document, lang)):
+        section = page.partition(in_language("Arithmetic, memory and energy", lang))[2]
         for cell in ("58.3 %", "72.1 %", "24.0 %", "1.40 mJ", "62.5 %", "0.7980", "0.8554", "torchtitan"):
             assert cell in section
-        assert (
-            t["energy"].format(unit="token") in section and t["gigaflop_of"].format(unit="token") in section
-        )
+        for name in ("energy a {unit}", "GFLOP a {unit}"):
+            assert in_language(name, lang).format(unit="token") in section
 
 
 def test_the_terminal_has_thousands_apart_and_the_count_once_for_results_that_share_it():
-    lines = text.document_lines(counted(h200()))
+    lines = as_lines(counted(h200()))
     assert any("526,233 tokens/s" in line for line in lines)
-    assert sum(line.startswith("GFLOP a token") for line in lines) == 1
+    assert sum(line.strip().startswith("GFLOP a token") for line in lines) == 1
 
 
 def test_counts_that_differ_are_told_apart_by_the_axes_that_cause_it():
     one, two = counted(h200()).results
     longer = replace(two.utilisation, flops_per_sample=9e8)
     two = replace(two, utilisation=longer, key=replace(two.key, axes=(("image_size", 256),)))
-    rows = utilisation.named_results([one, two])
-    cells = [row[0] for row in utilisation.conventions_table(rows, words("en")).rows]
+    (conventions,) = arithmetic_section([one, two]).blocks[-1].blocks
+    cells = [plain_text(row[0]) for row in conventions.rows]
     assert cells[0] == "GFLOP a token 224²" and cells[2] == "GFLOP a token 256²"
 
 
 def test_json_and_csv_have_each_convention_under_its_name():
     document = counted(h200())
-    (result, _) = json.loads(json_report.render(document))["results"]
+    (result, _) = json.loads(run_json(document))["results"]
     assert result["hfu"]["value"] == 0.721 and result["joules_per_sample"] == pytest.approx(1 / 714)
     assert [(each["name"], each["value"]) for each in result["conventions"]] == [("torchtitan", 0.6249)]
-    row = next(csv.DictReader(io.StringIO(csv_report.render(document))))
+    row = next(csv.DictReader(io.StringIO(run_csv(document))))
     assert (row["conventions"], row["hfu_value"]) == ("torchtitan=0.6249", "0.721")
 
 
 def test_a_convention_with_a_hostile_name_writes_no_markup():
     document = counted(h200(), HOSTILE)
-    assert "<img" not in html.render(document)
-    assert "<img" not in markdown.render(document).partition("## Arithmetic")[2].partition("\n## ")[0]
+    assert "<img" not in as_html(document)
+    assert "<img" not in as_markdown(document).partition("## Arithmetic")[2].partition("\n## ")[0]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainmark.report.format.value import readable
+from trainmark.pages.runs import readable
 
 
 @pytest.mark.parametrize(

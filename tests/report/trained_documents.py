@@ -11,7 +11,8 @@ from sample_documents import GPU, case_name, h200, result, trial_lines
 from trainmark.measure.figure import Epoch, Evaluation, Finish, Ratio, Result
 from trainmark.measure.finish import finish_result, repeated_finish_doubts
 from trainmark.measure.key import Key
-from trainmark.report.document import Curve, Document
+from trainmark.store.report import RunReport
+from trainmark.store.series import Curve
 from trainmark.workloads import registry
 
 METRICS = registry.find("resnet50").workload.metrics
@@ -82,7 +83,7 @@ def seed_of(devices: int, seed: int, target: float = TARGET) -> tuple[Finish, Cu
     return finish, curve, key
 
 
-def trained(target: float = TARGET) -> Document:
+def trained(target: float = TARGET) -> RunReport:
     """One device and four, five seeds each, and the same case on synthetic data."""
     seeds = {devices: [seed_of(devices, seed, target) for seed in range(1, 6)] for devices in (1, 4)}
     one = [finish for finish, _, _ in seeds[1]]
@@ -102,7 +103,6 @@ def trained(target: float = TARGET) -> Document:
     results.append(result(plain, 2980.0, 2980.0, 5))
     return replace(
         h200(),
-        title="ResNet-50 v1.5 to 80 % on 100 generated classes",
         about="How long does it take, and how much does the data cost?",
         results=tuple(results),
         trials=trial_lines(tuple(results)),

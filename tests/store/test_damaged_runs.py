@@ -10,13 +10,15 @@ import pytest
 from fabricated_runs import CREATED, fabricate, keep, record
 
 from trainmark.events import RunEnd, RunStart, Step, stream
-from trainmark.report.assemble import document_of
-from trainmark.report.render import html, json_report, markdown
+from trainmark.pages.run.page import run_page
+from trainmark.pages.run.record import run_json
 from trainmark.store import index
 from trainmark.store.files import StoreError
 from trainmark.store.overview import overview
+from trainmark.store.report import report_of
 from trainmark.store.run import RUN, SUITE, all_runs, find_run
 from trainmark.store.trial import FIGURE, SPEC
+from trainmark.view import html, markdown
 
 CASE = "pytorch-fp32-b32-1n1g"
 GARBAGE = [b"", b"{", b"\xff\xfe", b"[]", b"null", b"{}", b"5", b"[" * 100_000]
@@ -54,9 +56,9 @@ def test_a_damaged_figure_without_events_is_left_out_and_named_everywhere(runs, 
     assert [each.spec.repeat for each in run.records()] == [1, 3]
     (damage,) = run.damaged.values()
     assert damage.path == f"trials/{CASE}/02/figure.json" and not damage.recovered
-    document = document_of(find_run("older", runs))
+    document = report_of(find_run("older", runs))
     assert document.results[0].n == 2
-    reports = [markdown.render(document, "en"), html.render(document, "zh"), json_report.render(document)]
+    reports = [markdown.render(run_page(document)), html.render(run_page(document), "zh"), run_json(document)]
     assert all("02/figure.json" in text for text in reports)
     assert [row["status"] for row, _ in overview(runs)] == ["damaged", "finished"]
     assert index.query(runs, "SELECT count(*) FROM trials")[1] == [(5,)]
@@ -103,8 +105,8 @@ def test_a_run_whose_info_is_damaged_is_listed_reported_and_not_resumed(runs, ga
         ("older", "damaged"),
         ("newer", "finished"),
     ]
-    document = document_of(find_run("older", runs))
-    assert len(document.trials) == 3 and "run.json" in markdown.render(document, "en")
+    document = report_of(find_run("older", runs))
+    assert len(document.trials) == 3 and "run.json" in markdown.render(run_page(document))
     with pytest.raises(StoreError, match=r"older/run.json is damaged"):
         find_run("older", runs).require_whole()
 
@@ -115,7 +117,7 @@ def test_trials_are_a_run_whatever_has_become_of_its_info(runs, instead):
     if instead:
         instead(runs / "older" / RUN)
     assert {run.path.name for run in all_runs(runs)} == {"older", "newer"}
-    document = document_of(find_run("older", runs))
+    document = report_of(find_run("older", runs))
     assert document.results[0].n == 3 and [damage.path for damage in document.damaged] == [RUN]
 
 
@@ -140,9 +142,9 @@ def test_a_run_without_its_info_is_as_old_as_its_first_trial_and_planned_what_it
 def test_any_other_damaged_file_leaves_a_report_without_what_it_held(runs, name, garbage):
     (runs / "older" / name).write_bytes(garbage)
     run = find_run("older", runs)
-    document = document_of(run)
+    document = report_of(run)
     assert len(document.trials) == 3
-    html.render(document, "en")
+    html.render(run_page(document))
     if garbage == b"\xff":
         assert list(run.damaged) == [name]
 
@@ -181,7 +183,7 @@ def test_a_unit_that_is_half_a_surrogate_pair_is_kept_and_shown(runs):
     keep(run, trial_record)
     edit(run.trials / CASE / "09" / FIGURE, lambda plain: plain["figure"].update(unit="rows \ud800"))
     assert index.query(runs, "SELECT max(throughput) FROM trials")[1]
-    markdown.render(document_of(run), "en").encode()
+    markdown.render(run_page(report_of(run))).encode()
 
 
 def test_a_fifo_in_the_place_of_a_file_is_named_and_not_waited_for(runs):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from fabricated_runs import fabricate, record
 
-from trainmark.report.assemble import document_of
 from trainmark.store.files import StoreError, read_json, write_json
 from trainmark.store.identity import (
     SCHEMA,
@@ -19,6 +18,7 @@ from trainmark.store.identity import (
     trial_identity,
     trial_uuid,
 )
+from trainmark.store.report import report_of
 from trainmark.store.run import RunFolder, find_run
 from trainmark.store.trial import finished_trials, read_spec
 
@@ -81,9 +81,9 @@ def test_a_trial_without_events_has_a_uuid_too(tmp_path):
 @pytest.mark.parametrize("name", ["probe", "finish"])
 def test_a_migrated_run_gives_the_report_of_before(old_runs, name):
     run = find_run(name, old_runs)
-    before = document_of(run)
+    before = report_of(run)
     assert migrate(run) > 0
-    after = document_of(find_run(name, old_runs))
+    after = report_of(find_run(name, old_runs))
     assert after.results == before.results and not find_run(name, old_runs).damaged
 
 

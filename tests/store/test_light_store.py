@@ -6,10 +6,10 @@ import pytest
 from fabricated_runs import fabricate, keep, record
 
 from trainmark.measure.reference_rate import ReferenceRate
-from trainmark.report.assemble import document_of
 from trainmark.runner.run import save_reference_rates
 from trainmark.store.files import StoreError
 from trainmark.store.measurements import read_reference_rates, write_reference_rates
+from trainmark.store.report import report_of
 
 AXES = (("image_size", 64),)
 KNOWN = ReferenceRate("cpu", "resnet50", AXES, "fp32", 200.0, 32, "0.1.0", "2024-01-02T03:04:05+00:00")
@@ -74,7 +74,7 @@ def test_a_run_of_the_fused_step_leaves_its_reference_in_both_places(home, run):
     assert finished(run) == []
     (reference,) = read_reference_rates(home)
     assert (reference.device, reference.rate, reference.batch) == ("cpu", 250.0, 32)
-    assert read_reference_rates(run.path) == document_of(run).light == (reference,)
+    assert read_reference_rates(run.path) == report_of(run).reference_rates == (reference,)
 
 
 def test_a_run_is_held_against_what_was_measured_before(home, run):

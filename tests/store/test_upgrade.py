@@ -16,7 +16,7 @@ from trainmark.events.stream import decode
 from trainmark.events.upgrade import upgraded_finish
 from trainmark.measure.figure import Finish
 from trainmark.metric import declared_metrics
-from trainmark.report.assemble import document_of
+from trainmark.store.report import report_of
 from trainmark.store.run import find_run
 from trainmark.workloads import registry
 
@@ -107,7 +107,7 @@ def leaves(tree: Any, place: str = "") -> dict[str, Any]:
 
 
 def reported(run: str, runs: Path) -> dict[str, Any]:
-    return leaves(json.loads(render(document_of(find_run(run, runs)), "json", "en")))
+    return leaves(json.loads(render(report_of(find_run(run, runs)), "json", "en")))
 
 
 @pytest.mark.parametrize("run", ["probe", "finish"])

@@ -20,9 +20,9 @@ from trainmark.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from trainmark.measure.bisection import Bisection
-    from trainmark.report.format.words import Lang
     from trainmark.runner.bisect.state import BisectRequest
     from trainmark.suite.model import Suite
+    from trainmark.view.catalogue import Lang
 
 FOUND, NOT_FOUND, INTERRUPTED = 0, 1, 130
 OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from trainmark.measure.history.facts import FactChange
     from trainmark.measure.history.series import RunPoint
     from trainmark.measure.key import Key
-    from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable
+    from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable, Frameworks
+    from trainmark.store.report import Conformance
     from trainmark.store.run import RunFolder
 
 SAME, FAILED, NOT_JUDGED = 0, 1, 3
@@ -77,8 +78,7 @@ def compare_command(
     from trainmark.pages.comparison import Comparisons
     from trainmark.pages.comparison import as_json as json_of
     from trainmark.pages.comparison_page import comparison_page
-    from trainmark.report.assemble import frameworks_between, results_of
-    from trainmark.report.render.framework_markdown import frameworks_in
+    from trainmark.store.report import results_of
     from trainmark.store.run import find_run
     from trainmark.view import html, markdown, terminal
 
@@ -94,13 +94,13 @@ def compare_command(
         _table(Side(folders[0], sides[0]), Side(folder, side), names, limit, price)
         for folder, side in zip(folders[1:], sides[1:], strict=True)
     )
-    frameworks = frameworks_between(*folders)
+    frameworks = _frameworks_between(folders, sides)
     for name, table in zip(after, tables, strict=True):
         if not table.rows and (fail_below is not None or not frameworks):
             raise click.ClickException(
                 f"{before} and {name} have no case in common; see `trainmark show` of each."
             )
-    comparisons = Comparisons(tables, tuple(map(frameworks_in, frameworks)), str(price) if price else "")
+    comparisons = Comparisons(tables, frameworks, str(price) if price else "")
     page = comparison_page(comparisons)
     layouts = {
         "text": lambda: terminal.render(page, width=None if out else terminal_width()),
@@ -114,6 +114,34 @@ def compare_command(
     if kind == "text" and out is None and len(after) == 1:
         tell_next("compare", before=before, after=after[0])
     return _tell_failures(comparisons, limit)
+
+
+def _frameworks_between(
+    folders: Sequence[RunFolder], sides: Sequence[Sequence[Result]]
+) -> tuple[Frameworks, ...]:
+    """Return the comparisons of frameworks that no run makes alone; of a case in several, the last one's."""
+    from trainmark.logs.ledger import load_for
+    from trainmark.pages.comparison import Frameworks
+    from trainmark.pages.run.frameworks import framework_tables, table_blocks
+    from trainmark.pages.run.record import framework_record
+    from trainmark.store.report import conformance_of, standings_of_frameworks
+    from trainmark.view.blocks import Section
+    from trainmark.view.message import _
+
+    results = tuple({result.key: result for side in sides for result in side}.values())
+    marks: dict[Key, Conformance] = {}
+    for folder in folders:
+        marks |= conformance_of(folder.facts, folder.records())
+    standings = standings_of_frameworks(results, load_for(result.key for result in results))
+    within = [{result.key.framework for result in side} for side in sides]
+    return tuple(
+        Frameworks(
+            Section(_("Frameworks: {case}", case=table.name), list(table_blocks(table))),
+            framework_record(table),
+        )
+        for table in framework_tables(results, standings, marks)
+        if not any(own.issuperset(table.frameworks) for own in within)
+    )
 
 
 class Limit:
@@ -190,7 +218,7 @@ def _row(
     from trainmark.measure.statistics import CONFIDENCE
     from trainmark.pages.comparison import ComparisonRow, peak_shares
     from trainmark.pages.label import rate_unit
-    from trainmark.report.answer.verdict import doubts_verdict as verdict
+    from trainmark.pages.run.answer import doubts_verdict as verdict
 
     def codes(result: Result) -> tuple[str, ...]:
         return tuple(doubt.code.value for doubt in result.doubts)

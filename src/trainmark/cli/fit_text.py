@@ -14,9 +14,10 @@ from trainmark.logs.ledger import load_of
 from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
 from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
-from trainmark.report.format.table import Table
 from trainmark.runner.fit import FitAnswer
 from trainmark.runner.fit_trial import BATCH
+from trainmark.view import terminal
+from trainmark.view.blocks import Table
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
@@ -94,7 +95,8 @@ NUMBERS = frozenset(range(4, len(HEADER)))
 def text(answers: Sequence[FitAnswer]) -> Iterator[str]:
     """One table over all of them, then what each rests on."""
     header = [_unit_header(answers[0]) if name == "a sample" else name for name in HEADER]
-    yield from Table(header, [_cells(answer) for answer in answers], NUMBERS).lines(terminal_width())
+    rows = [_cells(answer) for answer in answers]
+    yield from terminal.table(Table(header, rows, NUMBERS), terminal_width())
     for answer in answers:
         yield ""
         yield from _details(answer)
@@ -159,7 +161,7 @@ def _details(answer: FitAnswer) -> Iterator[str]:
         for each in answer.tries
     ]
     header = (f"  {setting.search}", "outcome", "peak", "seconds", "")
-    yield from Table(header, rows, frozenset({0, 2, 3})).lines(terminal_width())
+    yield from terminal.table(Table(header, rows, frozenset({0, 2, 3})), terminal_width())
     yield from (f"  {sentence}" for sentence in _sentences(answer))
 
 

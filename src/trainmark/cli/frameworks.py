@@ -16,7 +16,8 @@ from trainmark.cli.complete import complete_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
-from trainmark.report.format.table import Table
+from trainmark.view import terminal
+from trainmark.view.blocks import Table
 
 if TYPE_CHECKING:
     from trainmark.runner.inventory import FrameworkStatus
@@ -194,7 +195,7 @@ def _table(rows: Sequence[tuple[FrameworkStatus, bool | None]]) -> list[str]:
         )
         for row, conformant in rows
     ]
-    return Table(COLUMNS, cells).lines(terminal_width())
+    return terminal.table(Table(COLUMNS, cells), terminal_width())
 
 
 def _remarks(standings: Sequence[FrameworkStatus]) -> Iterator[str]:

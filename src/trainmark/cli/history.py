@@ -24,8 +24,8 @@ from trainmark.cli.terminal import terminal_width, unfiltered
 if TYPE_CHECKING:
     from trainmark.measure.history.series import RunPoint
     from trainmark.pages.history.model import Histories
-    from trainmark.report.format.words import Lang
     from trainmark.store.run import RunFolder
+    from trainmark.view.catalogue import Lang
 
 AGE = re.compile(r"(\d{1,5})([hdwmy])")
 SECONDS = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400, "y": 365 * 86_400}

@@ -113,10 +113,10 @@ def _node_scripts(
 
 
 def _collect(name: str, runs: Path) -> int:
-    from trainmark.cli.report import result_lines, write_reports
-    from trainmark.report.assemble import document_of
+    from trainmark.cli.report import render, write_reports
     from trainmark.runner.launch_scripts import collect, prepare_collected
     from trainmark.runner.run import save_reference_rates
+    from trainmark.store.report import report_of
     from trainmark.store.run import find_run
 
     run = find_run(name, runs)
@@ -124,8 +124,8 @@ def _collect(name: str, runs: Path) -> int:
     if not records:
         raise UserError(f"no trial of {run.path} has ended since; start its scripts on every node first.")
     save_reference_rates(run, lambda text: click.echo(text, err=True))
-    document = document_of(run)
-    written = write_reports(document, run.path)
-    click.echo("\n".join([*result_lines(document, terminal_width()), ""]))
+    report = report_of(run)
+    written = write_reports(report, run.path)
+    click.echo(render(report, "text", "en", terminal_width()))
     click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
     return FAILED if any(record.figure is None for record in records) else DONE

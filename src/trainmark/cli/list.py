@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,11 +22,6 @@ if TYPE_CHECKING:
     from trainmark.measure.figure import Finish
     from trainmark.store.run import RunFolder
     from trainmark.store.trial import TrialRecord
-
-
-HEADER = ("run", "created", "state", "trials", "framework", "cases", "throughput", "interval", "")
-COSTS = ("cost/M", "cost to target", "kWh/M")
-RIGHT = frozenset({5, 6, 9, 10, 11})
 
 
 @click.command("list")
@@ -46,39 +40,21 @@ def list_command(runs: Path, price: Price | None, as_json: bool) -> int:
       trainmark list --price 2.50/h
       trainmark list --json | jq -r '.[-1].name'
     """
-    from trainmark.report.assemble import results_of
-    from trainmark.report.format.table import Table
-    from trainmark.report.sections import headline
+    from trainmark.pages.runs import runs_record, runs_table
     from trainmark.store.overview import overview
+    from trainmark.store.report import results_of
+    from trainmark.view import terminal
 
     rows = [(row, results_of(records)) for row, records in overview(runs)]
     if as_json:
-        document = [
-            {
-                **row,
-                "frameworks": headline.frameworks(results),
-                "cases": len(results),
-                "headline": headline.record(results, price),
-            }
-            for row, results in rows
-        ]
-        click.echo(json.dumps(document, indent=2))
+        click.echo(json.dumps(runs_record(rows, price), indent=2))
         return 0
     if not rows:
         click.echo(f"no runs in {runs}; make one with `trainmark run quick`")
         return 0
-    cells = [(*_state(row), *headline.cells(results, price)) for row, results in rows]
-    click.echo("\n".join(Table((*HEADER, *(COSTS if price else ())), cells, RIGHT).lines(terminal_width())))
-    if price:
-        click.echo(f"cost/M and kWh/M: of a million samples, at {price}")
+    click.echo("\n".join(terminal.lines([runs_table(rows, price)], width=terminal_width())))
     tell_next("list", run=runs / rows[-1][0]["name"])
     return 0
-
-
-def _state(run: dict[str, Any]) -> tuple[str, ...]:
-    made = time.strftime("%Y-%m-%d %H:%M", time.localtime(run["created"]))
-    failed = f", {run['failed']} failed" if run["failed"] else ""
-    return (run["name"], made, run["status"], f"{run['ok']}/{run['least']}{failed}")
 
 
 @click.command("show")
@@ -105,9 +81,12 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
 def _run(run: RunFolder, as_json: bool) -> int:
     from trainmark.cli.terminal import finish_words
     from trainmark.pages.number import counted
-    from trainmark.report.assemble import results_of
-    from trainmark.report.render.terminal import finish_lines, result_lines, utilisation_lines
+    from trainmark.pages.run.finish import finish_section
+    from trainmark.pages.run.results import result_table
+    from trainmark.pages.run.shares import arithmetic_section
     from trainmark.store.overview import run_row, trial_rows
+    from trainmark.store.report import results_of
+    from trainmark.view import terminal
 
     records = run.records()
     info, row = run.info, run_row(run, records)
@@ -119,11 +98,10 @@ def _run(run: RunFolder, as_json: bool) -> int:
         return 0
     planned = counted(row["least"], "trial")
     click.echo(f"{info.name}: {info.about}\n{info.command}\n{row['status']}, {row['ok']} of {planned}\n")
-    results, width = results_of(records), terminal_width()
-    sections = (result_lines, finish_lines, utilisation_lines)
-    for line in (line for section in sections for line in section(results, width)):
-        click.echo(line)
-    click.echo()
+    results = results_of(records)
+    sections = [result_table(results), finish_section(results), arithmetic_section(results)]
+    shown = terminal.lines([section for section in sections if section], width=terminal_width())
+    click.echo("\n".join([*shown, ""]))
     for trial, record in zip(trials, records, strict=True):
         summary = f"{trial['throughput']:,.2f} {trial['unit']}" if trial["throughput"] else trial["detail"]
         if record.figure and record.figure.finish:
@@ -136,7 +114,7 @@ def _run(run: RunFolder, as_json: bool) -> int:
 
 def _trial(run: RunFolder, name: str, as_json: bool) -> int:
     from trainmark.launch.outcome import tail
-    from trainmark.report.format.value import readable
+    from trainmark.pages.runs import readable
     from trainmark.store.files import StoreError
     from trainmark.store.overview import trial_rows
 
@@ -228,9 +206,10 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
       trainmark query "SELECT DISTINCT run, commit FROM trials WHERE to_timestamp(created) >= '2026-11-01'"
       trainmark query "DESCRIBE trials"
     """
-    from trainmark.report.format.table import Table
-    from trainmark.report.format.value import readable
+    from trainmark.pages.runs import readable
     from trainmark.store.index import build, damaged, query
+    from trainmark.view import terminal
+    from trainmark.view.blocks import Table
 
     if HALF_A_PAIR.search(sql):  # what Python makes of bytes that are not UTF-8, and DuckDB cannot take
         raise UserError("the query is not UTF-8 text.")
@@ -246,6 +225,5 @@ def query_command(sql: str, runs: Path, rebuild: bool, as_json: bool) -> int:
     numeric = frozenset(
         column for column in range(len(names)) if any(isinstance(row[column], (int, float)) for row in rows)
     )
-    for line in Table(names, cells, numeric).lines(terminal_width()):
-        click.echo(line)
+    click.echo("\n".join(terminal.table(Table(names, cells, numeric), terminal_width())))
     return 0

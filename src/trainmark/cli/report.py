@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +15,8 @@ from trainmark.cli.terminal import terminal_width, unfiltered
 
 if TYPE_CHECKING:
     from trainmark.measure.cost import Price
-    from trainmark.report.document import Document
-    from trainmark.report.format.words import Lang
+    from trainmark.store.report import RunReport
+    from trainmark.view.catalogue import Lang
 
 
 FORMATS = ("md", "html", "json", "csv", "text")
@@ -34,7 +33,7 @@ FORMATS = ("md", "html", "json", "csv", "text")
 @click.option("--open", "shown", is_flag=True, help="Show the page in a browser.")
 @price_option
 def report_command(
-    run: str, runs: Path, kind: str | None, lang: str, out: Path | None, shown: bool, price: Price | None
+    run: str, runs: Path, kind: str | None, lang: Lang, out: Path | None, shown: bool, price: Price | None
 ) -> int:
     """Report RUN (a name, a path or `latest`): every figure with its interval, environment and doubts.
 
@@ -46,24 +45,24 @@ def report_command(
       trainmark report latest --price 2.50/h         with the cost of a million samples
       trainmark report before --lang zh --format md --out before.zh.md
     """
-    from trainmark.report.assemble import document_of
+    from trainmark.store.report import report_of
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)
-    document = replace(document_of(folder), price=price)
+    report = report_of(folder, price)
     tell_damage(folder)
     if shown and kind is not None:
         raise click.UsageError("--open shows the page of all formats; leave out --format")
     if kind is not None and out is None:
         # A page is for a browser, and its scripts hold such characters as others must not see.
         out_stream = unfiltered(sys.stdout) if kind == "html" else None
-        click.echo(render(document, kind, lang, terminal_width()), nl=False, file=out_stream)
+        click.echo(render(report, kind, lang, terminal_width()), nl=False, file=out_stream)
         return 0
     try:
         if kind is None or out is None:
-            written = write_reports(document, out or folder.path, lang)
+            written = write_reports(report, out or folder.path, lang)
         else:
-            out.write_text(render(document, kind, lang), encoding="utf-8")
+            out.write_text(render(report, kind, lang), encoding="utf-8")
             written = {kind: out}
     except OSError as error:
         raise click.ClickException(
@@ -73,8 +72,8 @@ def report_command(
         click.echo(f"{name:<9} {path}")
     if shown and (page := written.get("html")) and not opened(page):
         click.echo(f"There is no browser here; open {page.resolve().as_uri()} in one.", err=True)
-    if document.trials and (document.damaged or not document.results):
-        click.echo("\n".join(["", *result_lines(document, None)]))
+    if report.trials and (report.damaged or not report.results):
+        click.echo("\n" + render(report, "text"), nl=False)
     return 0
 
 
@@ -87,22 +86,23 @@ def opened(page: Path) -> bool:
     return has_screen and webbrowser.open(page.resolve().as_uri())
 
 
-def render(document: Document, kind: str, lang: str, width: int | None = None) -> str:
-    from trainmark.report.render import csv_report, html, json_report, markdown
+def render(report: RunReport, kind: str, lang: Lang = "en", width: int | None = None) -> str:
+    from trainmark.pages.run.csv_table import run_csv
+    from trainmark.pages.run.page import run_page
+    from trainmark.pages.run.record import run_json
+    from trainmark.view import html, markdown, terminal
 
-    language: Lang = "zh" if lang == "zh" else "en"
-    if kind == "md":
-        return markdown.render(document, language)
-    if kind == "html":
-        return html.render(document, language)
-    if kind == "csv":
-        return csv_report.render(document)
-    if kind == "text":
-        return "\n".join(result_lines(document, width, language)) + "\n"
-    return json_report.render(document)
+    layouts = {
+        "md": lambda: markdown.render(run_page(report), lang),
+        "html": lambda: html.render(run_page(report), lang),
+        "text": lambda: terminal.render(run_page(report), lang, width),
+        "csv": lambda: run_csv(report),
+        "json": lambda: run_json(report),
+    }
+    return layouts[kind]()
 
 
-def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[str, Path]:
+def write_reports(report: RunReport, folder: Path, lang: Lang = "en") -> dict[str, Path]:
     """All formats into one folder; English has the plain names, another language its suffix."""
     from trainmark.store.files import write_text
 
@@ -115,14 +115,8 @@ def write_reports(document: Document, folder: Path, lang: str = "en") -> dict[st
         "csv": folder / "report.csv",
     }
     for kind, path in paths.items():
-        write_text(path, render(document, kind, lang))
+        write_text(path, render(report, kind, lang))
     return paths
-
-
-def result_lines(document: Document, width: int | None, lang: Lang = "en") -> list[str]:
-    from trainmark.report.render import terminal as text
-
-    return text.document_lines(document, width, lang)
 
 
 TARGETS = ("dllogger", "mllog", "airank", "dlperf", "csv", "tensorboard", "mlflow", "junit")
@@ -170,8 +164,8 @@ def export_command(
       trainmark export latest --to csv --force --json
       trainmark export latest --to junit --baseline main --fail-below 0.97
     """
+    from trainmark.pages.export.export import Baseline, export
     from trainmark.pages.number import counted
-    from trainmark.report.export.export import Baseline, export
     from trainmark.store.run import find_run
 
     folder = find_run(run, runs)

@@ -251,11 +251,11 @@ def _carry_out(
     wait_quiet: float | None,
     fail_below: float | None,
 ) -> int:
-    from trainmark.cli.report import result_lines, write_reports
+    from trainmark.cli.report import render, write_reports
     from trainmark.cli.terminal import live_display
-    from trainmark.report.assemble import document_of
-    from trainmark.report.sections.contrast import doubts_sentence
+    from trainmark.pages.run.results import contrast_doubts
     from trainmark.runner.run import RunStoppedError, execute, save_reference_rates
+    from trainmark.store.report import report_of
 
     display = live_display()
     for skip in prepared.plan.skipped:
@@ -267,32 +267,30 @@ def _carry_out(
             click.echo(f"trainmark: {error}", err=True)
             return FAILED
         save_reference_rates(run, display.note)
-    document = document_of(run)
+    report = report_of(run)
     tell_damage(run)
     try:
-        written = write_reports(document, run.path)
+        written = write_reports(report, run.path)
     except OSError as error:
         click.echo(
             f"trainmark: the report cannot be written: {error}; `trainmark report {run.path}`.", err=True
         )
         return FAILED
     if as_json:
-        from trainmark.report.render import json_report
-
-        click.echo(json_report.render(document))
+        click.echo(render(report, "json"))
     else:
-        click.echo("\n".join(["", *result_lines(document, terminal_width()), ""]))
+        click.echo("\n" + render(report, "text", width=terminal_width()))
         click.echo("\n".join(f"{kind:<9} {path}" for kind, path in written.items()))
     if finish.interrupted:
         click.echo(f"stopped; go on with `trainmark run --resume {run.path}`", err=True)
         return INTERRUPTED
-    slower = [line for line in document.contrasts if fail_below and line.fails_below(fail_below)]
+    slower = [line for line in report.contrasts if fail_below and line.fails_below(fail_below)]
     for line in slower:
         ratio = line.judgement.ratio if line.judgement else 0.0
         failure = f"trainmark: {line.case} is at ×{ratio:.3f} of {line.baseline}, below {fail_below:g}."
-        click.echo(failure + doubts_sentence(document, line), err=True)
-    if not as_json and document.results:
-        tell_next("run of several" if document.contrasts else "run", run=run.path)
+        click.echo(f"{failure} {contrast_doubts(report, line)}".strip(), err=True)
+    if not as_json and report.results:
+        tell_next("run of several" if report.contrasts else "run", run=run.path)
     return FAILED if finish.tally.failed or slower else DONE
 
 

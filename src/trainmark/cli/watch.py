@@ -22,10 +22,10 @@ from trainmark.cli.options import (
 
 if TYPE_CHECKING:
     from trainmark.measure.ab import Confirmation, FactDifference
-    from trainmark.report.format.words import Lang
     from trainmark.runner.watch import WatchLimits
     from trainmark.runner.watch_sides import WatchFolder
     from trainmark.store.run import RunFolder
+    from trainmark.view.catalogue import Lang
 
     Targets = tuple[tuple[RunFolder, str], tuple[RunFolder, str]]
 

@@ -25,7 +25,7 @@ from trainmark.workloads import registry
 if TYPE_CHECKING:
     from trainmark.measure.figure import Result
     from trainmark.measure.key import Key
-    from trainmark.report.sections.group import Group
+    from trainmark.pages.label import Series
     from trainmark.store.run import RunFolder
     from trainmark.store.trial import TrialRecord
     from trainmark.workloads.declaration import Axes
@@ -106,9 +106,9 @@ def typed_case(step: float, batch: float, sizes: Sequence[Size], asked: Asked) -
 
 def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Named]:
     """One case for each series of the run that has a result of one device and a known batch."""
-    from trainmark.report.assemble import results_of
-    from trainmark.report.sections.group import by_series
+    from trainmark.pages.label import by_series
     from trainmark.store.files import read_json
+    from trainmark.store.report import results_of
 
     record = read_json(run.path / FABRIC) if (run.path / FABRIC).exists() else {}
     if not isinstance(record, dict):
@@ -129,7 +129,7 @@ def cases_of(run: RunFolder, sizes: Sequence[Size], asked: Asked) -> Iterator[Na
 
 def _case(
     run: RunFolder,
-    group: Group,
+    group: Series,
     by_size: Mapping[Size, Result],
     sizes: tuple[Size, ...],
     asked: Asked,
@@ -180,7 +180,7 @@ def _trials(run: RunFolder, *keys: Key) -> list[TrialRecord]:
     return [trial for trial in run.records() if trial.key in keys]
 
 
-def _reported_buckets(run: RunFolder, group: Group, gradient_bytes: int) -> tuple[GradientBucket, ...]:
+def _reported_buckets(run: RunFolder, group: Series, gradient_bytes: int) -> tuple[GradientBucket, ...]:
     """From rank 0 of the widest trial that told them; only ranks that exchange gradients have any.
 
     Of a program the size of what its optimizer trains is known, as one device has it.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from trainmark.measure.figure import Result
 from trainmark.measure.key import Axes, Key
 from trainmark.pages.facts import fact_name
-from trainmark.view.catalogue import Lang, translated
+from trainmark.view.message import Message, joined
 from trainmark.workloads import registry
 
 DISTINGUISHING_FIELDS = (
@@ -113,18 +115,65 @@ def rate_unit(unit: str) -> str:
     return f"{unit}/s"
 
 
-def facts(key: Key, lang: Lang = "en") -> str:
+def facts(key: Key) -> Message:
     """All that is known of a case and does not stand in its table."""
-    return _facts(key.values(), lang)
+    return _facts(key.values())
 
 
-def shared_facts(keys: Sequence[Key], lang: Lang = "en") -> str:
+def shared_facts(keys: Sequence[Key]) -> Message:
     """All that is known of every one of these cases and the same in all."""
     first = keys[0].values() if keys else {}
-    same = {name: value for name, value in first.items() if all(key.value(name) == value for key in keys)}
-    return _facts(same, lang)
+    return _facts(
+        {name: value for name, value in first.items() if all(key.value(name) == value for key in keys)}
+    )
 
 
-def _facts(values: Mapping[str, object], lang: Lang) -> str:
+def _facts(values: Mapping[str, object]) -> Message:
     named = {name: value for name, value in values.items() if name not in IN_TABLE and value is not None}
-    return " · ".join(f"{translated(fact_name(name), lang)} {value}" for name, value in named.items())
+    return joined([joined([fact_name(name), str(value)], " ") for name, value in named.items()], " · ")
+
+
+@dataclass(frozen=True)
+class Series:
+    """Results that differ in topology alone, from the fewest devices to the most."""
+
+    name: str
+    key: Key
+    results: tuple[Result, ...]
+
+    @property
+    def scales(self) -> bool:
+        return len({result.key.devices for result in self.results}) > 1
+
+    def case(self, result: Result) -> str:
+        return f"{self.name} {result.key.topology}"
+
+
+def by_series(results: Sequence[Result]) -> tuple[Series, ...]:
+    """Return the series in the order in which they first appear."""
+    members: dict[Key, list[Result]] = {}
+    for result in results:
+        members.setdefault(replace(result.key, nodes=1, devices_per_node=1), []).append(result)
+    names = distinguishing(members)
+    return tuple(
+        Series(
+            series(key, names), key, tuple(sorted(own, key=lambda each: (each.key.devices, each.key.nodes)))
+        )
+        for key, own in members.items()
+    )
+
+
+def cases(results: Sequence[Result]) -> list[tuple[str, Result]]:
+    """Return each result under the name of its case, series by series."""
+    return [(group.case(result), result) for group in by_series(results) for result in group.results]
+
+
+HEADLINES = 4
+
+
+def headlines(groups: Sequence[Series]) -> tuple[tuple[Series, Result], ...]:
+    """Return the few figures to read first: the widest of each series, or the widest few of an only one."""
+    if len(groups) == 1:
+        return tuple((groups[0], result) for result in groups[0].results[-HEADLINES:])
+    widest = [(group, group.results[-1]) for group in groups]
+    return tuple(sorted(widest, key=lambda pair: -pair[1].throughput)[:HEADLINES])

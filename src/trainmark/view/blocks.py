@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -33,8 +33,28 @@ class Drawing:
     draw: Callable[[Lang], str]
 
 
+@dataclass(frozen=True)
+class Bar:
+    """A thin bar, which only HTML shows: the share of 1 that each part takes, by its look.
+
+    It is as wide as its column, a `meter` with one part as well.
+    """
+
+    parts: Sequence[tuple[str, float]]
+    look: str = "parts"
+
+
+@dataclass(frozen=True)
+class DoubtMark:
+    """A raised number that refers to a doubt of the page; a terminal has none."""
+
+    number: int
+    severity: str
+    name: str
+
+
 # Of several pieces, one space stands between two.
-Text = str | int | float | None | Span | Drawing | Sequence["Text"]
+Text = str | int | float | None | Span | Drawing | Bar | DoubtMark | Sequence["Text"]
 
 
 @dataclass(frozen=True)
@@ -48,8 +68,42 @@ class Answer:
 
 @dataclass(frozen=True)
 class Sentence:
+    """A paragraph; as a `verdict` it is set off in every medium that can."""
+
     text: Text
     look: str = ""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One figure in large print, with what it is of above and its bounds below."""
+
+    figure: str
+    unit: Text
+    below: Sequence[Text]
+    of: Text = ""
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """The few figures to read first, which only HTML sets in large print."""
+
+    figures: Sequence[Headline]
+    label: str
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is to be doubted, by the number under which the page's tables refer to it."""
+
+    mark: DoubtMark
+    severity_name: str
+    sentences: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Doubts:
+    doubts: Sequence[Doubt]
 
 
 @dataclass(frozen=True)
@@ -115,6 +169,18 @@ class Chart:
     legend: str = ""
     at_first: int = 8
     beside: bool = False
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Plots whose series one legend switches; `series` tells it from the other legends of the page."""
+
+    charts: Sequence[Chart]
+    names: Sequence[str]
+    legend: str
+    series: str = ""
+    at_first: int = 8
 
 
 @dataclass(frozen=True)
@@ -137,15 +203,32 @@ class Section:
     folded: bool = False
 
 
-Block = Answer | Sentence | Items | Table | LargeTable | Facts | Chart | Drawing | Code | Section
+Block = (
+    Answer
+    | Sentence
+    | Headlines
+    | Doubts
+    | Items
+    | Table
+    | LargeTable
+    | Facts
+    | Chart
+    | Charts
+    | Drawing
+    | Code
+    | Section
+)
 
 
 @dataclass(frozen=True)
 class Page:
-    """What one subject says."""
+    """What one subject says; HTML has the `heading` in large print, and the title and `about` above it."""
 
     title: str
     blocks: Sequence[Block]
+    heading: Text = ""
+    about: str = ""
+    foot: Text = ""
 
 
 class Late(Sequence["Block"]):
@@ -193,10 +276,25 @@ def shown_in(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 
 def plain_text(text: Text) -> str:
     """Return the text alone, without looks and drawings."""
-    if text is None or isinstance(text, Drawing):
+    if text is None or isinstance(text, (Drawing, Bar, DoubtMark)):
         return ""
     if isinstance(text, (str, int, float)):
         return str(text)
     if isinstance(text, Span):
         return plain_text(text.text)
     return " ".join(filter(None, map(plain_text, text)))
+
+
+def text_columns(table: Table) -> Table:
+    """Return the table for a medium that cannot draw: without the columns that hold nothing but drawings."""
+    drawn = {
+        place
+        for place, cells in enumerate(zip(*table.rows, strict=True))
+        if any(isinstance(cell, (Bar, Drawing)) for cell in cells) and not any(map(plain_text, cells))
+    }
+    if not drawn:
+        return table
+    places = [place for place in range(len(table.header)) if place not in drawn]
+    right = frozenset(new for new, old in enumerate(places) if old in table.right)
+    rows = [[row[place] for place in places] for row in table.rows]
+    return replace(table, header=[table.header[place] for place in places], rows=rows, right=right)

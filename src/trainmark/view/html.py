@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
@@ -14,26 +15,43 @@ from markupsafe import Markup, escape
 
 from trainmark.base.files import home
 from trainmark.base.text import one_line, visible
-from trainmark.view.blocks import Answer, Block, Drawing, LargeTable, Page, Section, Span, Text, shown_in
+from trainmark.view.blocks import (
+    Answer,
+    Bar,
+    Block,
+    DoubtMark,
+    Doubts,
+    Drawing,
+    Headlines,
+    LargeTable,
+    Page,
+    Section,
+    Sentence,
+    Span,
+    Text,
+    shown_in,
+)
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.chart import svg
 from trainmark.view.chart.model import shape, tone
 from trainmark.view.frame import embedded, frame
 from trainmark.view.message import Message
 
+# What stands in the header of a page where it comes first.
+HEAD = (Answer, Headlines, Sentence, Doubts)
 LOADERS = (PackageLoader("trainmark.view", "templates"),)
 
 
 def render(page: Page, lang: Lang = "en", style: str = "") -> str:
     """Return the page; `style` names a further style sheet."""
     shown = shown_in(page.blocks, "html")
-    head = list(takewhile(lambda block: isinstance(block, Answer), shown))
+    head = list(takewhile(lambda block: isinstance(block, HEAD), shown))
     return (
         environment(lang)
         .get_template("page.html.j2")
         .render(
             **frame(style),
-            title=localized(page.title, lang),
+            page=localized(replace(page, blocks=()), lang),
             lede=fragment(head, lang),
             main=fragment(shown[len(head) :], lang),
             data=Markup("").join(map(_data, shown)),
@@ -101,6 +119,17 @@ def inline(text: Text, lang: Lang = "en") -> Markup:
         return escape(one_line(str(text)))
     if isinstance(text, Drawing):
         return Markup(text.draw(lang))
+    if isinstance(text, Bar):
+        widths = ((look, max(0.0, min(1.0, width))) for look, width in text.parts if width > 0)
+        inside = Markup("").join(
+            Markup('<i class="{}" style="width: {:.4g}%"></i>').format(look, 100 * width)
+            for look, width in widths
+        )
+        return Markup('<span class="{}" aria-hidden="true">{}</span>').format(text.look, inside)
+    if isinstance(text, DoubtMark):
+        return Markup('<span class="mark-of is-{}" title="{}">{}</span>').format(
+            text.severity, text.name, text.number
+        )
     if isinstance(text, Span):
         return _span(text, lang)
     return Markup(" ").join(filter(None, (inline(piece, lang) for piece in text)))

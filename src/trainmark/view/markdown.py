@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from trainmark.view.blocks import (
     Answer,
+    Bar,
     Block,
     Code,
+    DoubtMark,
+    Doubts,
     Drawing,
     Facts,
     Items,
@@ -19,6 +22,7 @@ from trainmark.view.blocks import (
     Text,
     plain_text,
     shown_in,
+    text_columns,
 )
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.markup import code, fence, plain
@@ -42,24 +46,35 @@ def _blocks(blocks: Sequence[Block], lang: Lang, level: int) -> str:
 
 def _block(block: Block, lang: Lang, level: int) -> str:
     if isinstance(block, Sentence):
-        return inline(block.text)
+        return f"> {inline(block.text)}" if block.look.startswith("verdict") else inline(block.text)
     if isinstance(block, Answer):
         return "\n\n".join(map(inline, block.sentences))
     if isinstance(block, Items):
+        if block.look.startswith("lines"):
+            return "<br>\n".join(map(inline, block.items))
         return "\n".join(f"- {inline(item)}" for item in block.items)
+    if isinstance(block, Doubts):
+        return "<br>\n".join(
+            f"{inline(doubt.mark)} {plain(f'{doubt.mark.name} ({doubt.severity_name})')}:"
+            f" {plain(' '.join(doubt.sentences))}"
+            for doubt in block.doubts
+        )
     if isinstance(block, Table):
         return _table(block, lang)
     if isinstance(block, Facts):
-        return "\n".join(f"- {inline(name)}: {inline(value)}" for name, value in block.facts)
+        return "\n".join("- " + ": ".join(filter(None, map(inline, fact))) for fact in block.facts)
     if isinstance(block, Code):
         return fence(block.text, block.language)
     if isinstance(block, Section):
         inside = _blocks(block.blocks, lang, level + bool(block.title))
+        if block.folded:
+            return f"<details><summary>{inline(block.title)}</summary>\n\n{inside}\n\n</details>"
         return f"{'#' * level} {inline(block.title)}\n\n{inside}".strip() if block.title else inside
     return ""
 
 
 def _table(block: Table, lang: Lang) -> str:
+    block = text_columns(block)
     most = block.most.get("markdown", len(block.rows))
     more = len(block.rows) - most
     left_out = [plain(localized(_("… and {more} more", more=f"{more:,}"), lang))] if more > 0 else []
@@ -74,12 +89,23 @@ def table(block: Table) -> str:
 
 
 def inline(text: Text) -> str:
-    if text is None or isinstance(text, Drawing):
+    if text is None or isinstance(text, (Bar, Drawing)):
         return ""
+    if isinstance(text, DoubtMark):
+        return f"<sup>{text.number}</sup>"
     if isinstance(text, (str, int, float)):
         return plain(str(text))
     if isinstance(text, Span):
         if text.look == "markdown":
             return plain_text(text.text)
-        return code(plain_text(text.text)) if text.look == "code" else inline(text.text)
-    return " ".join(filter(None, map(inline, text)))
+        inside = inline(text.text)
+        return (
+            code(plain_text(text.text))
+            if text.look == "code"
+            else f"**{inside}**"
+            if text.look == "strong"
+            else inside
+        )
+    return "".join(
+        inline(piece) if isinstance(piece, DoubtMark) else f" {inline(piece)}" for piece in text if piece
+    ).strip()

@@ -6,13 +6,16 @@ import re
 
 from trainmark.base.text import one_line, visible
 
-SPECIAL = re.compile(r"([\\`*_\[\]|~#$])")
+# What begins with a digit in brackets are bounds, and without what a link has behind it nothing else.
+# Between letters or digits an underscore is none of Markdown's.
+BOUNDS = re.compile(r"\\\[(\d[^\[\]\\]*)\\\](?![(:])")
+SPECIAL = re.compile(r"([\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
 
 def plain(text: str) -> str:
     """Text that reads as itself: no markup, no HTML, one line."""
     escaped = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return SPECIAL.sub(r"\\\1", escaped)
+    return BOUNDS.sub(r"[\1]", SPECIAL.sub(r"\\\1", escaped))
 
 
 def code(text: str) -> str:

@@ -12,6 +12,7 @@ from trainmark.view.blocks import (
     Answer,
     Block,
     Code,
+    Doubts,
     Facts,
     Items,
     Page,
@@ -21,6 +22,7 @@ from trainmark.view.blocks import (
     Text,
     plain_text,
     shown_in,
+    text_columns,
 )
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.message import _
@@ -69,6 +71,13 @@ def _block(block: Block, lang: Lang, width: int | None, level: int) -> list[str]
         return [line for text in texts for line in sentence(text, width)]
     if isinstance(block, Table):
         return _table(block, lang, width)
+    if isinstance(block, Doubts):
+        return [
+            line
+            for doubt in block.doubts
+            for said in doubt.sentences
+            for line in sentence(f"! {doubt.mark.name}: {said}", width)
+        ]
     if isinstance(block, Facts):
         return table(Table((), [[f"{plain_text(name)}:", value] for name, value in block.facts]), width)
     if isinstance(block, Code):
@@ -88,6 +97,7 @@ def _section(section: Section, lang: Lang, width: int | None, level: int) -> lis
 
 
 def _table(block: Table, lang: Lang, width: int | None) -> list[str]:
+    block = text_columns(block)
     most = block.most.get("terminal", len(block.rows))
     more = len(block.rows) - most
     left_out = [localized(_("… and {more} more", more=f"{more:,}"), lang)] if more > 0 else []

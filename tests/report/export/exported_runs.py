@@ -10,7 +10,7 @@ from pathlib import Path
 from fabricated_runs import CREATED, fabricate, keep, record
 
 from trainmark.events import Event, RunEnd, RunStart, Step, stream
-from trainmark.report.export.export import export
+from trainmark.pages.export.export import export
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 

@@ -13,7 +13,7 @@ from exported_runs import odd_run, run_with_events
 from fabricated_runs import keep, record
 
 from trainmark.cli.report import TARGETS
-from trainmark.report.export.export import WRITERS
+from trainmark.pages.export.export import WRITERS
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 

@@ -11,7 +11,7 @@ import pytest
 from exported_runs import add_events, exported, odd_run
 from fabricated_runs import fabricate, keep, record
 
-from trainmark.report.export.export import export
+from trainmark.pages.export.export import export
 
 LINE = re.compile(r"^DLL (\S+ \S+) - .*Iteration: (.*)  train.loss :")
 SERIES = "pytorch_rn50_b32_fp32"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmark.events import RunStart, Scope, Step, stream
-from trainmark.report.export.steps import read_steps
+from trainmark.pages.export.steps import read_steps
 
 STARTED = 1_760_000_000.0
 

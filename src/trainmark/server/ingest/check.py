@@ -17,13 +17,12 @@ from trainmark.measure.history.recorded import MEASURED_FACTS
 from trainmark.measure.history.series import HistorySeries, RunPoint, case_of
 from trainmark.measure.key import Key
 from trainmark.pages import label
-from trainmark.report.assemble import results_of
-from trainmark.report.conformance import conformance_in
 from trainmark.server.database.models import LONG, SHORT
 from trainmark.server.database.scrubbed import scrubbed_of
 from trainmark.server.ingest.files import CheckedResult, CheckedRun, IngestError
 from trainmark.store.observations import series_of_runs
 from trainmark.store.overview import trial_rows
+from trainmark.store.report import conformance_in, results_of
 from trainmark.store.run import RunFolder
 from trainmark.store.tarball import LIMITS, UnpackLimits
 from trainmark.store.trial import TrialRecord

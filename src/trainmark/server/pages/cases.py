@@ -19,7 +19,6 @@ from trainmark.pages.history.chart import ordered_chart, timed_chart
 from trainmark.pages.history.model import History, MarkedChange, history
 from trainmark.pages.history.page import drift_sentence
 from trainmark.pages.history.verdict import no_change_verdict
-from trainmark.report.format.words import Lang
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database import queries
@@ -29,7 +28,7 @@ from trainmark.server.pages.charts import health_chart
 from trainmark.server.pages.queries import facts_over_time, machine_states, siblings
 from trainmark.server.pages.respond import id_in, language_of, number_in, render_page, requires, text_in
 from trainmark.server.pages.words import words
-from trainmark.view.catalogue import localized, translated
+from trainmark.view.catalogue import Lang, localized, translated
 from trainmark.view.chart.model import Chart
 
 ROWS_A_PAGE = 50

@@ -16,12 +16,12 @@ from trainmark.logs.ledger.standing import Standing, in_words, standing
 from trainmark.measure.key import Key
 from trainmark.pages.label import axes, rate_unit
 from trainmark.report.format.published_words import LANGUAGES
-from trainmark.report.format.words import Lang
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.queries.rows import CaseRow
 from trainmark.server.pages.queries import cases_of, workloads
 from trainmark.server.pages.respond import language_of, render_page, requires, text_in
+from trainmark.view.catalogue import Lang
 
 MOST_RANKED_CASES = 2000
 ROWS_A_BOARD = 20

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from trainmark import __version__
 from trainmark.base.errors import UserError
-from trainmark.report.assemble import document_of
-from trainmark.report.format.words import Lang
-from trainmark.report.render import html
+from trainmark.pages.run.page import run_page
 from trainmark.server.ingest.files import pack_path
 from trainmark.server.settings import ServerSettings
+from trainmark.store.report import report_of
 from trainmark.store.unpack import unpack
+from trainmark.view import html
+from trainmark.view.catalogue import Lang
 
 FOLDER = "reports"
 META_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -44,7 +45,7 @@ def render_report(pack: Path, lang: Lang) -> str:
             run = unpack(pack, Path(folder) / "run")
         except (OSError, UserError) as error:
             raise ReportError(f"the packed file cannot be read: {error}") from error
-        return html.render(document_of(run), lang)
+        return html.render(run_page(report_of(run)), lang)
 
 
 def _write(place: Path, text: str) -> None:

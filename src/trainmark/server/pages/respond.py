@@ -12,7 +12,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from trainmark.report.format.words import Lang
 from trainmark.server.access.guard import API, identity_of, refusal, viewing
 from trainmark.server.access.middleware import cached
 from trainmark.server.access.sessions import csrf_token
@@ -21,6 +20,7 @@ from trainmark.server.faults import RETRY_SECONDS, fault_of
 from trainmark.server.pages import language
 from trainmark.server.pages.templating import environment
 from trainmark.server.pages.words import words
+from trainmark.view.catalogue import Lang
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000

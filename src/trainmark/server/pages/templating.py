@@ -20,16 +20,16 @@ from trainmark import __version__
 from trainmark.base.text import one_line, visible
 from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
 from trainmark.pages import label, number
+from trainmark.pages.doubts import GRAVEST_FIRST
 from trainmark.pages.facts import fact_title
 from trainmark.pages.history.cells import date, date_time, fact_text
-from trainmark.report.answer.doubts import GRAVEST_FIRST
 from trainmark.report.format.doubt_words import doubt_name
-from trainmark.report.format.words import Lang, outcome_name
+from trainmark.report.format.words import outcome_name
 from trainmark.server.pages import charts
 from trainmark.server.pages.charts import MARGIN_STEP, MOST_MARGIN
 from trainmark.server.pages.words import words
 from trainmark.view import frame
-from trainmark.view.catalogue import translated
+from trainmark.view.catalogue import Lang, translated
 from trainmark.view.chart import svg
 from trainmark.view.chart.model import Chart, shape, tone
 from trainmark.view.html import LOADERS, CompiledTemplates

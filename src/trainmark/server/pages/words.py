@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from trainmark.report.format.words import Lang
 from trainmark.report.format.words import words as report_words
+from trainmark.view.catalogue import Lang
 
 WORDS: dict[str, tuple[str, str]] = {
     "overview": ("Overview", "概览"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmark.view.chart.axis import Axis
@@ -146,7 +146,7 @@ class Figure:
     """One chart under each name of a view that a button shows; `label` is the name to choose it by."""
 
     label: str
-    views: dict[str, Chart]
+    views: Mapping[str, Chart]
 
 
 @dataclass(frozen=True)

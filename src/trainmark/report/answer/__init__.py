@@ -1,1 +1,0 @@
-"""What a report says first: the subject, the figures, the verdict, the doubts each once."""

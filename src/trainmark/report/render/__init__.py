@@ -1,1 +1,0 @@
-"""A whole report: terminal, Markdown, HTML, JSON, CSV."""
