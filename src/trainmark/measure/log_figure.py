@@ -9,7 +9,7 @@ import numpy as np
 
 from trainmark.events import Scope
 from trainmark.measure import log_doubts
-from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.doubts import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Interval, Window
 from trainmark.measure.figure_doubts import loss_doubts
 from trainmark.measure.log_steps import (
@@ -96,13 +96,8 @@ def logged_figure(columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigur
 
 
 def _without_progress(facts: LogFacts) -> LoggedFigure:
-    unknown = Doubt(
-        DoubtCode.UNKNOWN_SHAPE,
-        "The log has no progress line of a known shape: it stopped before its first one, or another version "
-        "of the program wrote it; describe its lines in a format of your own (--format FILE.yaml).",
-    )
     own = _concluded(facts)
-    doubts = (unknown,) if own is None else (log_doubts.own_figure(facts),)
+    doubts = (doubt(DoubtCode.UNKNOWN_SHAPE) if own is None else log_doubts.own_figure(facts),)
     return LoggedFigure(own, None, facts.unit, None, facts.world_size, _batch(facts), 0, None, None, doubts)
 
 
