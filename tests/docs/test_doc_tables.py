@@ -8,7 +8,7 @@ from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.outcome import Outcome
 from trainmark.logs import registry
-from trainmark.measure.doubts import SEVERITY, DoubtCode
+from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import WindowVerdict
 from trainmark.measure.statistics import median_interval, ratio_interval
 from trainmark.suite.fields import SUITE_FIELDS, case_fields
@@ -61,16 +61,14 @@ def test_every_doubt_is_in_the_table_and_no_other():
 def test_every_doubt_has_the_severity_that_the_table_says():
     rows = table(section(page("docs/method.md"), "Doubts"))
     documented = {code(row["code"])[0]: row["severity"] for row in rows}
-    assert documented == {doubt.value: severity.value for doubt, severity in SEVERITY.items()}
+    assert documented == {doubt.value: doubt.severity.value for doubt in DoubtCode}
 
 
 def test_the_doubts_called_reserved_are_those_that_nothing_raises():
     rows = table(section(page("docs/method.md"), "Doubts"))
     reserved = {code(row["code"])[0] for row in rows if "reserved" in row["raised when"]}
     measure = "".join(
-        path.read_text(encoding="utf-8")
-        for path in SOURCE.rglob("*.py")
-        if path.name not in ("doubts.py", "doubt_words.py")
+        path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.name != "doubts.py"
     )
     assert reserved == {doubt.value for doubt in DoubtCode if f"DoubtCode.{doubt.name}" not in measure}
 

@@ -1,13 +1,16 @@
 """One verdict from the doubts and the interval of a result."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from measured_streams import KEY, trials_with
 
-from trainmark.measure.doubts import SENTENCES, SEVERITY, DoubtCode, Severity, doubt, doubt_in_trials
+from trainmark.base.typed_json import decode, encode
+from trainmark.measure.doubts import SENTENCES, Doubt, DoubtCode, Severity, doubt, doubt_in_trials
 from trainmark.measure.reliability import Reliability, result_verdict, run_verdict
 from trainmark.measure.result import summarize
+from trainmark.view.catalogue import translated
 
 STEADY = [99.8, 99.9, 100.0, 100.0, 100.1, 100.4]
 BUSY = doubt(DoubtCode.HOST_BUSY, share="30%")
@@ -72,9 +75,23 @@ def test_a_run_without_a_result_has_no_figure_to_rely_on():
     assert run_verdict([]).reliability is Reliability.NO_FIGURE
 
 
-def test_every_doubt_has_a_severity():
-    assert set(SEVERITY) == set(DoubtCode)
+def test_every_doubt_has_a_sentence_and_every_sentence_is_of_a_doubt():
+    assert {name.partition("/")[0] for name in SENTENCES} == {code.value for code in DoubtCode}
 
 
-def test_every_sentence_is_of_a_doubt():
-    assert {name.partition("/")[0] for name in SENTENCES} <= {code.value for code in DoubtCode}
+def test_a_doubt_that_was_stored_is_translated_as_a_new_one():
+    fresh = doubt_in_trials(BUSY, 3, 6)
+    stored = decode(Doubt, json.loads(json.dumps(encode(fresh))))
+    assert stored == fresh
+    assert translated(stored.text, "zh") == translated(fresh.message, "zh") != fresh.message
+
+
+def test_a_doubt_that_another_version_worded_keeps_its_english_and_has_todays_chinese():
+    other = replace(BUSY, message="The host was busy.")
+    assert other.text == "The host was busy."
+    assert translated(other.text, "zh") == translated(BUSY.message, "zh")
+
+
+def test_a_doubt_whose_sentence_this_version_does_not_have_stays_as_it_is():
+    for other in (replace(BUSY, sentence="no-such"), replace(BUSY, values=())):
+        assert translated(replace(other, message="The host was busy.").text, "zh") == "The host was busy."

@@ -67,10 +67,23 @@ def result(
         efficiency = Ratio(value / key.devices, share)
     step = (key.batch_per_device or 1) * key.devices / throughput
     made = Result(
-        key, throughput, interval, n, "images", trials, speedup, efficiency,
-        StepTimes(step, step * 0.998, step * 1.01, step * 1.06, step * 1.4), 21.3, 38, 61_200_000_000,
-        0.004, 2.31, Utilisation(0.317, 9.89e14, "known"), doubts,
-    )  # fmt: skip
+        key=key,
+        throughput=throughput,
+        interval=interval,
+        n=n,
+        unit="images",
+        trials=trials,
+        speedup=speedup,
+        efficiency=efficiency,
+        step_times=StepTimes(step, step * 0.998, step * 1.01, step * 1.06, step * 1.4),
+        first_step_seconds=21.3,
+        warmup_steps=38,
+        memory_bytes=61_200_000_000,
+        data_wait_share=0.004,
+        samples_per_joule=2.31,
+        utilisation=Utilisation(0.317, 9.89e14, "known"),
+        doubts=doubts,
+    )
     return replace(made, **changes)
 
 

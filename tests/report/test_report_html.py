@@ -129,7 +129,7 @@ def test_the_page_begins_with_the_subject_the_figure_and_the_verdict():
     heading = re.sub("<[^>]+>", "", re.search("<h1>.*</h1>", text)[0])
     assert heading == "ResNet-50 v1.5 at 224², PyTorch 2.8 AMP, batch 256, 1 × H200"
     parts = ["<h1>", figure]
-    parts += ['<p class="verdict is-reliable">Reliable to ±', '<div class="cases"', "<figure data-plot"]
+    parts += ['<p class="verdict is-reliable">Reliable to ±', '<section class="cases"', "<figure data-plot"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 

@@ -11,6 +11,7 @@ from string import Formatter
 import pytest
 
 import trainmark
+from trainmark.measure.doubts import SENTENCES
 from trainmark.view import html, markdown, terminal
 from trainmark.view.blocks import Page, Sentence, Table
 from trainmark.view.catalogue import catalogue, entries, localized, translated
@@ -33,7 +34,7 @@ def messages(file: Path) -> set[str]:
     return found
 
 
-USED = set().union(*map(messages, (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2"))))
+USED = set(SENTENCES.values()).union(*map(messages, (*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2"))))
 
 
 def placeholders(text: str) -> set[str]:

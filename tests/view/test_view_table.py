@@ -29,9 +29,9 @@ def test_leading_spaces_of_a_cell_stay_and_controls_are_shown_as_escapes():
 
 
 def test_markdown_escapes_what_is_not_trusted_in_header_and_cells():
-    table = Table(("a|b", "node_num"), [("*", Span("<sup>1</sup>", "markdown"))])
+    table = Table(("a|b", "_node_num_"), [("*", Span("<sup>1</sup>", "markdown"))])
     lines = markdown.table(table).splitlines()
-    assert lines == [r"| a\|b | node\_num |", "| --- | --- |", r"| \* | <sup>1</sup> |"]
+    assert lines == [r"| a\|b | \_node_num\_ |", "| --- | --- |", r"| \* | <sup>1</sup> |"]
 
 
 def test_markdown_marks_the_columns_of_numbers():

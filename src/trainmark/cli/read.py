@@ -22,6 +22,7 @@ from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import OpenLog
 from trainmark.logs.recognition import Recognition
 from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.doubts import doubt as new_doubt
 from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 from trainmark.measure.statistics import Floats
@@ -242,13 +243,10 @@ def mark_copies(logs: Sequence[ReadLog]) -> list[str]:
     sentences = {}
     for index, group in groups.items():
         first, number = runs[group.first]
-        sentence = (
-            f"{group.count:,} runs have the same progress lines, the first of them run {number + 1} of "
-            f"{first.name}: count it once."
-        )
+        copied = new_doubt(DoubtCode.COPIED_LOGS, runs=f"{group.count:,}", number=number + 1, log=first.name)
         log, own = runs[index]
-        log.runs[own]["doubts"].append(_doubt(Doubt(DoubtCode.COPIED_LOGS, sentence)))
-        sentences[group.first] = sentence
+        log.runs[own]["doubts"].append(_doubt(copied))
+        sentences[group.first] = copied.message
     return list(sentences.values())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainmark.measure.figure import Interval, Ratio, Result
+from trainmark.measure.figure import ONE, Interval, Ratio, Result
 from trainmark.measure.key import Key
 from trainmark.measure.reference_rate import is_fused
 from trainmark.measure.reliability import Reliability, result_verdict
@@ -84,10 +84,13 @@ def _is_below(comparison: ResultComparison, threshold: float) -> bool:
     return comparison.ratio.value < threshold and bounds is not None and bounds.high < 1
 
 
+def result_ratio(result: Result, base: Result) -> Ratio:
+    return Ratio(result.throughput / base.throughput, ratio_interval(result.trials, base.trials))
+
+
 def _comparison(before: Result, after: Result) -> ResultComparison:
-    ratio = Ratio(after.throughput / before.throughput, ratio_interval(after.trials, before.trials))
     differs = tuple(name for name in MAY_DIFFER if getattr(before.key, name) != getattr(after.key, name))
-    return ResultComparison(before, after, ratio, differs)
+    return ResultComparison(before, after, result_ratio(after, before), differs)
 
 
 def _case_of(key: Key) -> Key:
@@ -148,19 +151,11 @@ def _entrants(case: Sequence[Result]) -> tuple[ComparedFramework, ...]:
         topologies.setdefault((result.key.devices, result.key.nodes), []).append(result)
     compared: list[ComparedFramework] = []
     for _, rivals in sorted(topologies.items()):
-        ranked = sorted(rivals, key=lambda result: -result.throughput)
+        best, *others = sorted(rivals, key=lambda result: -result.throughput)
         contested = _frameworks(rivals) > 1
-        compared += [
-            ComparedFramework(result, _share_of_best(result, ranked[0]) if contested else None)
-            for result in ranked
-        ]
+        compared.append(ComparedFramework(best, ONE if contested else None))
+        compared += [ComparedFramework(r, result_ratio(r, best) if contested else None) for r in others]
     return tuple(compared)
-
-
-def _share_of_best(result: Result, best: Result) -> Ratio:
-    if result is best:
-        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
-    return Ratio(result.throughput / best.throughput, ratio_interval(result.trials, best.trials))
 
 
 def _shared_key(key: Key) -> Key:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -19,6 +20,10 @@ class Interval:
     high: float
     confidence: float
 
+    def mapped(self, change: Callable[[float], float]) -> Interval:
+        """Return the interval of an increasing function of what this one is of."""
+        return Interval(change(self.low), change(self.high), self.confidence)
+
 
 @dataclass(frozen=True)
 class Ratio:
@@ -26,6 +31,13 @@ class Ratio:
 
     value: float
     interval: Interval | None
+
+    def mapped(self, change: Callable[[float], float]) -> Ratio:
+        return Ratio(change(self.value), self.interval and self.interval.mapped(change))
+
+
+# Of a figure to itself.
+ONE = Ratio(1.0, Interval(1.0, 1.0, 1.0))
 
 
 class WindowVerdict(str, Enum):
@@ -274,9 +286,9 @@ class Pauses:
     seconds: float
 
 
-@dataclass(frozen=True)
-class TrialFigure:
-    """All that one trial says; `throughput` counts all ranks, in `unit` a second.
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """What both a trial and a result say; `throughput` counts all ranks, in `unit` a second.
 
     `utilisation` is MFU, by the model's FLOP; `hardware_utilisation` is HFU, which adds what is computed
     twice; `conventions` are what other codes would call MFU. `memory_share` is the time that a step's fewest
@@ -284,89 +296,68 @@ class TrialFigure:
 
     `memory_bytes` is what the program says, else the most that its processes allocated on one device;
     `host_memory_bytes` their peak RSS together on one host. `step_source` and `sample_source` say
-    how steps were seen and samples counted, where the events tell.
-
-    `settling_steps` is where the steady window would begin if no step were dropped unseen, or None where
-    the trial does not settle. `breakdown` is None where the ranks do not tell working from waiting, `finish`
-    where nothing was trained to an end.
+    how steps were seen and samples counted, where the events tell. `settling_steps` is where the steady
+    window would begin if no step were dropped unseen, or None where it does not settle. `breakdown` is None
+    where the ranks do not tell working from waiting.
     """
 
     throughput: float
     interval: Interval | None
     unit: str
-    world_size: int
-    window: Window
     step_times: StepTimes
     first_step_seconds: float
+    memory_bytes: int | None = None
+    host_memory_bytes: int | None = None
+    data_wait_share: float | None = None
+    samples_per_joule: float | None = None
+    utilisation: Utilisation | None = None
+    hardware_utilisation: Utilisation | None = None
+    conventions: tuple[ConventionUtilisation, ...] = ()
+    memory_share: float | None = None
+    peak_bandwidth: float | None = None
+    settling_steps: int | None = None
+    breakdown: Breakdown | None = None
+    stragglers: tuple[Straggler, ...] = ()
+    step_source: str | None = None
+    sample_source: str | None = None
+    pauses: tuple[Pauses, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def joules_per_sample(self) -> float | None:
+        return 1 / self.samples_per_joule if self.samples_per_joule else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialFigure(Figure):
+    """All that one trial says; `finish` is None where nothing was trained to an end."""
+
+    world_size: int
+    window: Window
     seconds: float
     samples: float
-    memory_bytes: int | None = None
-    data_wait_share: float | None = None
     loss_first: float | None = field(default=None, metadata=ANY_FLOAT)
     loss_last: float | None = field(default=None, metadata=ANY_FLOAT)
     joules: float | None = None
-    samples_per_joule: float | None = None
-    utilisation: Utilisation | None = None
-    memory_share: float | None = None
-    peak_bandwidth: float | None = None
-    doubts: tuple[Doubt, ...] = ()
-    settling_steps: int | None = None
-    breakdown: Breakdown | None = None
-    stragglers: tuple[Straggler, ...] = ()
     finish: Finish | None = None
-    host_memory_bytes: int | None = None
-    step_source: str | None = None
-    sample_source: str | None = None
-    pauses: tuple[Pauses, ...] = ()
-    hardware_utilisation: Utilisation | None = None
-    conventions: tuple[ConventionUtilisation, ...] = ()
-
-    @property
-    def joules_per_sample(self) -> float | None:
-        return 1 / self.samples_per_joule if self.samples_per_joule else None
 
 
-@dataclass(frozen=True)
-class Result:
-    """The median over the trials of one case, with everything that qualifies it.
+@dataclass(frozen=True, kw_only=True)
+class Result(Figure):
+    """The median over the `n` trials of one case, with everything that qualifies it.
 
     `speedup` and `efficiency` are None where there is no one-device baseline with the same key;
     `settling_steps` is the median over the trials that settled, None where none did. `breakdown` is that of
-    the middle trial; `stragglers` are those of half of the trials at least, each with its median cost.
-    `of_synthetic` is the throughput ÷ that of the same case on synthetic data, where the run has both.
+    the middle trial, `pauses` are those of the first; `stragglers` are those of half of the trials at least,
+    each with its median cost. `of_synthetic` is the throughput ÷ that of the same case on synthetic data,
+    where the run has both.
     """
 
     key: Key
-    throughput: float
-    interval: Interval | None
     n: int
-    unit: str
     trials: tuple[float, ...]
-    speedup: Ratio | None
-    efficiency: Ratio | None
-    step_times: StepTimes
-    first_step_seconds: float
+    speedup: Ratio | None = None
+    efficiency: Ratio | None = None
     warmup_steps: int
-    memory_bytes: int | None
-    data_wait_share: float | None
-    samples_per_joule: float | None
-    utilisation: Utilisation | None
-    doubts: tuple[Doubt, ...]
-    settling_steps: int | None = None
-    breakdown: Breakdown | None = None
-    stragglers: tuple[Straggler, ...] = ()
     finish: FinishResult | None = None
     of_synthetic: Ratio | None = None
-    memory_share: float | None = None
-    peak_bandwidth: float | None = None
-    host_memory_bytes: int | None = None
-    step_source: str | None = None
-    sample_source: str | None = None
-    pauses: tuple[Pauses, ...] = ()
-    """Of the first trial."""
-    hardware_utilisation: Utilisation | None = None
-    conventions: tuple[ConventionUtilisation, ...] = ()
-
-    @property
-    def joules_per_sample(self) -> float | None:
-        return 1 / self.samples_per_joule if self.samples_per_joule else None

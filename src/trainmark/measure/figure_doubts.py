@@ -6,7 +6,6 @@ trials into one each.
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -20,7 +19,7 @@ from trainmark.measure.breakdown import LongSteps
 from trainmark.measure.doubts import Doubt, DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import Finish, Ratio, Straggler, Window, WindowVerdict
 from trainmark.measure.key import Key
-from trainmark.measure.statistics import Floats
+from trainmark.measure.statistics import Floats, relative_spread
 
 # A gap of this size between real and synthetic data is where a loader begins to decide the ranking.
 DATA_BOUND_SHARE = 0.03
@@ -300,11 +299,3 @@ def _how_bad(doubt: Doubt) -> float:
     """The number that makes one doubt worse than another of its code; 0 where there is none."""
     text = dict(doubt.values).get(WORSE_BY.get(doubt.code, ""), "").rstrip("%")
     return float(text) if text.replace(".", "", 1).isdecimal() else 0.0
-
-
-def relative_spread(values: Sequence[float]) -> float:
-    """The interquartile range over the median."""
-    if len(values) < 2:
-        return 0.0
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return (high - low) / median

@@ -11,9 +11,9 @@ import numpy as np
 
 from trainmark.events.ranges import count_in, number_in
 from trainmark.measure.doubts import Doubt, DoubtCode, doubt
-from trainmark.measure.figure import Epoch, Evaluation, Finish, FinishResult, Interval, Ratio
+from trainmark.measure.figure import ONE, Epoch, Evaluation, Finish, FinishResult, Ratio
 from trainmark.measure.rank_events import RESUME_MARK
-from trainmark.measure.statistics import median_interval, ratio_interval
+from trainmark.measure.statistics import median_count, median_interval, median_known, ratio_interval
 from trainmark.measure.trace import TimedMark, Trace
 from trainmark.metric import Metric, score, scores_in
 
@@ -196,14 +196,14 @@ def finish_result(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Fin
         interval=interval if interval and isfinite(interval.high) else None,
         times=tuple(time for time in times if isfinite(time)),
         airank_seconds=_median_airank_seconds(finishes),
-        epochs_to_target=_median_count(finish.epochs_to_target for finish in finishes),
+        epochs_to_target=median_count(finish.epochs_to_target for finish in finishes),
         best=best.best,
         best_epoch=best.best_epoch,
         lowest=((metric.name, min(scores)),) if metric and scores else (),
         highest=((metric.name, max(scores)),) if metric and scores else (),
-        train_rate=_median_known(finish.train_rate or finish.first_epoch_rate for finish in finishes),
-        whole_rate=_median_known(finish.whole_rate for finish in finishes),
-        airank_rate=_median_known(finish.airank_rate for finish in finishes),
+        train_rate=median_known(finish.train_rate or finish.first_epoch_rate for finish in finishes),
+        whole_rate=median_known(finish.whole_rate for finish in finishes),
+        airank_rate=median_known(finish.airank_rate for finish in finishes),
         evaluation_seconds=statistics.median(finish.evaluation_seconds for finish in finishes),
         checkpoint_seconds=statistics.median(finish.checkpoint_seconds for finish in finishes),
         resumed=sum(finish.resumed > 0 for finish in finishes),
@@ -257,7 +257,7 @@ def _speedup(finishes: Sequence[Finish], baseline: Sequence[Finish]) -> Ratio | 
     if not own or not one or not all(map(isfinite, (statistics.median(own), statistics.median(one)))):
         return None
     if finishes is baseline:
-        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
+        return ONE
     bounds = ratio_interval(one, own) if all(map(isfinite, (*one, *own))) else None
     return Ratio(statistics.median(one) / statistics.median(own), bounds)
 
@@ -266,13 +266,3 @@ def _median_airank_seconds(finishes: Sequence[Finish]) -> float | None:
     times = [inf if f.airank_seconds is None else f.airank_seconds for f in finishes if f.reached is not None]
     median = statistics.median(times) if times else inf
     return median if isfinite(median) else None
-
-
-def _median_known(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
-def _median_count(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return statistics.median_low(known) if known else None

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.doubts import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Window, WindowVerdict
 from trainmark.measure.log_steps import Basis, LogFacts, LoggedStepTimes, LogReports
 from trainmark.measure.statistics import Floats
 from trainmark.measure.steady_window import SHORTEST_WINDOW
+from trainmark.view.message import Message, _
 
 # What a program concludes by averaging its rates is told apart from ours from here on.
 MEAN_OF_RATES_EXCESS = 0.005
@@ -38,62 +39,39 @@ LATEST_FIRST_REPORT = 20
 
 def window_doubts(window: Window) -> Iterator[Doubt]:
     if window.verdict is WindowVerdict.NEVER_SETTLED:
-        yield Doubt(
-            DoubtCode.NEVER_SETTLED,
-            f"The speed never settled within {window.stop} reports: "
-            "take a longer log, or look for what moves it.",
-        )
+        yield doubt(DoubtCode.NEVER_SETTLED, "log", reports=window.stop)
     elif window.verdict is WindowVerdict.TOO_SHORT:
-        yield Doubt(
-            DoubtCode.WINDOW_TOO_SHORT,
-            f"Only {window.steps} steady reports of {window.stop} are left, and {SHORTEST_WINDOW} are needed "
-            "to tell warm-up from work: take a longer log.",
-        )
+        values = {"steady": window.steps, "reports": window.stop, "needed": SHORTEST_WINDOW}
+        yield doubt(DoubtCode.WINDOW_TOO_SHORT, "log", **values)
     elif 2 * window.first > window.stop:
-        yield Doubt(
-            DoubtCode.WARMUP_PAST_WINDOW,
-            f"Warm-up took {window.first} of {window.stop} reports, more than any fixed rule would drop: "
-            "take a longer log.",
-        )
+        yield doubt(DoubtCode.WARMUP_PAST_WINDOW, "log", first=window.first, reports=window.stop)
 
 
 def missing_facts(times: LoggedStepTimes | None, window: Window | None, facts: LogFacts) -> Doubt:
     """Say why there is no throughput: what the log lacks, and the option that completes it."""
     if times is None or window is None or not times.seconds[window.first : window.stop].sum() > 0:
-        return Doubt(
-            DoubtCode.SCOPE_AMBIGUOUS,
-            "The log gives neither rates nor times of counted steps: look for another log of the same run.",
-        )
+        return doubt(DoubtCode.SCOPE_AMBIGUOUS)
     inside = slice(window.first, window.stop)
-    rate = float(times.counts[inside].sum() / times.seconds[inside].sum())
+    rate = f"{float(times.counts[inside].sum() / times.seconds[inside].sum()):.4g}"
     if times.in_steps:
-        sentence = f"The log tells steps ({rate:.4g} steps/s) but not {_missing(facts)}."
-    else:
-        sentence = (
-            f"Its rates ({rate:.4g} {facts.unit}/s) are one device's, and it does not say how many ran: "
-            "give --devices."
-        )
-    return Doubt(DoubtCode.SCOPE_AMBIGUOUS, sentence)
+        return doubt(DoubtCode.SCOPE_AMBIGUOUS, "steps", rate=rate, missing=_missing(facts))
+    return doubt(DoubtCode.SCOPE_AMBIGUOUS, "device", rate=rate, unit=facts.unit)
 
 
-def _missing(facts: LogFacts) -> str:
+def _missing(facts: LogFacts) -> Message:
     if facts.unit == "tokens":
-        return "the tokens of a step: give --samples-per-step"
+        return _("the tokens of a step: give --samples-per-step")
     if facts.accumulation_untold:
-        return "the samples of a step with all that it accumulates: give --samples-per-step"
+        return _("the samples of a step with all that it accumulates: give --samples-per-step")
     if facts.batch_per_device is not None:
-        return "the number of devices: give --devices"
+        return _("the number of devices: give --devices")
     if facts.world_size is not None:
-        return "the batch of a device: give --batch"
-    return "the samples of a step: give --batch and --devices, or --samples-per-step"
+        return _("the batch of a device: give --batch")
+    return _("the samples of a step: give --batch and --devices, or --samples-per-step")
 
 
 def own_figure(facts: LogFacts) -> Doubt:
-    return Doubt(
-        DoubtCode.OWN_FIGURE,
-        f"Only the program's own conclusion ({facts.own_rate:,.6g} {facts.unit}/s) tells the speed, warm-up "
-        "and pauses included: take a log with times or rates.",
-    )
+    return doubt(DoubtCode.OWN_FIGURE, rate=f"{facts.own_rate:,.6g}", unit=facts.unit)
 
 
 def several_speak(columns: Mapping[str, Floats], reports: LogReports, facts: LogFacts) -> Iterator[Doubt]:
@@ -106,34 +84,19 @@ def several_speak(columns: Mapping[str, Floats], reports: LogReports, facts: Log
         return
     again = (steps[1:] == steps[:-1]) & ~np.isnan(losses[1:]) & ~np.isnan(losses[:-1])
     if np.any(again & (losses[1:] != losses[:-1])):
-        yield Doubt(
-            DoubtCode.SCOPE_AMBIGUOUS,
-            f"About {reports.ranks} processes print each step where one should, and none says whether its "
-            "rate is its own or that of all: look for it in the launch command.",
-        )
+        yield doubt(DoubtCode.SCOPE_AMBIGUOUS, "several", ranks=reports.ranks)
 
 
 def log_doubts(reports: LogReports, times: LoggedStepTimes | None, facts: LogFacts) -> Iterator[Doubt]:
     """What speaks against the log itself: how it ended, its order, and settings that contradict."""
     if facts.ended is not None:
-        yield Doubt(
-            DoubtCode.RUN_CUT_SHORT,
-            f"The run did not end well ({facts.ended}): use a log of a run that finished.",
-        )
+        yield doubt(DoubtCode.RUN_CUT_SHORT, ended=facts.ended)
     if facts.disordered is not None or _disordered(reports):
-        yield Doubt(
-            DoubtCode.OUT_OF_ORDER,
-            "Its lines are not in order: they may be of several runs, or sorted; use the log as it was "
-            "written.",
-        )
+        yield doubt(DoubtCode.OUT_OF_ORDER)
     elif (missing := _left_out(reports, times)) is not None:
-        yield Doubt(DoubtCode.LINES_MISSING, f"{missing}: see that the log is whole and holds one run.")
+        yield doubt(DoubtCode.LINES_MISSING, missing=missing)
     if facts.conflicting:
-        yield Doubt(
-            DoubtCode.SETTINGS_CONFLICT,
-            f"The log has more than one value of {', '.join(facts.conflicting)}, and the first was used: "
-            "see that it holds one run.",
-        )
+        yield doubt(DoubtCode.SETTINGS_CONFLICT, settings=", ".join(facts.conflicting))
 
 
 def _disordered(reports: LogReports) -> bool:
@@ -142,22 +105,25 @@ def _disordered(reports: LogReports) -> bool:
     return falls >= FEWEST_FALLS and falls > MOST_FALLS_SHARE * len(reports.steps)
 
 
-def _left_out(reports: LogReports, times: LoggedStepTimes | None) -> str | None:
+def _left_out(reports: LogReports, times: LoggedStepTimes | None) -> Message | None:
     """Name what shows that lines are missing, or that they are of another run than the settings."""
     if reports.restarts:
-        return "Its step numbers begin again in the middle"
+        return _("Its step numbers begin again in the middle")
     gaps = reports.steps[~reports.fresh]
     usual = float(np.median(gaps)) if len(gaps) else 0.0
     if len(gaps) and gaps.max() > MOST_LEFT_OUT * usual:
-        return f"Up to {int(gaps.max()):,} steps lie between two of its lines, and mostly {int(usual):,}"
+        most, mostly = f"{int(gaps.max()):,}", f"{int(usual):,}"
+        return _(
+            "Up to {most} steps lie between two of its lines, and mostly {mostly}", most=most, mostly=mostly
+        )
     stamps = reports["wall"][np.isfinite(reports["wall"])]
     # What begins at zero is a clock of the run's own, which may begin again.
     passed = np.diff(stamps) if len(stamps) and stamps.min() > LONGEST_RUN_SECONDS else np.zeros(0)
     if len(passed) and (passed.min() < -CLOCK_SET_SECONDS or passed.max() > LONGEST_PAUSE_SECONDS):
-        return "Its times leap by hours"
+        return _("Its times leap by hours")
     settled = times is not None and times.basis is not Basis.TIMESTAMPS and times.factor not in (None, 1.0)
     if settled and usual and reports.done[0] > LATEST_FIRST_REPORT * usual:
-        return f"Its first line is of step {int(reports.done[0]):,}"
+        return _("Its first line is of step {step}", step=f"{int(reports.done[0]):,}")
     return None
 
 
@@ -172,17 +138,10 @@ def figure_doubts(
     if settled and (seconds > 0).all():
         middle = _usual_rate(throughput, seconds / counts, counts, times.factor or 1.0)
     if abs(throughput / middle - 1) > UNEVEN:
-        yield Doubt(
-            DoubtCode.UNEVEN_SPEED,
-            f"Half of its steps ran at {middle:,.6g} {facts.unit}/s or more, {middle / throughput - 1:+.0%} "
-            "against the whole window: look for what stalled the others.",
-        )
+        excess = f"{middle / throughput - 1:+.0%}"
+        yield doubt(DoubtCode.UNEVEN_SPEED, rate=f"{middle:,.6g}", unit=facts.unit, excess=excess)
     if facts.whole_rate and abs(throughput / facts.whole_rate - 1) > WHOLE_RUN_SHARE:
-        yield Doubt(
-            DoubtCode.WHOLE_RUN_DIFFERS,
-            f"The run as a whole, from its first count to its last, gives {facts.whole_rate:,.6g} "
-            f"{facts.unit}/s: check what its counts mean.",
-        )
+        yield doubt(DoubtCode.WHOLE_RUN_DIFFERS, rate=f"{facts.whole_rate:,.6g}", unit=facts.unit)
 
 
 def _usual_rate(throughput: float, paces: Floats, weights: Floats, factor: float) -> float:
@@ -207,11 +166,8 @@ def mean_of_rates(throughput: float, rates: Floats, facts: LogFacts) -> Iterator
     is_mean = abs(facts.own_rate / float(rates.mean()) - 1) < SAME_MEAN if rates.mean() else False
     excess = facts.own_rate / throughput - 1
     if is_mean and abs(excess) > MEAN_OF_RATES_EXCESS:
-        yield Doubt(
-            DoubtCode.MEAN_OF_RATES,
-            f"The program's own {facts.own_rate:,.6g} {facts.unit}/s is a mean of rates, {excess:+.1%} "
-            "against samples over time: use the figure given here.",
-        )
+        rate = f"{facts.own_rate:,.6g}"
+        yield doubt(DoubtCode.MEAN_OF_RATES, rate=rate, unit=facts.unit, excess=f"{excess:+.1%}")
 
 
 # What two runs of the same seed can share is left out: losses and rates of change may well be equal.

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainmark.events import Scope
 from trainmark.measure import log_doubts
-from trainmark.measure.doubts import Doubt, DoubtCode
+from trainmark.measure.doubts import Doubt, DoubtCode, doubt
 from trainmark.measure.figure import Interval, Window
 from trainmark.measure.figure_doubts import loss_doubts
 from trainmark.measure.log_steps import (
@@ -65,8 +65,10 @@ def logged_figure(columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigur
         if seconds.sum() > 0:
             steps_per_second = float(counts.sum() / seconds.sum()) if times.in_steps else None
             if times.factor is not None:
-                throughput = float(counts.sum() / seconds.sum()) * times.factor
-                interval = _scaled(rate_interval(seconds, counts), times.factor)
+                factor = times.factor
+                throughput = float(counts.sum() / seconds.sum()) * factor
+                interval = rate_interval(seconds, counts)
+                interval = interval and interval.mapped(lambda rate: rate * factor)
                 doubts += log_doubts.figure_doubts(throughput, times, window, facts)
     several = list(log_doubts.several_speak(columns, joined, facts))
     if several and facts.scope is not Scope.RANK:
@@ -96,13 +98,8 @@ def logged_figure(columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigur
 
 
 def _without_progress(facts: LogFacts) -> LoggedFigure:
-    unknown = Doubt(
-        DoubtCode.UNKNOWN_SHAPE,
-        "The log has no progress line of a known shape: it stopped before its first one, or another version "
-        "of the program wrote it; describe its lines in a format of your own (--format FILE.yaml).",
-    )
     own = _concluded(facts)
-    doubts = (unknown,) if own is None else (log_doubts.own_figure(facts),)
+    doubts = (doubt(DoubtCode.UNKNOWN_SHAPE) if own is None else log_doubts.own_figure(facts),)
     return LoggedFigure(own, None, facts.unit, None, facts.world_size, _batch(facts), 0, None, None, doubts)
 
 
@@ -127,9 +124,3 @@ def _batch(facts: LogFacts) -> float | None:
     if facts.batch_per_device is None and facts.global_batch is not None and facts.world_size:
         return facts.global_batch / facts.world_size
     return facts.batch_per_device
-
-
-def _scaled(interval: Interval | None, factor: float) -> Interval | None:
-    if interval is None:
-        return None
-    return Interval(interval.low * factor, interval.high * factor, interval.confidence)

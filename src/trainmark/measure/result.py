@@ -12,8 +12,6 @@ from trainmark.measure.figure import (
     Breakdown,
     ConventionUtilisation,
     Finish,
-    Interval,
-    Ratio,
     Result,
     StepTimes,
     Straggler,
@@ -22,7 +20,7 @@ from trainmark.measure.figure import (
 )
 from trainmark.measure.finish import finish_result, repeated_finish_doubts
 from trainmark.measure.key import Key
-from trainmark.measure.statistics import median_interval, ratio_interval
+from trainmark.measure.statistics import median_count, median_interval, median_known, median_ratio
 from trainmark.measure.utilisation import with_best_peaks
 
 SYNTHETIC = "synthetic"
@@ -102,10 +100,10 @@ def _without_data(key: Key) -> Key:
 
 def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | None) -> Result:
     figures = case.figures
-    of_synthetic = None if synthetic is None else _speedup(case, synthetic)
-    wait = _median_known(figure.data_wait_share for figure in figures)
-    speedup = None if baseline is None else _speedup(case, baseline)
-    efficiency = None if speedup is None else _divided(speedup, key.devices)
+    of_synthetic = None if synthetic is None else median_ratio(case.throughputs, synthetic.throughputs)
+    wait = median_known(figure.data_wait_share for figure in figures)
+    speedup = None if baseline is None else median_ratio(case.throughputs, baseline.throughputs)
+    efficiency = speedup and speedup.mapped(lambda ratio: ratio / key.devices)
     doubts = [
         *figure_doubts.trials_doubts(case.throughputs, case.failed, case.environments),
         *(figure_doubts.scaling_doubts(efficiency, key.devices) if efficiency and key.devices > 1 else ()),
@@ -135,16 +133,16 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
         warmup_steps=max(figure.window.first for figure in figures),
         memory_bytes=_most_known(figure.memory_bytes for figure in figures),
         data_wait_share=wait,
-        samples_per_joule=_median_known(figure.samples_per_joule for figure in figures),
+        samples_per_joule=median_known(figure.samples_per_joule for figure in figures),
         utilisation=_middle_utilisation(figure.utilisation for figure in figures),
         doubts=tuple(doubts),
-        settling_steps=_median_count(figure.settling_steps for figure in figures),
+        settling_steps=median_count(figure.settling_steps for figure in figures),
         breakdown=_middle_breakdown(figures),
         stragglers=_lasting_stragglers(figures),
         finish=finish_result(case.finishes, baseline.finishes if baseline else ()),
         of_synthetic=of_synthetic,
-        memory_share=_median_known(figure.memory_share for figure in figures),
-        peak_bandwidth=_median_known(figure.peak_bandwidth for figure in figures),
+        memory_share=median_known(figure.memory_share for figure in figures),
+        peak_bandwidth=median_known(figure.peak_bandwidth for figure in figures),
         step_source=figures[0].step_source,
         sample_source=figures[0].sample_source,
         pauses=figures[0].pauses,
@@ -154,32 +152,8 @@ def _result(key: Key, case: _Case, baseline: _Case | None, synthetic: _Case | No
     )
 
 
-def _speedup(case: _Case, baseline: _Case) -> Ratio:
-    if case is baseline:
-        return Ratio(1.0, Interval(1.0, 1.0, 1.0))
-    value = statistics.median(case.throughputs) / statistics.median(baseline.throughputs)
-    return Ratio(value, ratio_interval(case.throughputs, baseline.throughputs))
-
-
-def _divided(ratio: Ratio, devices: int) -> Ratio:
-    bounds = ratio.interval
-    scaled = bounds and Interval(bounds.low / devices, bounds.high / devices, bounds.confidence)
-    return Ratio(ratio.value / devices, scaled)
-
-
-def _median_known(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
 def _most_known(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
-
-
-def _median_count(values: Iterable[int | None]) -> int | None:
-    """A count that some trial had: the lower one of two in the middle."""
-    known = [value for value in values if value is not None]
-    return statistics.median_low(known) if known else None
 
 
 def _median_step_times(times: list[StepTimes]) -> StepTimes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 
-from trainmark.measure.figure import Interval, Ratio, Result
+from trainmark.measure.comparison import result_ratio
+from trainmark.measure.figure import ONE, Ratio, Result
 from trainmark.measure.key import Key
-from trainmark.measure.statistics import ratio_interval
 
 
 class ScalingKind(str, Enum):
@@ -83,19 +83,11 @@ def _series(kind: ScalingKind, groups: dict[tuple[Key, int | None], list[Result]
 
 def _point(result: Result, baseline: Result) -> ScalingPoint:
     if result is baseline:
-        one = Ratio(1.0, Interval(1.0, 1.0, 1.0))
-        return ScalingPoint(result, one, one, None)
-    speedup = Ratio(result.throughput / baseline.throughput, ratio_interval(result.trials, baseline.trials))
-    efficiency = _times(speedup, baseline.key.devices / result.key.devices)
+        return ScalingPoint(result, ONE, ONE, None)
+    speedup = result_ratio(result, baseline)
+    share = baseline.key.devices / result.key.devices
+    efficiency = speedup.mapped(lambda ratio: ratio * share)
     return ScalingPoint(result, speedup, efficiency, _loss(result, baseline, efficiency.value))
-
-
-def _times(ratio: Ratio, factor: float) -> Ratio:
-    bounds = ratio.interval
-    return Ratio(
-        ratio.value * factor,
-        bounds and Interval(bounds.low * factor, bounds.high * factor, bounds.confidence),
-    )
 
 
 def _loss(result: Result, baseline: Result, efficiency: float) -> ScalingLoss | None:
@@ -106,10 +98,5 @@ def _loss(result: Result, baseline: Result, efficiency: float) -> ScalingLoss | 
     if result.breakdown is None or baseline.breakdown is None:
         return None
     now, then = result.breakdown.parts, baseline.breakdown.parts
-    return ScalingLoss(
-        communication=now.communication - efficiency * then.communication,
-        straggling=now.straggling - efficiency * then.straggling,
-        data=now.data - efficiency * then.data,
-        compute=now.compute - efficiency * then.compute,
-        other=now.other - efficiency * then.other,
-    )
+    parts = (part.name for part in fields(ScalingLoss))
+    return ScalingLoss(**{part: getattr(now, part) - efficiency * getattr(then, part) for part in parts})

@@ -4,19 +4,47 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.measure.figure import Interval
+from trainmark.measure.figure import ONE, Interval, Ratio
 
 Floats = NDArray[np.float64]
-
-
 Integers = NDArray[np.int64]
+
+CONFIDENCE = 0.95
+# Of the absolute deviation of a normal value from its mean, in standard deviations.
+NORMAL_MEDIAN = 0.6745
+
+
+def median_known(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def median_count(values: Iterable[int | None]) -> int | None:
+    """Return a count that one of them has: the lower one of two in the middle."""
+    known = [value for value in values if value is not None]
+    return statistics.median_low(known) if known else None
+
+
+def relative_spread(values: Sequence[float]) -> float:
+    """Return the interquartile range over the median."""
+    if len(values) < 2:
+        return 0.0
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return (high - low) / median
+
+
+def midranks(values: Floats) -> Floats:
+    """Return ranks from 1, ties sharing their mean rank."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((last - (counts - 1) / 2)[inverse.reshape(-1)], dtype=np.float64)
 
 
 # Up to here the distribution is counted out; beyond, the normal approximation errs in the fifth digit.
@@ -36,7 +64,7 @@ def rank_and_confidence(m: int, n: int, confidence: float) -> tuple[int, float]:
         if k >= 1:
             return k, 1 - 2 * NormalDist(m * n / 2, sigma).cdf(k - 0.5)
         return 1, 1 - 2 / math.comb(m + n, m)
-    ways = _ways(m, n)
+    ways = orders_by_u(m, n).tolist()
     total = math.comb(m + n, m)
     k, below = 1, ways[0]
     while k < len(ways) and (total - 2 * (below + ways[k])) / total >= confidence:
@@ -45,19 +73,22 @@ def rank_and_confidence(m: int, n: int, confidence: float) -> tuple[int, float]:
     return k, 1 - 2 * below / total
 
 
-def _ways(m: int, n: int) -> list[int]:
-    """In how many orders of m + n values each U arises: the Gaussian binomial coefficient of m + n over m."""
-    size = m * n + 1
-    ways = [1] + [0] * (size - 1)
+def orders_by_u(m: int, n: int) -> Integers:
+    """Return in how many orders of m + n values each Mann–Whitney U arises: Gaussian binomial coefficients.
+
+    Their integers hold sizes up to 30 each, and 12 of one beside 100 of the other.
+    """
+    ways = np.zeros(m * n + 1, dtype=np.int64)
+    ways[0] = 1
     for i in range(1, m + 1):
-        for u in range(size - 1, n + i - 1, -1):
-            ways[u] -= ways[u - n - i]
-        for u in range(i, size):
-            ways[u] += ways[u - i]
+        # ∏ (1 − q^(n+i)) ÷ (1 − q^i): first the factor above, then the one below.
+        above = ways.copy()
+        above[n + i :] -= ways[: len(ways) - n - i]
+        for residue in range(i):
+            above[residue::i] = np.cumsum(above[residue::i])
+        ways = above
     return ways
 
-
-CONFIDENCE = 0.95
 
 # A quotient of two samples of this size already has 250,000 pairs; larger ones are thinned to as many
 # evenly spaced order statistics, which moves a bound by far less than its own uncertainty.
@@ -100,6 +131,14 @@ def ratio_interval(
     return Interval(min(float(quotients[k - 1]), value), max(float(quotients[-k]), value), carried)
 
 
+def median_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Ratio:
+    """Return the quotient of the medians; exactly 1 of a sample and itself."""
+    if numerator is denominator:
+        return ONE
+    value = statistics.median(numerator) / statistics.median(denominator)
+    return Ratio(value, ratio_interval(numerator, denominator))
+
+
 @lru_cache(maxsize=1024)
 def _median_rank(n: int, confidence: float) -> tuple[int, float]:
     """The largest k whose order statistics reach `confidence`, or 1, and the confidence of that k."""
@@ -114,7 +153,7 @@ def _median_rank(n: int, confidence: float) -> tuple[int, float]:
     return k, 1 - 2 * below / total
 
 
-def _thinned(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _thinned(values: Sequence[float]) -> Floats:
     ordered = np.array(values, dtype=np.float64)
     if len(ordered) <= MOST_PAIRED:
         return ordered
@@ -142,7 +181,7 @@ def rate_interval(step_seconds: Floats, samples: Floats, confidence: float = CON
     its neighbours stays in. The quantiles are widened as far as Student's exceed the normal's at the
     number of blocks, without which a percentile interval is too narrow (Hesterberg 2015).
     """
-    size = -(-len(step_seconds) // MOST_BOOTSTRAP_BATCHES)
+    size = -(-len(step_seconds) // MOST_BOOTSTRAP_BATCHES) or 1
     seconds, counts = _batched(step_seconds, size), _batched(samples, size)
     n = len(seconds)
     if n < FEWEST_STEPS or seconds.sum() <= 0:
@@ -156,14 +195,8 @@ def rate_interval(step_seconds: Floats, samples: Floats, confidence: float = CON
     )
     tail = (1 - confidence) / 2
     low, high = np.quantile(resampled, [tail, 1 - tail])
-    widening = math.sqrt(n / (n - block)) * _student_over_normal(confidence, n / block - 1)
+    widening = math.sqrt(n / (n - block)) * student_over_normal(confidence, n / block - 1)
     return Interval(rate - (rate - float(low)) * widening, rate + (float(high) - rate) * widening, confidence)
-
-
-def _student_over_normal(confidence: float, freedom: float) -> float:
-    """Student's quantile over the normal one, by its expansion in 1/freedom (Peiser 1943)."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    return 1 + (z * z + 1) / (4 * freedom)
 
 
 def block_length(residuals: Floats) -> int:
@@ -189,12 +222,8 @@ def block_length(residuals: Floats) -> int:
 
 def _batched(values: Floats, size: int) -> Floats:
     """Sums over consecutive steps; what does not fill the last batch is left out."""
-    whole = len(values) // size if size else 0
-    return (
-        np.asarray(values[: whole * size].reshape(whole, -1).sum(axis=1), dtype=np.float64)
-        if whole
-        else values
-    )
+    whole = len(values) // size
+    return np.asarray(values[: whole * size].reshape(whole, size).sum(axis=1), dtype=np.float64)
 
 
 def _block_sums(values: Floats, block: int) -> Floats:
@@ -207,3 +236,30 @@ def _autocovariances(residuals: Floats, longest: int) -> Floats:
     n = len(residuals)
     centred = residuals - residuals.mean()
     return np.array([float(centred[lag:] @ centred[: n - lag]) / n for lag in range(longest + 1)])
+
+
+# Student's t three times, each as exact as its place needs: to a percent where a bootstrap is widened, to a
+# thousandth for a limit, and to three digits as a test.
+
+
+def student_over_normal(confidence: float, freedom: float) -> float:
+    """Return Student's quantile over the normal one, by its expansion in 1/freedom (Peiser 1943)."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    return 1 + (z * z + 1) / (4 * freedom)
+
+
+def student_deviate(z: float, freedom: float) -> float:
+    """Return the quantile of Student's t that `z` is of the normal distribution (Cornish & Fisher 1938)."""
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def student_two_sided(t: float, freedom: float) -> float:
+    """Return P(|T| > |t|), by Wallace's transformation to a normal deviate (1959)."""
+    root = math.sqrt(freedom * math.log1p(t * t / freedom))
+    return math.erfc((8 * freedom + 1) / (8 * freedom + 3) * root / math.sqrt(2))
+
+
+def student_quantile(confidence: float, freedom: float) -> float:
+    """Return the t that |T| exceeds with probability 1 − confidence, by that transformation."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2) * (8 * freedom + 3) / (8 * freedom + 1)
+    return math.sqrt(freedom * math.expm1(z * z / freedom))

@@ -6,16 +6,17 @@ import re
 
 from trainmark.base.text import one_line, visible
 
-# What begins with a digit in brackets are bounds, and without what a link has behind it nothing else.
-# Between letters or digits an underscore is none of Markdown's.
-BOUNDS = re.compile(r"\\\[(\d[^\[\]\\]*)\\\](?![(:])")
-SPECIAL = re.compile(r"([\\`*\[\]|~#$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+# What Markdown would take for its own; underscores between letters or digits it leaves alone.
+SPECIAL = re.compile(r"[\\`*\[\]|~#$]|(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])")
+# Figures in brackets are no link without what a link has behind them.
+BOUNDS = re.compile(r"\\\[([−\d][^\[\]\\]*)\\\](?![(:])")
 
 
 def plain(text: str) -> str:
     """Text that reads as itself: no markup, no HTML, one line."""
-    escaped = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return BOUNDS.sub(r"[\1]", SPECIAL.sub(r"\\\1", escaped))
+    html = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = SPECIAL.sub(lambda match: "".join(f"\\{character}" for character in match[0]), html)
+    return BOUNDS.sub(r"[\1]", escaped)
 
 
 def code(text: str) -> str:

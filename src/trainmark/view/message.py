@@ -17,6 +17,12 @@ class Message(str):
         self.template, self.values = template, values
         return self
 
+    def worded(self, text: str) -> Message:
+        """Return another version's English for this message, such as one that was stored."""
+        other = str.__new__(Message, text)
+        other.template, other.values = self.template, self.values
+        return other
+
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.template,), self.values
 

@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 
 from trainmark.measure.history.evidence import (
-    CONFIDENCE,
     MOST_LEAST,
     ChangeEvidence,
     bounded,
@@ -23,8 +22,6 @@ from trainmark.measure.history.evidence import (
     inflation_of,
     least_rank_probability,
     residuals_of,
-    student_quantile,
-    student_two_sided,
 )
 from trainmark.measure.history.noise import (
     FEWEST_POINTS,
@@ -37,7 +34,7 @@ from trainmark.measure.history.noise import (
     noise_of,
 )
 from trainmark.measure.history.series import RunPoint
-from trainmark.measure.statistics import Floats
+from trainmark.measure.statistics import CONFIDENCE, Floats, student_quantile, student_two_sided
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What speaks for a change of level between two stretches of points.
 
-With Student's t, to three digits, and the exact Mann–Whitney test where one sample is small, whatever the
-shape of the distribution.
+With Student's t, and the exact Mann–Whitney test where one sample is small, whatever the shape of the
+distribution.
 """
 
 from __future__ import annotations
@@ -13,21 +13,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from trainmark.measure.change_points import midranks
 from trainmark.measure.history.noise import BOUND, HistoryNoise, normal_scores
-from trainmark.measure.statistics import Floats
-
-
-def student_two_sided(t: float, freedom: float) -> float:
-    """Return P(|T| > |t|), by Wallace's transformation to a normal deviate (1959)."""
-    root = math.sqrt(freedom * math.log1p(t * t / freedom))
-    return math.erfc((8 * freedom + 1) / (8 * freedom + 3) * root / math.sqrt(2))
-
-
-def student_quantile(confidence: float, freedom: float) -> float:
-    """Return the t that |T| exceeds with probability 1 − confidence, by that transformation."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2) * (8 * freedom + 3) / (8 * freedom + 1)
-    return math.sqrt(freedom * math.expm1(z * z / freedom))
+from trainmark.measure.statistics import Floats, midranks, orders_by_u, student_two_sided
 
 
 def weakened_probability(probability: float, factor: float) -> float:
@@ -67,20 +54,10 @@ def least_rank_probability(m: int, n: int) -> float:
 
 @lru_cache(maxsize=2048)
 def _cumulative_u(m: int, n: int) -> Floats:
-    """Return the distribution function of U, m ≤ n (Mann & Whitney 1947), by Gaussian binomials."""
-    ways = np.zeros(m * n + 1)
-    ways[0] = 1.0
-    for i in range(1, m + 1):
-        # ∏ (1 − q^(n+i)) ÷ (1 − q^i): first the factor above, then the one below.
-        above = ways.copy()
-        above[n + i :] -= ways[: len(ways) - n - i]
-        for residue in range(i):
-            above[residue::i] = np.cumsum(above[residue::i])
-        ways = above
-    return np.asarray(np.cumsum(ways) / math.comb(m + n, m))
+    """Return the distribution function of U (Mann & Whitney 1947)."""
+    return np.asarray(np.cumsum(orders_by_u(m, n)) / math.comb(m + n, m))
 
 
-CONFIDENCE = 0.95
 # The most that either test may leave to chance at one place of a long history; calibrated for looks after
 # every point. A shorter one has fewer places and fewer looks at which chance may strike, so it is asked less.
 SIGNIFICANCE = 5e-5

@@ -19,13 +19,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from trainmark.measure.change_points import midranks
 from trainmark.measure.history.series import RunPoint
-from trainmark.measure.statistics import Floats, Integers
+from trainmark.measure.statistics import NORMAL_MEDIAN, Floats, Integers, midranks
 
 SECONDS_A_DAY = 86_400
 # Quantiles of the absolute normal deviation. The higher one sees the second mode of a bimodal machine.
-MEDIAN, MEDIAN_QUANTILE = 0.6745, 0.5
+MEDIAN_QUANTILE = 0.5
 HIGH, HIGH_QUANTILE = 1.4395, 0.85
 # In standard deviations: what lies further out counts as if it lay here (Huber 1964).
 BOUND = 3.0
@@ -94,7 +93,7 @@ def bounded_mean_square(values: Floats) -> float:
         return 0.0
     sizes = np.abs(values)
     median, high = np.quantile(sizes, (MEDIAN_QUANTILE, HIGH_QUANTILE))
-    scale = max(float(median) / MEDIAN, float(high) / HIGH)
+    scale = max(float(median) / NORMAL_MEDIAN, float(high) / HIGH)
     return float(np.mean(np.minimum(sizes, BOUND * scale) ** 2))
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from operator import and_
 
 from trainmark.base.text import natural_key
-from trainmark.measure.doubts import SEVERITY, Severity
+from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.measure.history.changes import LevelChange, LevelDrift, drifts
 from trainmark.measure.history.facts import FactChange, changed_facts
 from trainmark.measure.history.recorded import command_parts
@@ -20,7 +20,7 @@ from trainmark.measure.history.series import DATE, HistorySeries, RunPoint
 from trainmark.pages import label
 
 LONGEST_COMMAND = 60
-SEVERE = frozenset(code.value for code, severity in SEVERITY.items() if severity is Severity.SEVERE)
+SEVERE = frozenset(code.value for code in DoubtCode if code.severity is Severity.SEVERE)
 Detector = Callable[[Sequence[RunPoint]], tuple[LevelChange, ...]]
 
 

@@ -12,7 +12,6 @@ from trainmark.measure.figure import FinishResult, Pauses, Result
 from trainmark.measure.key import Key
 from trainmark.measure.reliability import WIDE_INTERVAL, Reliability, ReliabilityVerdict, result_verdict
 from trainmark.pages import label, number
-from trainmark.pages.doubts import GRAVEST_FIRST, SEVERITIES, doubt_clause, doubt_name, doubt_sentence
 from trainmark.view import blocks
 from trainmark.view.blocks import DoubtMark, Headline, Span
 from trainmark.view.message import Message, _, joined
@@ -24,6 +23,7 @@ MOST_REASONS = 3
 # Of a doubt that many cases have in different words, the first say enough; the JSON report has all.
 MOST_SENTENCES = 4
 MOST_CASES = 3
+GRAVEST_FIRST = tuple(Severity)
 
 LIST = _(", ")
 NO_INTERVAL = _("no interval")
@@ -243,7 +243,7 @@ def _of_several(verdict: ReliabilityVerdict, within: str, reasons: Message) -> M
 
 
 def _reasons(verdict: ReliabilityVerdict) -> Message:
-    clauses: list[str] = list(map(doubt_clause, verdict.reasons))
+    clauses: list[str] = [doubt.clause for doubt in verdict.reasons]
     if not clauses:
         no_interval = _("too few trials for a 95 % interval")
         clauses = [no_interval if verdict.within is None else _("the interval is wide")]
@@ -271,7 +271,7 @@ class DoubtNote:
 
     @property
     def block(self) -> blocks.Doubt:
-        return blocks.Doubt(self.mark, SEVERITIES[self.severity], self.sentences)
+        return blocks.Doubt(self.mark, self.severity.label, self.sentences)
 
 
 def doubt_notes(results: Sequence[Result]) -> tuple[DoubtNote, ...]:
@@ -288,7 +288,7 @@ def doubt_notes(results: Sequence[Result]) -> tuple[DoubtNote, ...]:
     return tuple(
         DoubtNote(
             code,
-            DoubtMark(place, gravest[code].value, doubt_name(code.value)),
+            DoubtMark(place, gravest[code].value, code.label),
             gravest[code],
             _sentences(by_code[code], len(results)),
         )
@@ -306,7 +306,7 @@ def _sentences(named: Sequence[tuple[str, Doubt]], results: int) -> tuple[str, .
     """Return each sentence, after the cases that it concerns where they are not all."""
     cases_of: dict[str, list[str]] = {}
     for name, doubt in named:
-        cases_of.setdefault(doubt_sentence(doubt), []).append(name)
+        cases_of.setdefault(doubt.text, []).append(name)
     sentences = [_of_cases(sentence, cases, results) for sentence, cases in cases_of.items()]
     if len(sentences) > MOST_SENTENCES:
         more = _("{count} more sentences are in the JSON report.", count=len(sentences) - MOST_SENTENCES)

@@ -9,7 +9,7 @@ from trainmark.measure.ab import ERROR, FEWEST_PAIRS, ABVerdict, BaselineContras
 from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.measure.figure import Ratio, Result
 from trainmark.pages import label, number
-from trainmark.pages.doubts import doubt_name, doubt_names
+from trainmark.pages.doubts import doubt_names
 from trainmark.pages.run.answer import LIST, NO_INTERVAL, DoubtNote, doubt_marks, source_sentences
 from trainmark.pages.standing import standing_line
 from trainmark.store.report import RunReport
@@ -310,7 +310,7 @@ def contrast_doubts(report: RunReport, contrast: BaselineContrast) -> str:
     """Return `In doubt: host-busy.`, of either side, or nothing."""
     results = results_by_case(report)
     codes = grave_doubts([results.get(contrast.baseline), results.get(contrast.case)])
-    names = joined([doubt_name(code.value) for code in codes], LIST)
+    names = joined([code.label for code in codes], LIST)
     return _("In doubt: {doubts}.", doubts=names) if names else ""
 
 

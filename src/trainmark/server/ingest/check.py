@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.base.text import visible
-from trainmark.measure.doubts import SEVERITY
 from trainmark.measure.figure import Result
 from trainmark.measure.history.recorded import MEASURED_FACTS
 from trainmark.measure.history.series import HistorySeries, RunPoint, case_of
@@ -150,7 +149,7 @@ def _line(
             "failed": sum(record.outcome != "ok" for record in trials),
             "values": list(point.values),
             "doubts": list(dict.fromkeys(doubt.code.value for doubt in own.doubts)),
-            "minor_doubts": [d.code.value for d in own.doubts if d.severity is not SEVERITY[d.code]],
+            "minor_doubts": [d.code.value for d in own.doubts if d.severity is not d.code.severity],
             "conformance": conformance,
             "step_seconds": own.step_times.p50,
             "memory_bytes": own.memory_bytes,

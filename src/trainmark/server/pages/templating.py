@@ -18,11 +18,11 @@ from starlette.responses import Response
 
 from trainmark import __version__
 from trainmark.base.text import one_line, visible
-from trainmark.measure.doubts import SEVERITY, DoubtCode, Severity
+from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.pages import label, number
-from trainmark.pages.doubts import GRAVEST_FIRST
 from trainmark.pages.facts import fact_title
 from trainmark.pages.history.cells import date, date_time, fact_text
+from trainmark.pages.run.answer import GRAVEST_FIRST
 from trainmark.report.format.doubt_words import doubt_name
 from trainmark.report.format.words import outcome_name
 from trainmark.server.pages import charts
@@ -190,7 +190,7 @@ def doubt_title(code: str, lang: Lang) -> str:
 
 def doubt_severity(code: str, minor: bool = False) -> str:
     """Return how grave a doubt is; one that few trials have, or of a later version, is a caution."""
-    return (SEVERITY[CODES[code]] if code in CODES and not minor else Severity.CAUTION).value
+    return (CODES[code].severity if code in CODES and not minor else Severity.CAUTION).value
 
 
 def gravest_first(codes: Sequence[str], minor: Sequence[str] = ()) -> list[str]:
