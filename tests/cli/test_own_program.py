@@ -7,8 +7,8 @@ import sys
 import pytest
 import yaml
 
-from trainmark.cli.own_program import name_of, require_script
 from trainmark.suite import load
+from trainmark.suite.program import name_of, require_script
 
 
 @pytest.mark.parametrize(

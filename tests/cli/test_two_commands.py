@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.cli.own_program import variants
+from trainmark.suite.program import variants
 
 TRAIN = ["python", "train.py"]
 PROGRAM = """

@@ -15,8 +15,15 @@ import click
 from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_suite
 from trainmark.cli.options import OneMachineCommand, is_given, json_option, lang_option, share
-from trainmark.cli.own_program import RunCommand, name_of, program_suite, program_words, step_count
+from trainmark.cli.own_program import (
+    RunCommand,
+    program_options,
+    program_words,
+    refuse_program_options,
+    taken_program_options,
+)
 from trainmark.cli.terminal import terminal_width
+from trainmark.suite.program import name_of, program_suite
 
 if TYPE_CHECKING:
     from trainmark.measure.bisection import Bisection
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from trainmark.view.catalogue import Lang
 
 FOUND, NOT_FOUND, INTERRUPTED = 0, 1, 130
-OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 OF_SETTINGS = ("good_set", "bad_set", "good_env", "bad_env", "good_env_file", "bad_env_file")
 OF_VERSIONS = ("beside", "python", "pre")
 OF_COMMITS = ("repository", "setup")
@@ -68,14 +74,7 @@ class BisectCommand(OneMachineCommand, RunCommand):
     help="The case, by its name or a part of it.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a field on all sides.")
-@click.option(
-    "--steps", callback=step_count, metavar="N|auto|all",
-    help="Of a program: end it after its warm-up and N steps.",
-)  # fmt: skip
-@click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
-@click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
-@click.option("--unit", help="Of a program: what its samples are, such as tokens.")
-@click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
+@program_options
 @click.option(
     "--matters", default="1%", callback=share, show_default=True, help="The smallest change worth a search."
 )
@@ -195,15 +194,12 @@ def _mode(good: str | None, bad: str | None, options: dict[str, Any]) -> str:
 def _suite(suite: str, overrides: tuple[str, ...], options: dict[str, Any]) -> Suite:
     from trainmark.suite import load
 
-    about_program = {name: options.pop(name) for name in OF_PROGRAMS}
+    about_program = taken_program_options(options)
     words = program_words(click.get_current_context().meta["program"], suite, None)
     if words:
         text = program_suite(words, about_program)
         return load.parse(text, name_of(words), overrides, folder=str(Path.cwd()))
-    if only := [name for name in OF_PROGRAMS if about_program[name] is not None]:
-        raise click.UsageError(
-            f"--{only[0].replace('_', '-')} is for a program; a suite says it itself (--set)."
-        )
+    refuse_program_options(about_program, "a suite says it itself (--set)")
     if not suite:
         raise click.UsageError("name a suite, or a program behind `--`.")
     return load.load(suite, overrides)

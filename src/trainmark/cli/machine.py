@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +15,12 @@ from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, json_option
-from trainmark.cli.terminal import print_json
+from trainmark.cli.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.launch.nodes import Node
     from trainmark.launch.options import LaunchOptions
-    from trainmark.machine.devices import Device, Devices
-    from trainmark.machine.environment import Environment
     from trainmark.machine.examination import Asker, Interpreter
-    from trainmark.machine.host import Host
-    from trainmark.machine.network import MachineFabric
-    from trainmark.machine.software import InstalledLibrary, Software
 
 
 HEALTHY, SICK = 0, 1
@@ -155,10 +150,6 @@ def ports_of(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(ports))
 
 
-NOT_FOUND = "not found"
-Line = tuple[str, str | None]
-
-
 @click.command("env")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option(
@@ -181,142 +172,12 @@ def env_command(as_json: bool, python: Path | None) -> None:
     environment = capture(folder=Path.cwd(), python=python)
     if python is not None and environment.software.python is None:
         raise click.ClickException(f"{python} did not answer as Python does: check `{python} --version`.")
+    facts = to_dict(environment)
     if as_json:
-        import json
-
-        click.echo(json.dumps(to_dict(environment), indent=2))
+        print_json(facts)
         return
-    _print(environment, fingerprint(environment))
+    from trainmark.pages.run.environment import environment_page
+    from trainmark.view import terminal
 
-
-def _print(environment: Environment, fingerprint: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from trainmark.cli.terminal import console as visible_console
-
-    console = visible_console()
-    for title, lines in _sections(environment, fingerprint).items():
-        console.print(Text(title, style="bold"))
-        table = Table.grid(padding=(0, 2), pad_edge=False)
-        table.add_column(min_width=15, no_wrap=True, style="cyan")
-        table.add_column(overflow="fold")
-        for label, value in lines:
-            table.add_row(f"  {label}", Text(value) if value else Text(NOT_FOUND, style="dim"))
-        console.print(table)
-    if environment.topology:
-        console.print(Text("GPU topology", style="bold"))
-        # The matrix is aligned by its own hand; folding it would make it unreadable.
-        console.print(Text(environment.topology), soft_wrap=True)
-
-
-def _sections(environment: Environment, fingerprint: str) -> dict[str, list[Line]]:
-    git, container = environment.git, environment.container
-    libraries = environment.libraries
-    commit = f"{git.commit[:12]}{' with uncommitted changes' if git.dirty else ''}" if git else None
-    return {
-        "Host": _host_lines(environment.host),
-        "Container": [
-            ("kind", container.kind if container else None),
-            ("image", container.image if container else None),
-        ],
-        "Devices": _device_lines(environment.devices, environment.topology),
-        "Libraries": [
-            ("CUDA", _libraries(libraries.cuda_toolkit)),
-            ("cuDNN", _libraries(libraries.cudnn)),
-            ("NCCL", _libraries(libraries.nccl)),
-            ("MPI", _libraries(libraries.mpi)),
-        ],
-        "Fabric": _fabric_lines(environment.fabric),
-        "Software": _software_lines(environment.software),
-        "Measurement": [("git commit", commit), ("fingerprint", fingerprint)],
-    }
-
-
-def _host_lines(host: Host) -> list[Line]:
-    cpu = host.cpu
-    counts = (("sockets", cpu.sockets), ("cores", cpu.cores), ("threads", cpu.threads))
-    numa = [f"{node.node}: CPUs {node.cpus}, {_gibibytes(node.memory_bytes)}" for node in host.numa or ()]
-    return [
-        ("hostname", host.hostname),
-        ("system", f"{host.system} ({host.kernel} {host.architecture})"),
-        ("product", host.product),
-        ("virtualised", host.virtualisation),
-        ("CPU", cpu.model),
-        ("CPU count", ", ".join(f"{name} {count}" for name, count in counts if count) or None),
-        ("CPU governor", cpu.governor),
-        ("CPU turbo", _switch(cpu.turbo)),
-        ("memory", _gibibytes(host.memory_bytes)),
-        ("NUMA nodes", "\n".join(numa) or None),
-    ]
-
-
-def _device_lines(devices: Devices, topology: str | None) -> list[Line]:
-    gpus: list[Line] = [(f"GPU {gpu.index}", _gpu(gpu)) for gpu in devices.gpus]
-    return [
-        ("driver", devices.driver),
-        ("CUDA (driver)", devices.cuda_driver),
-        *(gpus or [("GPUs", devices.missing)]),
-        ("topology", "below" if topology else None),
-    ]
-
-
-def _gpu(gpu: Device) -> str:
-    facts = {
-        "memory": _gibibytes(gpu.memory_bytes),
-        "compute": gpu.compute_capability,
-        "power limit": f"{gpu.power_limit_watts:.0f} W" if gpu.power_limit_watts else None,
-        "max clock": f"{gpu.max_sm_clock_mhz} MHz" if gpu.max_sm_clock_mhz else None,
-        "memory clock": f"{gpu.max_memory_clock_mhz} MHz" if gpu.max_memory_clock_mhz else None,
-        "PCIe": gpu.pcie,
-        "bus": gpu.pci_bus,
-        "ECC": _switch(gpu.ecc),
-        "MIG": _switch(gpu.mig),
-        "persistence": _switch(gpu.persistence),
-        "uuid": gpu.uuid,
-    }
-    description = ", ".join(f"{name} {value or NOT_FOUND}" for name, value in facts.items())
-    return f"{gpu.name or NOT_FOUND}\n{description}"
-
-
-def _fabric_lines(fabric: MachineFabric) -> list[Line]:
-    ports = [
-        f"{port.device}/{port.port}: {port.state}, {port.rate}, {port.link_layer}, {port.board}"
-        for port in fabric.infiniband or ()
-    ]
-    interfaces = [
-        f"{card.name}: {card.state}, {f'{card.speed_mbps} Mb/s' if card.speed_mbps else 'speed not found'}, "
-        f"MTU {card.mtu}"
-        for card in fabric.interfaces or ()
-    ]
-    return [("InfiniBand", "\n".join(ports) or None), ("interfaces", "\n".join(interfaces) or None)]
-
-
-def _software_lines(software: Software) -> list[Line]:
-    python = f"{software.python} ({software.implementation})" if software.python else None
-    variables = "\n".join(f"{name}={value}" for name, value in software.variables.items())
-    return [
-        ("Python", python),
-        *software.frameworks.items(),
-        *_present_then_absent(software.packages),
-        ("variables", variables or "none that tunes speed is set"),
-    ]
-
-
-def _present_then_absent(packages: Mapping[str, str | None]) -> Iterator[Line]:
-    yield "packages", ", ".join(f"{name} {version}" for name, version in packages.items() if version) or None
-    absent = [name for name, version in packages.items() if not version]
-    if absent:
-        yield "not installed", ", ".join(absent)
-
-
-def _libraries(libraries: tuple[InstalledLibrary, ...] | None) -> str | None:
-    return "\n".join(f"{library.version} ({library.source})" for library in libraries or ()) or None
-
-
-def _gibibytes(count: int | None) -> str | None:
-    return f"{count / (1 << 30):.1f} GiB" if count else None
-
-
-def _switch(state: bool | None) -> str | None:
-    return None if state is None else "on" if state else "off"
+    page = environment_page(facts, fingerprint(environment))
+    click.echo(terminal.render(page, width=terminal_width()), nl=False)

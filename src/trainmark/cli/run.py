@@ -16,17 +16,21 @@ from trainmark.cli.complete import complete_framework, complete_precision, compl
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, duration, json_option, runs_option, tell_damage
 from trainmark.cli.own_program import (
-    FEWEST_REPEATS,
     RunCommand,
+    program_options,
+    program_words,
+    refuse_program_options,
+    taken_program_options,
+)
+from trainmark.cli.terminal import terminal_width
+from trainmark.suite.program import (
+    FEWEST_REPEATS,
     name_of,
     program_suite,
-    program_words,
     require_script,
-    step_count,
     variants,
     variants_suite,
 )
-from trainmark.cli.terminal import terminal_width
 
 if TYPE_CHECKING:
     from trainmark.launch.options import LaunchOptions
@@ -34,7 +38,6 @@ if TYPE_CHECKING:
     from trainmark.store.run import RunFolder
 
 
-OF_PROGRAMS = ("steps", "warmup", "samples_per_step", "unit", "pattern")
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 SHORTHANDS = {
     "framework": "framework",
@@ -53,16 +56,7 @@ SHORTHANDS = {
     "suite", default="", metavar="[SUITE | SCRIPT.py | -- PROGRAM ...]", shell_complete=complete_suite
 )
 @click.option("-m", "module", metavar="MODULE", help="Measure `python -m MODULE`.")
-@click.option(
-    "--steps",
-    callback=step_count,
-    metavar="N|auto|all",
-    help="Of a program: end it after its warm-up and N steps.",
-)
-@click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
-@click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
-@click.option("--unit", help="Of a program: what its samples are, such as tokens.")
-@click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
+@program_options
 @click.option(
     "--against",
     multiple=True,
@@ -174,14 +168,13 @@ def run_command(
     from trainmark.store.run import find_run
     from trainmark.suite.load import Override
 
-    about_program = {name: shorthands.pop(name) for name in OF_PROGRAMS}
+    about_program = taken_program_options(shorthands)
     words = program_words(click.get_current_context().meta["program"], suite, module)
     several = bool(against or vary)
     asked = {**about_program, "against": against or None, "vary": vary or None}
-    if not words and (only := [name for name, value in asked.items() if value is not None]):
-        option = only[0].replace("_", "-")
-        where = "a suite says it itself (--set)" if suite else "name it behind `--`: -- python train.py"
-        raise click.UsageError(f"--{option} is for a program; {where}.")
+    if not words:
+        named = "name it behind `--`: -- python train.py"
+        refuse_program_options(asked, "a suite says it itself (--set)" if suite else named)
     as_asked = dict(shorthands)
     if several and (most := shorthands["repeats"]) and most.isdecimal():
         shorthands["repeats"] = f"{{min: {min(FEWEST_REPEATS, int(most))}, max: {most}}}"

@@ -10,7 +10,8 @@ import click
 from trainmark.base.errors import UserError, nearest
 from trainmark.cli.complete import complete_built_in_suite
 from trainmark.cli.options import json_option, workload_option
-from trainmark.cli.own_program import RunCommand, name_of, program_suite, program_words, require_script
+from trainmark.cli.own_program import RunCommand, program_words
+from trainmark.suite.program import name_of, program_suite, require_script
 
 
 @click.group(

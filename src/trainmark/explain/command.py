@@ -15,17 +15,11 @@ import click
 from trainmark.base.errors import UserError
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, json_option, runs_option
-from trainmark.cli.own_program import (
-    RunCommand,
-    name_of,
-    program_suite,
-    program_words,
-    require_script,
-    step_count,
-)
+from trainmark.cli.own_program import RunCommand, program_words, step_count
 from trainmark.cli.terminal import terminal_width, unfiltered
 from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, find_case, find_run
+from trainmark.suite.program import name_of, program_suite, require_script
 
 if TYPE_CHECKING:
     from trainmark.explain.explained_trial import Explained
@@ -122,7 +116,7 @@ def what_if_names(_: click.Context, __: click.Parameter, names: tuple[str, ...])
 @click.option("--warmup", type=click.IntRange(0), help="Of a program: steps to leave out. [default: 10]")
 @click.option("--samples-per-step", type=float, help="Of a program: samples of all ranks in a step.")
 @click.option("--unit", help="Of a program: what its samples are, such as tokens.")
-@click.option("--pattern", metavar="REGEX", help="Of a program: matches the line that it prints for a step.")
+@click.option("--pattern", metavar="REGEX", help="Of a program: the line that it prints for a step.")
 @click.option("--name", help="Of a program: name the run.")
 @runs_option
 @cluster_options

@@ -79,12 +79,23 @@ def _block(block: Block, lang: Lang, width: int | None, level: int) -> list[str]
             for line in sentence(f"! {doubt.mark.name}: {said}", width)
         ]
     if isinstance(block, Facts):
-        return table(Table((), [[f"{plain_text(name)}:", value] for name, value in block.facts]), width)
+        return _facts(block, width)
     if isinstance(block, Code):
         return [f"{INDENT}{line}" for line in visible(block.text).splitlines()]
     if isinstance(block, Section):
         return _section(block, lang, width, level)
     return []
+
+
+def _facts(block: Facts, width: int | None) -> list[str]:
+    """Names in a column of their own, and values wrapped beside it."""
+    named = [(f"{plain_text(name)}:" if name else "", plain_text(value)) for name, value in block.facts]
+    room = max((cell_len(name) for name, _value in named), default=0) + len(GAP)
+    written = []
+    for name, value in named:
+        label = name + " " * (room - cell_len(name))
+        written += [line.rstrip() for line in wrapped(value, width, label, " " * room)]
+    return written
 
 
 def _section(section: Section, lang: Lang, width: int | None, level: int) -> list[str]:
@@ -113,7 +124,7 @@ def sentence(text: Text, width: int | None = None) -> list[str]:
 def wrapped(text: str, width: int | None = None, first: str = "", later: str = "") -> list[str]:
     """Break a sentence into lines, the first and the later ones indented."""
     line = one_line(text)
-    return [first + line] if width is None else broken(line, width, first, later)
+    return [(first + line)] if width is None else broken(line, width, first, later)
 
 
 def broken(text: str, width: int, first: str = "", later: str = "") -> list[str]:

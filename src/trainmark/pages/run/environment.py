@@ -10,7 +10,7 @@ from typing import Any
 from trainmark.pages.facts import fact_name
 from trainmark.pages.number import gibibytes
 from trainmark.pages.run.answer import LIST
-from trainmark.view.blocks import Block, Code, Facts, Section, Sentence, Span, Table, Text, only
+from trainmark.view.blocks import Block, Code, Facts, Page, Section, Sentence, Span, Table, Text, only
 from trainmark.view.message import Message, _, joined
 
 SECTIONS = {
@@ -40,6 +40,16 @@ def environment_section(environment: Mapping[str, Any]) -> Section:
     return Section(_("Environment"), inside, frozenset({"markdown", "html"}))
 
 
+def environment_page(environment: Mapping[str, Any], fingerprint: str) -> Page:
+    """A machine on its own: also what was looked for and is not there."""
+    parts = [environment_part(name, value) for name, value in environment.items()]
+    shown = [
+        part.section(with_missing=True) if part.is_known else Section(part.title, [Sentence(NOT_FOUND)])
+        for part in parts
+    ]
+    return Page(_("Environment"), [*shown, Facts([(_("fingerprint"), fingerprint)])])
+
+
 @dataclass
 class EnvironmentPart:
     """One part of the environment: facts by name, those that were looked for in vain, texts and tables.
@@ -57,8 +67,9 @@ class EnvironmentPart:
     def is_known(self) -> bool:
         return bool(self.facts or self.texts or self.tables)
 
-    def section(self) -> Section:
-        blocks: list[Block] = [Facts(self.facts)] if self.facts else []
+    def section(self, with_missing: bool = False) -> Section:
+        missing = [(NOT_FOUND, joined(self.missing, LIST))] if with_missing and any(self.missing) else []
+        blocks: list[Block] = [Facts([*self.facts, *missing])] if self.facts or missing else []
         blocks += self.tables
         for name, text in self.texts:
             blocks += [*([Sentence(name, "quiet")] if name else ()), Code(text)]
