@@ -22,7 +22,7 @@ def test_the_text_names_what_is_absent_and_keeps_to_80_columns(monkeypatch: pyte
     lines = done.output.splitlines()
     assert done.exit_code == 0
     absent = done.output.partition("Libraries")[2].partition("Fabric")[0]
-    assert "mpi" in absent.partition("not found:")[2]
+    assert "nccl" in absent.partition("not found:")[2]
     assert max(map(len, lines)) <= 80
 
 

@@ -44,7 +44,9 @@ def environment_page(environment: Mapping[str, Any], fingerprint: str) -> Page:
     """A machine on its own: also what was looked for and is not there."""
     parts = [environment_part(name, value) for name, value in environment.items()]
     shown = [
-        part.section(with_missing=True) if part.is_known else Section(part.title, [Sentence(NOT_FOUND)])
+        part.section(with_missing=True)
+        if part.is_known or any(part.missing)
+        else Section(part.title, [Sentence(NOT_FOUND)])
         for part in parts
     ]
     return Page(_("Environment"), [*shown, Facts([(_("fingerprint"), fingerprint)])])
