@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from trainmark.base.text import one_line
 from trainmark.cli.complete import complete_run
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option, price_option, runs_option, tell_damage
-from trainmark.cli.terminal import terminal_width, unfiltered
+from trainmark.cli.terminal import deliver, rendered, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.measure.comparison import ResultComparison
@@ -80,7 +79,6 @@ def compare_command(
     from trainmark.pages.comparison_page import comparison_page
     from trainmark.store.report import results_of
     from trainmark.store.run import find_run
-    from trainmark.view import html, markdown, terminal
 
     if fail_below is not None and math.isnan(fail_below):
         raise click.UsageError("--fail-below takes a ratio such as 0.97.")
@@ -101,15 +99,12 @@ def compare_command(
                 f"{before} and {name} have no case in common; see `trainmark show` of each."
             )
     comparisons = Comparisons(tables, frameworks, str(price) if price else "")
-    page = comparison_page(comparisons)
-    layouts = {
-        "text": lambda: terminal.render(page, width=None if out else terminal_width()),
-        "md": lambda: markdown.render(page),
-        "json": lambda: json_of(comparisons),
-        "html": lambda: html.render(page),
-    }
     kind = "json" if as_json else kind
-    _write(layouts[kind](), kind, out)
+    width = None if out else terminal_width()
+    document = (
+        json_of(comparisons) if kind == "json" else rendered(comparison_page(comparisons), kind, width=width)
+    )
+    deliver(document, kind, out)
     tell_damage(*folders)
     if kind == "text" and out is None and len(after) == 1:
         tell_next("compare", before=before, after=after[0])
@@ -246,18 +241,6 @@ def _row(
         costs=(cost_of(pair.before, price), cost_of(pair.after, price)),
         peaks=(peak_shares(pair.before), peak_shares(pair.after)),
     )
-
-
-def _write(document: str, kind: str, out: Path | None) -> None:
-    if out is None:
-        # A page is for a browser, and its scripts hold such characters as others must not see.
-        click.echo(document, nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
-        return
-    try:
-        out.write_text(document, encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{out} cannot be written: {error.strerror}.") from error
-    click.echo(str(out))
 
 
 def _tell_failures(comparisons: Comparisons, limit: Limit) -> int:

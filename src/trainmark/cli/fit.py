@@ -13,7 +13,7 @@ from trainmark.base.errors import UserError, nearest
 from trainmark.cli.complete import complete_framework, complete_precision
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import axes_of, axis_options, json_option, workload_option
-from trainmark.cli.terminal import MovingLine, Screen, print_json
+from trainmark.cli.terminal import MovingLine, Screen, print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.machine.devices import Inventory
@@ -99,9 +99,10 @@ def fit_command(
       trainmark fit --cap 16GB,32GB --precision fp32,amp --json
       trainmark fit --device cpu --image-size 32 --step 8 --most 32 --cap 2GB
     """
-    from trainmark.cli.fit_text import text, tree
     from trainmark.machine.devices import local_devices
+    from trainmark.pages.fit import fit_page, fit_record
     from trainmark.runner import fit
+    from trainmark.view import terminal
     from trainmark.workloads import registry
 
     family = registry.find(workload)
@@ -130,9 +131,9 @@ def fit_command(
         asked += fit.fit_cases(wanted, here)
     answers, code = _searched(asked, step, most, again)
     if as_json:
-        print_json({"fits": [tree(answer) for answer in answers]})
+        print_json({"fits": [fit_record(answer) for answer in answers]})
     elif answers:
-        click.echo("\n".join(text(answers)))
+        click.echo(terminal.render(fit_page(answers), width=terminal_width()), nl=False)
         if len(answers) == 1 and search is None and answers[0].largest is not None:
             tell_next("fit", batch=answers[0].largest)
     return code

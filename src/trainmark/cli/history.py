@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -18,12 +17,11 @@ import click
 from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_run
 from trainmark.cli.crash import tell_next
-from trainmark.cli.options import json_option, runs_option, tell_damage
-from trainmark.cli.terminal import terminal_width, unfiltered
+from trainmark.cli.options import json_option, lang_option, runs_option, tell_damage
+from trainmark.cli.terminal import deliver, rendered, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.measure.history.series import RunPoint
-    from trainmark.pages.history.model import Histories
     from trainmark.store.run import RunFolder
     from trainmark.view.catalogue import Lang
 
@@ -54,9 +52,7 @@ REPORT = "report.html"
 )
 @click.option("--format", "kind", type=click.Choice(["text", "html", "md", "json"]), default="text")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
-@click.option(
-    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
-)
+@lang_option
 @json_option
 def history_command(
     names: tuple[str, ...],
@@ -66,7 +62,7 @@ def history_command(
     since: str | None,
     kind: str,
     out: Path | None,
-    lang: str,
+    lang: Lang,
     as_json: bool,
 ) -> int:
     """Show every result of each case over all runs, or over RUNS: names, paths, or folders of runs.
@@ -87,6 +83,8 @@ def history_command(
     from trainmark.measure.history.series import ordered_by
     from trainmark.measure.history.series import since as since_time
     from trainmark.pages.history.model import histories
+    from trainmark.pages.history.page import STYLE, history_page
+    from trainmark.pages.history.record import as_json as history_json
     from trainmark.store.observations import series_of_runs
 
     folders = find_folders(names, runs)
@@ -102,9 +100,10 @@ def history_command(
     )
     if not shown.cases:
         raise UserError(_nothing(folders, runs, pattern, since, shown.left_out, by))
-    language: Lang = "zh" if lang == "zh" else "en"
     kind = "json" if as_json else kind
-    _write(_rendered(shown, kind, bool(pattern), out, language, folders), kind, out)
+    page = history_page(shown, bool(pattern), report_links(folders, out))
+    width = None if out else terminal_width()
+    deliver(history_json(shown) if kind == "json" else rendered(page, kind, lang, width, STYLE), kind, out)
     if kind == "text" and out is None and not pattern:
         tell_next("history")
     return 0
@@ -164,23 +163,6 @@ def _nothing(
     return f"no result is from {since} or later." if since else "no trial of these runs has a figure."
 
 
-def _rendered(
-    shown: Histories, kind: str, detailed: bool, out: Path | None, lang: Lang, folders: Sequence[RunFolder]
-) -> str:
-    from trainmark.pages.history.page import STYLE, history_page
-    from trainmark.pages.history.record import as_json
-    from trainmark.view import html, markdown, terminal
-
-    if kind == "json":
-        return as_json(shown)
-    page = history_page(shown, detailed, report_links(folders, out))
-    if kind == "html":
-        return html.render(page, lang, STYLE)
-    if kind == "md":
-        return markdown.render(page, lang)
-    return terminal.render(page, lang, None if out else terminal_width())
-
-
 def report_links(folders: Sequence[RunFolder], out: Path | None) -> Callable[[RunPoint], str]:
     """Return where the report of a result lies: beside a page that is written, else by its full address."""
     from trainmark.store.observations import run_names
@@ -195,17 +177,3 @@ def report_links(folders: Sequence[RunFolder], out: Path | None) -> Callable[[Ru
         return path.as_uri() if out is None else quote(os.path.relpath(path, out.resolve().parent))
 
     return link
-
-
-def _write(document: str, kind: str, out: Path | None) -> None:
-    if out is None:
-        # A page is for a browser, and its scripts hold such characters as others must not see.
-        click.echo(document, nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
-        return
-    from trainmark.store.files import write_text
-
-    try:
-        write_text(out, document)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written: {error.strerror}.") from error
-    click.echo(str(out))

@@ -46,7 +46,7 @@ price_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 lang_option = click.option(
-    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of the report."
+    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
 )
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.complete import complete_run
-from trainmark.cli.options import json_option, price_option, runs_option, tell_damage
-from trainmark.cli.terminal import terminal_width, unfiltered
+from trainmark.cli.options import json_option, lang_option, price_option, runs_option, tell_damage
+from trainmark.cli.terminal import deliver, rendered, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.measure.cost import Price
@@ -26,9 +26,7 @@ FORMATS = ("md", "html", "json", "csv", "text")
 @click.argument("run", default="latest", shell_complete=complete_run)
 @runs_option
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Print one format instead of writing all.")
-@click.option(
-    "--lang", type=click.Choice(["en", "zh"]), default="en", help="The language of md, html and text."
-)
+@lang_option
 @click.option("--out", type=click.Path(path_type=Path), help="Write to this file (with --format) or folder.")
 @click.option("--open", "shown", is_flag=True, help="Show the page in a browser.")
 @price_option
@@ -54,9 +52,7 @@ def report_command(
     if shown and kind is not None:
         raise click.UsageError("--open shows the page of all formats; leave out --format")
     if kind is not None and out is None:
-        # A page is for a browser, and its scripts hold such characters as others must not see.
-        out_stream = unfiltered(sys.stdout) if kind == "html" else None
-        click.echo(render(report, kind, lang, terminal_width()), nl=False, file=out_stream)
+        deliver(render(report, kind, lang, terminal_width()), kind, None)
         return 0
     try:
         if kind is None or out is None:
@@ -90,16 +86,10 @@ def render(report: RunReport, kind: str, lang: Lang = "en", width: int | None = 
     from trainmark.pages.run.csv_table import run_csv
     from trainmark.pages.run.page import run_page
     from trainmark.pages.run.record import run_json
-    from trainmark.view import html, markdown, terminal
 
-    layouts = {
-        "md": lambda: markdown.render(run_page(report), lang),
-        "html": lambda: html.render(run_page(report), lang),
-        "text": lambda: terminal.render(run_page(report), lang, width),
-        "csv": lambda: run_csv(report),
-        "json": lambda: run_json(report),
-    }
-    return layouts[kind]()
+    if kind in ("csv", "json"):
+        return run_csv(report) if kind == "csv" else run_json(report)
+    return rendered(run_page(report), kind, lang, width)
 
 
 def write_reports(report: RunReport, folder: Path, lang: Lang = "en") -> dict[str, Path]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from trainmark.base.errors import UserError
 from trainmark.base.text import HIDDEN, one_line
 from trainmark.metric import score
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from trainmark.runner.progress import EpochSeen, TrainingProgress
     from trainmark.store.trial import TrialRecord
     from trainmark.suite.plan import PlannedTrial
+    from trainmark.view.blocks import Page
+    from trainmark.view.catalogue import Lang
 
 
 STANDARD_DESCRIPTORS = 3
@@ -102,6 +105,30 @@ def _open_closed_descriptors() -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document; what a terminal or UTF-8 cannot take becomes its JSON escape on the way."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def rendered(page: Page, kind: str, lang: Lang = "en", width: int | None = None, style: str = "") -> str:
+    """Return a page as `text`, `md` or `html`."""
+    from trainmark.view import html, markdown, terminal
+
+    if kind == "text":
+        return terminal.render(page, lang, width)
+    return markdown.render(page, lang) if kind == "md" else html.render(page, lang, style)
+
+
+def deliver(document: str, kind: str, out: Path | None) -> None:
+    """Print a document, or write it to a file and print the name of that."""
+    if out is None:
+        # A page is for a browser, and its scripts hold such characters as others must not see.
+        click.echo(document, nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
+        return
+    from trainmark.store.files import write_text
+
+    try:
+        write_text(out, document)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written: {error.strerror}.") from error
+    click.echo(str(out))
 
 
 def terminal_width() -> int | None:

@@ -1,6 +1,6 @@
 """What the published reports say fits a V100, as the ledger has it."""
 
-from trainmark.cli.fit_text import published
+from trainmark.pages.fit import published
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Axis, Workload
 

@@ -1,4 +1,4 @@
-"""What `trainmark fit` found, as text, beside what was published."""
+"""The largest batch that trains: a table of all answers, what each rests on, and what was published."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from trainmark.base.typed_json import encode
-from trainmark.cli.terminal import terminal_width
 from trainmark.logs.ledger import load_of
 from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
 from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
+from trainmark.pages import number
 from trainmark.runner.fit import FitAnswer
 from trainmark.runner.fit_trial import BATCH
-from trainmark.view import terminal
-from trainmark.view.blocks import Table
+from trainmark.view.blocks import Block, Items, Page, Section, Table, Text
+from trainmark.view.message import Message, _
 from trainmark.workloads.declaration import Workload
 
 CARD = re.compile(r"\b(\d+) ?GB\b", re.IGNORECASE)
@@ -77,40 +77,15 @@ def _rank(one: Published) -> tuple[int, float]:
 
 
 GIB, MIB = 2**30, 2**20
-HEADER = (
-    "framework",
-    "precision",
-    "layout",
-    "axes",
-    "memory",
-    "largest",
-    "peak",
-    "fixed",
-    "a sample",
-    "off by",
-)
-NUMBERS = frozenset(range(4, len(HEADER)))
+FITS, REFUSED, NO_MEMORY = _("fits"), _("refused"), _("oom")
 
 
-def text(answers: Sequence[FitAnswer]) -> Iterator[str]:
-    """One table over all of them, then what each rests on."""
-    header = [_unit_header(answers[0]) if name == "a sample" else name for name in HEADER]
-    rows = [_cells(answer) for answer in answers]
-    yield from terminal.table(Table(header, rows, NUMBERS), terminal_width())
-    for answer in answers:
-        yield ""
-        yield from _details(answer)
+def fit_page(answers: Sequence[FitAnswer]) -> Page:
+    return Page(_("The largest batch"), [_table(answers), *map(_section, answers)])
 
 
-def _unit_header(answer: FitAnswer) -> str:
-    """`a sample`, `a sequence`, `per length`: what the memory grows with."""
-    setting = answer.setting
-    if setting.search != BATCH:
-        return f"per {setting.search}"
-    return f"a {(setting.family.workload.batch_unit or 'samples').removesuffix('s')}"
-
-
-def tree(answer: FitAnswer) -> dict[str, Any]:
+def fit_record(answer: FitAnswer) -> dict[str, Any]:
+    """Return the answer under the names of `trainmark fit --json`."""
     line, foretold = memory_line(answer.tries), memory_prediction(answer.tries)
     return {
         **encode(answer.setting),
@@ -130,65 +105,94 @@ def tree(answer: FitAnswer) -> dict[str, Any]:
     }
 
 
-def _cells(answer: FitAnswer) -> tuple[str, ...]:
+def _table(answers: Sequence[FitAnswer]) -> Table:
+    header = [
+        *(_("framework"), _("precision"), _("layout"), _("axes"), _("memory"), _("largest"), _("peak")),
+        *(_("fixed"), _unit_header(answers[0]), _("off by")),
+    ]
+    return Table(header, [_cells(answer) for answer in answers], frozenset(range(4, len(header))))
+
+
+def _unit_header(answer: FitAnswer) -> Message:
+    """`a sample`, `a sequence`, `per length`: what the memory grows with."""
+    setting = answer.setting
+    if setting.search != BATCH:
+        return _("per {axis}", axis=setting.search)
+    return _("a {unit}", unit=(setting.family.workload.batch_unit or "samples").removesuffix("s"))
+
+
+def _cells(answer: FitAnswer) -> list[Text]:
     setting, line = answer.setting, memory_line(answer.tries)
-    return (
+    return [
         " ".join(filter(None, [setting.framework, setting.version])),
         setting.precision,
         setting.layout + (" compile" if setting.compile else ""),
         setting.axis_labels,
         _gib(setting.cap or setting.memory),
-        str(answer.largest or "none"),
+        _("none") if answer.largest is None else str(answer.largest),
         _gib(_peak(answer)),
         _gib(line.fixed if line else None),
-        f"{line.per_image / MIB:.2f} MiB" if line else "n/a",
+        f"{line.per_image / MIB:.2f} MiB" if line else number.MISSING,
         _gib(line.residual if line else None),
-    )
+    ]
 
 
-def _details(answer: FitAnswer) -> Iterator[str]:
+def _section(answer: FitAnswer) -> Section:
     setting = answer.setting
-    cap = f", capped at {_gib(setting.cap)}" if setting.cap else ""
-    yield f"{setting} on {setting.device_name}{cap}"
-    rows = [
-        (
-            f"  {each.batch}",
-            "fits" if each.fits else "refused" if each.refused else "oom",
+    title = _("{setting} on {device}", setting=str(setting), device=setting.device_name)
+    if setting.cap:
+        title = _("{setting}, capped at {memory}", setting=title, memory=_gib(setting.cap))
+    rows: list[list[Text]] = [
+        [
+            str(each.batch),
+            FITS if each.fits else REFUSED if each.refused else NO_MEMORY,
             _gib(each.peak),
             f"{each.seconds:.0f}",
             each.detail,
-        )
+        ]
         for each in answer.tries
     ]
-    header = (f"  {setting.search}", "outcome", "peak", "seconds", "")
-    yield from terminal.table(Table(header, rows, frozenset({0, 2, 3})), terminal_width())
-    yield from (f"  {sentence}" for sentence in _sentences(answer))
+    header = (setting.search, _("outcome"), _("peak"), _("seconds"), "")
+    told: list[Block] = [Table(header, rows, frozenset({0, 2, 3})), Items(list(_sentences(answer)))]
+    return Section(title, told)
 
 
-def _sentences(answer: FitAnswer) -> Iterator[str]:
+def _sentences(answer: FitAnswer) -> Iterator[Message]:
     line, failed = memory_line(answer.tries), first_failure(answer.tries, answer.step)
+    search = answer.setting.search
     if refused := [each for each in answer.tries if each.batch == failed and each.refused]:
-        yield f"The program refuses {answer.setting.search} {failed}: {refused[0].detail}"
+        detail = refused[0].detail
+        yield _("The program refuses {search} {value}: {detail}", search=search, value=failed, detail=detail)
     elif failed is not None and line is not None:
-        yield f"By the line through the peaks, {failed} would take {_gib(line.at(failed))}."
+        memory = _gib(line.at(failed))
+        yield _("By the line through the peaks, {value} would take {memory}.", value=failed, memory=memory)
     elif failed is None:
-        yield f"No larger {answer.setting.search} was tried: --most is {answer.most}."
+        yield _("No larger {search} was tried: --most is {most}.", search=search, most=answer.most)
     if foretold := memory_prediction(answer.tries):
-        smaller = "batches" if answer.setting.search == BATCH else "values"
-        yield (
-            f"The smaller {smaller} foretell {_gib(foretold.predicted)} at {foretold.batch}: "
-            f"off by {100 * foretold.error:+.1f} %."
-        )
+        figures = {
+            "memory": _gib(foretold.predicted),
+            "value": foretold.batch,
+            "error": f"{100 * foretold.error:+.1f}",
+        }
+        if search == BATCH:
+            yield _("The smaller batches foretell {memory} at {value}: off by {error} %.", **figures)
+        else:
+            yield _("The smaller values foretell {memory} at {value}: off by {error} %.", **figures)
     if answer.remembered:
-        yield f"Remembered from {answer.measured}; --again measures anew."
+        yield _("Remembered from {date}; --again measures anew.", date=answer.measured)
     for each in _published(answer):
-        yield f"Published: {_claim(each)}"
+        yield _("Published: {claim}", claim=_claim(each))
 
 
-def _claim(one: Published) -> str:
-    most = ", the most that fits" if one.largest else ""
-    memory = f", {one.memory_mb:,.0f} MiB in use" if one.memory_mb else ""
-    return f"{one.batch} in {one.framework} on {one.device}{most}{memory} ({one.title}, {one.page})"
+def _claim(one: Published) -> Message:
+    told = _(
+        "{batch} in {framework} on {device}", batch=one.batch, framework=one.framework, device=one.device
+    )
+    if one.largest:
+        told = _("{batch}, the most that fits", batch=told)
+    if one.memory_mb:
+        told = _("{batch}, {memory} MiB in use", batch=told, memory=f"{one.memory_mb:,.0f}")
+    return _("{batch} ({title}, {page})", batch=told, title=one.title, page=one.page)
 
 
 def _published(answer: FitAnswer) -> list[Published]:
@@ -211,4 +215,4 @@ def _peak(answer: FitAnswer) -> int | None:
 
 
 def _gib(value: float | None) -> str:
-    return "n/a" if value is None else f"{value / GIB:.2f} GiB"
+    return number.MISSING if value is None else f"{value / GIB:.2f} GiB"
