@@ -1,16 +1,42 @@
 """Trainmark measures how fast deep-learning training really runs.
 
-This file is imported inside every measured program, down to Python 3.7, through `trainmark.probe`:
-it imports nothing itself.
+    import trainmark as tm
+
+    run = tm.run("train.py", steps=200)
+    print(run, run.results[0].throughput)
+    tm.compare("before", "after").to_pandas()
+
+This file is imported inside every measured program, down to Python 3.7, through `trainmark.probe`: it imports
+nothing itself, and each name of the API when it is asked for.
 """
 
 __version__ = "0.1.0"
-__all__ = ["load"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainmark.api.comparing import compare as compare
+    from trainmark.api.histories import history as history
+    from trainmark.api.runs import open as open
+    from trainmark.api.runs import run as run
+    from trainmark.store.frame import load as load
+
+_MODULES = {
+    "compare": "trainmark.api.comparing",
+    "history": "trainmark.api.histories",
+    "load": "trainmark.store.frame",
+    "open": "trainmark.api.runs",
+    "run": "trainmark.api.runs",
+}
+__all__ = [*_MODULES]  # noqa: PLE0604
 
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
-    if name == "load":
-        from trainmark.store.frame import load
+    if name not in _MODULES:
+        raise AttributeError("module 'trainmark' has no attribute {!r}".format(name))
+    from importlib import import_module
 
-        return load
-    raise AttributeError("module 'trainmark' has no attribute {!r}".format(name))
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__():  # type: ignore[no-untyped-def]
+    return ["__version__", *_MODULES]

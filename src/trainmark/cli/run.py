@@ -244,10 +244,11 @@ def _carry_out(
     wait_quiet: float | None,
     fail_below: float | None,
 ) -> int:
+    from trainmark.api.runs import carry_out
     from trainmark.cli.report import render, write_reports
     from trainmark.cli.terminal import live_display
     from trainmark.pages.run.results import contrast_doubts
-    from trainmark.runner.run import RunStoppedError, execute, save_reference_rates
+    from trainmark.runner.run import RunStoppedError
     from trainmark.store.report import report_of
 
     display = live_display()
@@ -255,11 +256,10 @@ def _carry_out(
         display.note(f"skipped {skip.case.slug}: {skip.reason}")
     with display, contextlib.closing(prepared):
         try:
-            finish = execute(run, prepared, display, port, wait_quiet=wait_quiet or 0.0)
+            finish = carry_out(run, prepared, display, port, wait_quiet or 0.0)
         except RunStoppedError as error:
             click.echo(f"trainmark: {error}", err=True)
             return FAILED
-        save_reference_rates(run, display.note)
     report = report_of(run)
     tell_damage(run)
     try:

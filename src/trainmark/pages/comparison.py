@@ -174,15 +174,18 @@ class Comparisons:
 
 
 def as_json(comparisons: Comparisons) -> str:
+    return json.dumps(comparisons_record(comparisons), indent=2, allow_nan=False) + "\n"
+
+
+def comparisons_record(comparisons: Comparisons) -> dict[str, Any]:
     """The first pair under the names of a comparison of two; `comparisons` has all pairs."""
     pairs = [_tree(table) for table in comparisons.tables]
-    document = {
+    return {
         **pairs[0],
         "frameworks": [dict(frameworks.record) for frameworks in comparisons.frameworks],
         "runs": list(comparisons.runs),
         "comparisons": pairs,
     }
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def _tree(table: ComparisonTable) -> dict[str, Any]:

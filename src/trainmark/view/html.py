@@ -59,6 +59,14 @@ def render(page: Page, lang: Lang = "en", style: str = "") -> str:
     )
 
 
+def notebook(page: Page, lang: Lang = "en") -> str:
+    """Return the page in a frame of its own, so that its style and scripts are its alone."""
+    grow = "this.style.height = this.contentDocument.documentElement.scrollHeight + 24 + 'px'"
+    return Markup(
+        '<iframe srcdoc="{}" onload="{}" style="border: 0; width: 100%; height: 480px"></iframe>'
+    ).format(render(page, lang), grow)
+
+
 def fragment(blocks: Sequence[Block], lang: Lang = "en", level: int = 2) -> Markup:
     """Return blocks for a page that has the frame; sections get headings of this level and below."""
     return _blocks(localized(shown_in(blocks, "html"), lang), lang, level)

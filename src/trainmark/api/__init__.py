@@ -1,0 +1,1 @@
+"""What `import trainmark` gives: measuring, reading and comparing from Python. The commands call the same."""
