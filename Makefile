@@ -10,10 +10,9 @@ PROGRESS := $(BIN)/python -m pip install --disable-pip-version-check
 # Each of the many processes that the tests start would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-CHECKED := datasets events forecast golden measure package probe published report store suite system
 FRAMEWORKS := pytorch tensorflow jax mindspore paddle mxnet oneflow
 
-.PHONY: install demo check test test-here test-elsewhere lint frameworks otava ray transformers transformers-check docs bench clean
+.PHONY: install demo check test test-all quick slow elsewhere observe lint frameworks otava ray transformers transformers-check docs bench clean
 
 install: $(VENV)/.demo
 
@@ -25,22 +24,36 @@ demo: $(VENV)/.demo
 	@echo "  trainmark report latest --open                       the report in a browser"
 	@echo "  trainmark run -- python examples/untouched/train.py  or your own trainer, untouched"
 
+# What starts no process, of all rooms: three minutes. tests/tiers.py says what belongs to which of these three.
 check: lint
-	$(BIN)/python -m pytest --numprocesses auto $(CHECKED:%=tests/%)
+	$(BIN)/python -m pytest --tier check --numprocesses auto
 
-# Side by side, four jobs at most: types are checked, frameworks and Ray installed and clusters waited for while
-# the other tests compute.
+# Before a pull request: ten minutes. Types are checked while the tests compute.
 test: $(VENV)/.test
-	$(MAKE) --no-print-directory --jobs 4 lint test-here test-elsewhere
+	$(MAKE) --no-print-directory --jobs 2 lint quick
+
+# Everything: `make test`, then what is slow; frameworks and Ray are installed and clusters waited for meanwhile.
+test-all: $(VENV)/.test
+	$(MAKE) --no-print-directory --jobs 4 lint slow elsewhere
 
 # Two processes, also on machines of more cores: many tests start ranks of their own. A file stays in one of
 # them, because its tests look at one training.
-test-here: $(VENV)/.test .venv-docs/.ready
-	$(BIN)/python -m pytest --durations 60 --numprocesses 2 --dist loadfile --no-loadscope-reorder \
-		--ignore tests/frameworks --ignore tests/cluster
+PYTEST := $(BIN)/python -m pytest --durations 60
+TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+ELSEWHERE := tests/frameworks tests/cluster
 
-test-elsewhere: $(VENV)/.test frameworks ray
-	$(BIN)/python -m pytest --durations 60 tests/frameworks tests/cluster
+quick: $(VENV)/.test
+	$(PYTEST) --tier test $(TOGETHER) $(OBSERVE)
+
+slow: quick .venv-docs/.ready
+	$(PYTEST) --tier rest $(TOGETHER) $(ELSEWHERE:%=--ignore %) $(OBSERVE)
+
+elsewhere: $(VENV)/.test frameworks ray
+	$(PYTEST) --tier rest $(ELSEWHERE) $(OBSERVE)
+
+# Looks anew at what each test takes, by which the tiers are made; on a machine that does nothing else.
+observe:
+	$(MAKE) test-all OBSERVE=--observe
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -45,20 +45,20 @@ def _report(runs: Path) -> None:
 
     def imports() -> None:
         import trainmark.cli.report
-        import trainmark.store.report
-        import trainmark.report.render.html
-        import trainmark.store.index  # noqa: F401
+        import trainmark.pages.run.page
+        import trainmark.store.index
+        import trainmark.store.report  # noqa: F401
 
     timed("imports", imports)
     from trainmark.cli.report import render
-    from trainmark.store.report import report_of
     from trainmark.store import index
+    from trainmark.store.report import report_of
     from trainmark.store.run import find_run
 
     timed("index", lambda: index.build(runs))
-    document = timed("document", lambda: document_of(find_run("latest", runs)))
+    report = timed("results", lambda: report_of(find_run("latest", runs)))
     for kind in ("html", "md", "json", "csv"):
-        timed(kind, partial(render, document, kind, "en"))
+        timed(kind, partial(render, report, kind, "en"))
     print(json.dumps({"seconds": seconds, "memory_mb": child.memory_peak_mb()}))
 
 

@@ -11,6 +11,8 @@ from hypothesis import settings
 settings.register_profile("unhurried", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("unhurried")
 
+pytest_plugins = ["tests.tiers"]
+
 HOME = os.environ.get("TRAINMARK_HOME")
 
 

@@ -46,7 +46,7 @@ QUIET = {
 
 
 def interpreter() -> Path:
-    """One that has Ray: named by TRAINMARK_TEST_RAY, or the one that `make test` makes."""
+    """One that has Ray: named by TRAINMARK_TEST_RAY, or the one that `make test-all` makes."""
     named = os.environ.get("TRAINMARK_TEST_RAY")
     python = Path(named) if named else ROOT / ".venv-ray" / "bin" / "python"
     if not python.exists():

@@ -1,4 +1,4 @@
-"""What `make test` does not run must still fit the code: the mutants' texts, and what the fuzzers import."""
+"""What no test run runs must still fit the code: the mutants' texts, and what the fuzzers import."""
 
 import importlib.util
 import sys
