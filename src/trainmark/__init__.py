@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainmark.api.comparing import compare as compare
     from trainmark.api.histories import history as history
+    from trainmark.api.ledgers import ledger as ledger
     from trainmark.api.runs import open as open
     from trainmark.api.runs import run as run
     from trainmark.store.frame import load as load
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "compare": "trainmark.api.comparing",
     "history": "trainmark.api.histories",
+    "ledger": "trainmark.api.ledgers",
     "load": "trainmark.store.frame",
     "open": "trainmark.api.runs",
     "run": "trainmark.api.runs",

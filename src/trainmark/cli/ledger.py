@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import print_json, terminal_width
+from trainmark.cli.terminal import deliver, print_json, rendered, terminal_width
 
 if TYPE_CHECKING:
-    from trainmark.logs.ledger import LedgerEntry
+    from trainmark.api.ledgers import Ledger
 
 
 @click.command("ledger")
@@ -50,31 +49,28 @@ def ledger_command(also: tuple[Path, ...], plot: Path | None, as_json: bool, **w
       trainmark ledger --source dlperf-mindspore --json
       trainmark ledger --workload resnet50 --plot published.html
     """
-    from trainmark.logs.ledger import find, load
-    from trainmark.logs.ledger.entry import as_record
-    from trainmark.pages.ledger import ledger_page
-    from trainmark.view import terminal
+    from trainmark.api.ledgers import ledger
 
-    entries = find(load(*also), **wanted)
+    found = ledger(also=also, **wanted)
     if plot:
-        _write(plot, entries)
+        _write(plot, found)
     if as_json:
-        print_json([as_record(entry) for entry in entries])
+        print_json(found.rows())
     elif plot:
         click.echo(str(plot))
-    elif entries:
-        click.echo(terminal.render(ledger_page(entries), width=terminal_width()), nl=False)
+    elif found:
+        deliver(rendered(found.page(), "text", width=terminal_width()), "text", None)
     else:
         click.echo("no row of the ledger is all of that")
     return 0
 
 
-def _write(path: Path, entries: Sequence[LedgerEntry]) -> None:
+def _write(path: Path, found: Ledger) -> None:
     from trainmark.base.errors import UserError
-    from trainmark.pages import ledger
+    from trainmark.pages.ledger import svg
     from trainmark.view import html
 
     if path.suffix not in (".html", ".svg"):
         raise UserError(f"a plot is an .html or an .svg file; {path.name} is neither.")
-    drawn = ledger.svg(entries) if path.suffix == ".svg" else html.render(ledger.ledger_page(entries))
+    drawn = svg(found.entries) if path.suffix == ".svg" else html.render(found.page())
     path.write_text(drawn, encoding="utf-8")
