@@ -2,6 +2,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,7 @@ settings.load_profile("unhurried")
 pytest_plugins = ["tests.tiers"]
 
 HOME = os.environ.get("TRAINMARK_HOME")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmark-tests"
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,10 +29,11 @@ def no_environments(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def compiled_once(tmp_path_factory):
-    """What XLA has compiled for one training, the next one finds."""
+def compiled_once():
+    """What XLA has compiled for one training, the next one finds, also that of the next run of the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE / "xla"))
+        patch.setenv("JAX_COMPILATION_CACHE_MAX_SIZE", str(2**30))
         yield
 
 
