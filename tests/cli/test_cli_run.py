@@ -55,7 +55,7 @@ def test_a_run_with_failed_trials_ends_with_1_and_says_why(trainmark, suite):
 def test_a_run_without_one_good_trial_ends_in_the_reasons_and_is_failed_for_good(trainmark, suite):
     result = trainmark("run", suite("echo no luck; exit 3", "retries: 0\n"), "--repeats", "5", "--name", "a")
     reason = "mine-b32-1n1g: 2 × crashed: rank 0 left with exit code 3: no luck"
-    assert f"no trial succeeded:\n  {reason}\n" in result.out
+    assert f"no trial succeeded:\n{reason}\n" in result.out
     assert "`trainmark show a mine-b32-1n1g/01`" in result.out
     assert reason in trainmark("report", "a").out
     assert [row["status"] for row in json.loads(trainmark("list", "--json").out)] == ["failed"]
