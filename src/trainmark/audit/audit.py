@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 
 from trainmark.audit import checks as all_checks
-from trainmark.audit.finding import AuditFinding
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.report import Report, UnreadableReportError, read_report
 
 REPORT_ENDINGS = {".md", ".markdown", ".html", ".htm", ".csv", ".tsv", ".txt", ".rst"}
@@ -32,7 +33,7 @@ def reports_at(path: Path, logs: Collection[Path] = ()) -> list[Report]:
     return reports
 
 
-Check = Callable[[Report], Iterator[AuditFinding]]
+Check = Callable[[Report], Findings]
 # A function `check_…` of a file in checks/ is a check: a new one is known by standing there.
 CHECKS: tuple[Check, ...] = tuple(
     function
@@ -53,15 +54,10 @@ CAUSES = {
 def audit_report(report: Report, checks: Iterable[Check] = CHECKS) -> list[AuditFinding]:
     """All findings in a report, in the order of its lines, each cause once."""
     findings = dict.fromkeys(finding for check in checks for finding in check(report))
-    places = {(finding.where, finding.code) for finding in findings}
-    causes = [finding for finding in findings if not _follows(finding, places)]
-    return sorted(causes, key=lambda finding: (_line(finding), finding.code))
-
-
-def _follows(finding: AuditFinding, places: set[tuple[str, str]]) -> bool:
-    """Whether another finding on the same line is the cause of this one."""
-    return any((finding.where, code) in places for code in CAUSES.get(finding.code, ()))
-
-
-def _line(finding: AuditFinding) -> int:
-    return int(finding.where.rpartition(":")[2])
+    places = {(finding.line, finding.code) for finding in findings}
+    causes = [
+        replace(finding, path=report.path)
+        for finding in findings
+        if not any((finding.line, cause) in places for cause in CAUSES.get(finding.code, ()))
+    ]
+    return sorted(causes, key=lambda finding: (finding.line, finding.code))

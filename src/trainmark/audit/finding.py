@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from itertools import groupby
 
@@ -18,45 +17,67 @@ class FindingSeverity(str, Enum):
     NOTE = "note"
 
 
+# What is not listed is an error.
+WARNINGS = frozenset({
+    "accuracy-too-soon", "empty-block", "empty-row", "missing-environment", "missing-logs", "missing-rows",
+    "misspelt-in-code", "mixed-precision-names", "network-driver-missing", "partial-dataset", "placeholder",
+    "recipe-contradicted", "row-of-two-runs", "script-of-another-model", "stated-difference",
+    "window-too-short",
+})  # fmt: skip
+NOTES = frozenset({
+    "collapsed-scaling", "line-number-mismatch", "longer-but-less-accurate", "missing-repeats",
+    "superlinear-scaling", "throughput-falls", "unusual-convention",
+})  # fmt: skip
+
+
 @dataclass(frozen=True)
 class AuditFinding:
-    """One finding; `where` is `file:line`."""
+    """One finding on a line of a file; `is_warning` where the code alone does not tell how serious it is."""
 
     code: str
-    severity: FindingSeverity
-    where: str
+    line: int
     claimed: str
     derived: str
     message: str
+    is_warning: bool = False
+    path: str = ""
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    @property
+    def severity(self) -> FindingSeverity:
+        if self.is_warning or self.code in WARNINGS:
+            return FindingSeverity.WARNING
+        return FindingSeverity.NOTE if self.code in NOTES else FindingSeverity.ERROR
 
     def as_dict(self) -> dict[str, str]:
-        return {**asdict(self), "severity": self.severity.value}
+        return {
+            "code": self.code,
+            "severity": self.severity.value,
+            "where": self.where,
+            "claimed": self.claimed,
+            "derived": self.derived,
+            "message": self.message,
+        }
 
 
-def as_json(findings: Sequence[AuditFinding]) -> str:
-    return json.dumps({"findings": [finding.as_dict() for finding in findings]}, indent=2, ensure_ascii=False)
+Findings = Iterator[AuditFinding]
 
 
 def as_text(findings: Sequence[AuditFinding], files: Sequence[str]) -> str:
     """One finding in two lines, under the name of its file; a file without any says so."""
-    by_file = {file: list(group) for file, group in groupby(findings, key=_file)}
+    by_file = {file: list(group) for file, group in groupby(findings, key=lambda finding: finding.path)}
     lines = []
     for file in files:
         file_findings = by_file.get(file, [])
         lines.append(f"{file}: {_counted(file_findings)}")
-        for finding in file_findings:
-            place = finding.where.rpartition(":")[2]
-            lines.append(
-                f"  {finding.severity.value:7} line {place}: {_one_line(finding.message)}  [{finding.code}]"
-            )
-            lines.append(
-                f"          claimed {_one_line(finding.claimed)}; found {_one_line(finding.derived)}"
-            )
+        for found in file_findings:
+            message, claimed, derived = map(_one_line, (found.message, found.claimed, found.derived))
+            lines.append(f"  {found.severity.value:7} line {found.line}: {message}  [{found.code}]")
+            lines.append(f"          claimed {claimed}; found {derived}")
     return "\n".join(lines)
-
-
-def _file(finding: AuditFinding) -> str:
-    return finding.where.rpartition(":")[0]
 
 
 def _counted(findings: Sequence[AuditFinding]) -> str:

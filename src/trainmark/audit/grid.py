@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainmark.audit.finding import AuditFinding
 from trainmark.audit.number import (
     Number,
     normalize_text,
@@ -56,6 +57,14 @@ class TableFigure:
     cell: TableCell
     head: str
     column: int
+
+    def scaled(self, factor: float) -> TableFigure:
+        """The same printed figure in another unit."""
+        return replace(self, number=self.number.scaled(factor))
+
+    def finding(self, code: str, derived: str, message: str, is_warning: bool = False) -> AuditFinding:
+        """What is wrong with this figure."""
+        return AuditFinding(code, self.cell.line, self.cell.text, derived, message, is_warning)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from trainmark.audit.checks.procedure import FEWEST_ITERATIONS
 from trainmark.audit.excerpts import LONGEST_LOG_LINE, TIME_STAMP
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.report import LARGEST_FILE
 from trainmark.audit.terms import SHORT_TOPOLOGY
 from trainmark.base.errors import UserError
@@ -68,22 +68,22 @@ def audit_logs(logs: Sequence[AuditedLog], iterations_needed: int | None = None)
     return sorted(findings, key=lambda finding: (finding.where, finding.code))
 
 
-def _find_copies(logs: Sequence[AuditedLog]) -> Iterator[AuditFinding]:
+def _find_copies(logs: Sequence[AuditedLog]) -> Findings:
     by_content: dict[str, AuditedLog] = {}
     by_stamps: dict[str, AuditedLog] = {}
     for log in logs:
         twin = by_content.setdefault(log.digest, log)
         origin = by_stamps.setdefault(log.stamps, log) if log.stamps else log
         if twin is not log:
-            yield _error(
+            yield _finding(
                 log, "copied-log", "a run of its own", twin.path, f"the same content as {twin.path}."
             )
         elif origin is not log:
             message = f"every time stamp is that of {origin.path}, though the text differs: an edited copy."
-            yield _error(log, "edited-copy", "a run of its own", origin.path, message)
+            yield _finding(log, "edited-copy", "a run of its own", origin.path, message)
 
 
-def _check_path(log: AuditedLog) -> Iterator[AuditFinding]:
+def _check_path(log: AuditedLog) -> Findings:
     path = PurePath(log.path)
     if (topology := SHORT_TOPOLOGY.search(path.parent.name)) and log.world_size is not None:
         named = int(topology[1]) * int(topology[2])
@@ -98,22 +98,15 @@ def _check_path(log: AuditedLog) -> Iterator[AuditFinding]:
             yield _differs(log, "precision-mismatch", named_precision, log.precision)
 
 
-def _check_length(log: AuditedLog, needed: int | None) -> Iterator[AuditFinding]:
+def _check_length(log: AuditedLog, needed: int | None) -> Findings:
     if log.steps is None:
         return
     if needed is not None and log.steps < needed:
         message = f"the rule needs {needed} iterations, and the log ends after {log.steps}."
-        yield _error(log, "too-few-iterations", f"{needed} iterations", f"{log.steps} iterations", message)
+        yield _finding(log, "too-few-iterations", f"{needed} iterations", f"{log.steps} iterations", message)
     elif log.steps < FEWEST_ITERATIONS:
         message = f"{log.steps} iterations say little about steady training."
-        yield AuditFinding(
-            "window-too-short",
-            FindingSeverity.WARNING,
-            f"{log.path}:1",
-            "a throughput",
-            f"{log.steps} steps",
-            message,
-        )
+        yield _finding(log, "window-too-short", "a throughput", f"{log.steps} steps", message)
 
 
 def _precision_class(precision: str) -> str:
@@ -121,11 +114,11 @@ def _precision_class(precision: str) -> str:
 
 
 def _differs(log: AuditedLog, code: str, named: str, logged: str) -> AuditFinding:
-    return _error(log, code, named, logged, f"the path says {named}, the log {logged}.")
+    return _finding(log, code, named, logged, f"the path says {named}, the log {logged}.")
 
 
-def _error(log: AuditedLog, code: str, claimed: str, derived: str, message: str) -> AuditFinding:
-    return AuditFinding(code, FindingSeverity.ERROR, f"{log.path}:1", claimed, derived, message)
+def _finding(log: AuditedLog, code: str, claimed: str, derived: str, message: str) -> AuditFinding:
+    return AuditFinding(code, 1, claimed, derived, message, path=log.path)
 
 
 LONGEST_PIECE = 1 << 20

@@ -37,74 +37,60 @@ QUANTITY_WORDS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Quantity:
-    """A figure in plain units, and the cell it comes from."""
-
-    number: Number
-    figure: TableFigure
-
-
-def tokens_per_second(row: GridRow, per_device: bool) -> Quantity | None:
-    return _rate(row, TOKENS, per_device)
+# Rates by the unit that their heads name, and whether they are of one device.
+RATES = {
+    "tokens": (TOKENS, False),
+    "device_tokens": (TOKENS, True),
+    "sequences": (SEQUENCES, False),
+    "device_sequences": (SEQUENCES, True),
+}
 
 
-def sequences_per_second(row: GridRow, per_device: bool = False) -> Quantity | None:
-    return _rate(row, SEQUENCES, per_device)
-
-
-def _rate(row: GridRow, unit: re.Pattern[str], per_device: bool) -> Quantity | None:
-    """The one rate of a row in some unit, of all devices or of each."""
+def quantity(row: GridRow, name: str) -> TableFigure | None:
+    """The one figure of a rate or a role in a row, in plain units; None where it has none, or several."""
+    if name == "batch_in_tokens":
+        batch, length = quantity(row, "global_batch"), quantity(row, "sequence_length")
+        return batch.scaled(length.number.value) if batch and length else None
+    unit, per_device = RATES.get(name, (None, False))
     figures = [
         figure
-        for figure in row.of("throughput")
-        if unit.search(simplify_head(figure.head)) and is_per_device(figure.head) is per_device
+        for figure in row.of("throughput" if unit else name)
+        if not unit or (unit.search(simplify_head(figure.head)) and is_per_device(figure.head) is per_device)
     ]
-    if len(figures) != 1:
+    if len(figures) != 1 or (not unit and figures[0].number.value <= 0):
         return None
-    number = in_plain_units(figures[0].number).scaled(1 / (seconds_per_unit(figures[0].head) or 1.0))
-    return Quantity(number, figures[0])
+    (figure,) = figures
+    suffix = figure.number.rest.lower()
+    if name == "step_time":
+        return figure if suffix == "s" else None
+    # The length `8k` is 8192; any other number with its suffix worked in: `1.2M` is 1,200,000.
+    factor = {"k": 1024.0}.get(suffix) if name == "sequence_length" else SUFFIXES.get(suffix)
+    figure = figure.scaled(factor) if factor else figure
+    return figure.scaled(1 / (seconds_per_unit(figure.head) or 1.0)) if unit else figure
 
 
-def in_plain_units(number: Number) -> Number:
-    """A number with its suffix worked in: `1.2M` is 1,200,000."""
-    factor = SUFFIXES.get(number.rest.lower())
-    return number.scaled(factor) if factor else number
+def value_of(row: GridRow, name: str) -> float | None:
+    figure = quantity(row, name)
+    return figure.number.value if figure else None
 
 
-def count_in(row: GridRow, role: str) -> Quantity | None:
-    figures = row.of(role)
-    if len(figures) != 1 or figures[0].number.value <= 0:
-        return None
-    return Quantity(in_plain_units(figures[0].number), figures[0])
-
-
-def sequence_length(row: GridRow) -> Quantity | None:
-    """The length of a sequence; `8k` is 8192."""
-    figures = row.of("sequence_length")
-    if len(figures) != 1 or figures[0].number.value <= 0:
-        return None
-    number = figures[0].number
-    return Quantity(number.scaled(1024) if number.rest.lower() == "k" else number, figures[0])
-
-
-def operations(row: GridRow, column: GridColumn) -> Quantity | None:
+def operations(row: GridRow, column: GridColumn) -> TableFigure | None:
     """Operations a second, by the prefix in the head; those of one device or of all, as the head says."""
     figure = row.in_column(column.index)
     head = simplify_head(column.head)
     factor = next((size for word, size in PREFIXES if word in head.replace(" ", "")), None)
     if figure is None or factor is None or figure.number.value <= 0:
         return None
-    return Quantity(figure.number.scaled(factor), figure)
+    return figure.scaled(factor)
 
 
-def share_in(row: GridRow, column: GridColumn) -> Quantity | None:
+def share_in(row: GridRow, column: GridColumn) -> TableFigure | None:
     """A utilisation as a fraction of one."""
     figure = row.in_column(column.index)
     if figure is None or figure.number.value <= 0:
         return None
     in_percent = "%" in figure.number.rest or "%" in column.head or figure.number.value > 1.5
-    return Quantity(figure.number.scaled(0.01) if in_percent else figure.number, figure)
+    return figure.scaled(0.01) if in_percent else figure
 
 
 def parameters(grid: TableGrid, row: GridRow) -> Number | None:
@@ -112,12 +98,9 @@ def parameters(grid: TableGrid, row: GridRow) -> Number | None:
     names = " ".join(cell.text for cell in row.cells)
     if SPARSE_MODEL.search(f"{names} {grid.words}"):
         return None
-    if stated := count_in(row, "parameters"):
-        number = stated.number
-        head = simplify_head(stated.figure.head)
-        in_billions = number.value < 2000 and (
-            re.search(r"billion|\(b\)", head) or not stated.figure.number.rest
-        )
+    if stated := quantity(row, "parameters"):
+        number, head = stated.number, simplify_head(stated.head)
+        in_billions = number.value < 2000 and (re.search(r"billion|\(b\)", head) or not number.rest)
         return number.scaled(1e9) if in_billions else number
     for texts in (
         [cell.text for cell in row.cells],
@@ -154,16 +137,12 @@ def paired_column(grid: TableGrid, column: GridColumn, role: str) -> GridColumn 
 
 def data_parallel(row: GridRow) -> float | None:
     """Copies of the model: devices over what each copy is spread over; None where the row does not say."""
-    if stated := count_in(row, "data_parallel"):
-        return stated.number.value
-    spread = [count_in(row, role) for role in ("tensor_parallel", "pipeline_parallel")]
-    if not row.devices or not all(spread):
+    if stated := value_of(row, "data_parallel"):
+        return stated
+    tensor, pipeline = value_of(row, "tensor_parallel"), value_of(row, "pipeline_parallel")
+    if not row.devices or not tensor or not pipeline:
         return None
-    context = count_in(row, "context_parallel")
-    each = context.number.value if context else 1.0
-    for one in spread:
-        each *= one.number.value if one else 1.0
-    return row.devices / each
+    return row.devices / (tensor * pipeline * (value_of(row, "context_parallel") or 1.0))
 
 
 def language_rows(grid: TableGrid) -> Iterator[GridRow]:

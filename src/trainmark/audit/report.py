@@ -74,9 +74,6 @@ class Report:
         values: list[T] = self._cache[name]
         return values
 
-    def where(self, line: int) -> str:
-        return f"{self.path}:{line}"
-
     def mentions(self, pattern: re.Pattern[str]) -> bool:
         """Whether the headings, the prose, the code or the tables speak of something."""
         lines = [passage.text for passage in (*self.headings, *self.prose)]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, TableGrid, all_grids, precision_of
 from trainmark.audit.models import FLOP_AN_IMAGE, is_of_resnet50, names_another_model
 from trainmark.audit.report import Report
@@ -42,7 +41,7 @@ SIZED = re.compile(rf"(?:{ACCELERATOR.pattern})[ \w-]{{0,8}}?\b\d{{2,3}} ?GB\b",
 GIBIBYTES = re.compile(r"(?<![a-z])gi?b?(?![a-z])")
 
 
-def check_physical_limits(report: Report) -> Iterator[AuditFinding]:
+def check_physical_limits(report: Report) -> Findings:
     yield from _check_sentences(report)
     has_usual_size = report.mentions(IMAGENET) and not _other_size(report)
     for grid in all_grids(report):
@@ -55,15 +54,15 @@ def check_physical_limits(report: Report) -> Iterator[AuditFinding]:
                 # A device named elsewhere may be another than the table's, unless with its memory.
                 if not devices and report.mentions(SIZED):
                     devices = devices_for(report, nearest)
-                yield from _check_memory(report, grid, row, figure, devices)
+                yield from _check_memory(grid, row, figure, devices)
             devices = devices_for(report, own_words) if is_limited and not names_another_model(row) else ()
             for figure in row.of("throughput") if devices else ():
-                yield from _check_rate(report, grid, row, figure, devices)
+                yield from _check_rate(grid, row, figure, devices)
 
 
 def _check_rate(
-    report: Report, grid: TableGrid, row: GridRow, figure: TableFigure, devices: tuple[NamedDevice, ...]
-) -> Iterator[AuditFinding]:
+    grid: TableGrid, row: GridRow, figure: TableFigure, devices: tuple[NamedDevice, ...]
+) -> Findings:
     sharing = 1 if is_per_device(figure.head) else row.devices
     precision = precision_of(grid.table, row, figure.head)
     peaks = [peak for device in devices if (peak := device.peak_flops(precision))]
@@ -71,20 +70,17 @@ def _check_rate(
         return
     each = figure.number.low / (seconds_per_unit(figure.head) or 1.0) / sharing
     if each * FLOP_AN_IMAGE > max(peaks):
+        derived = f"at most {max(peaks) / FLOP_AN_IMAGE:,.0f} images/s a device"
+        message = (
+            f"{each * FLOP_AN_IMAGE / 1e12:.1f} TFLOP/s a device, where {devices[0].name} peaks at "
+            f"{max(peaks) / 1e12:g} TFLOP/s{f' in {precision}' if precision else ''}."
+        )
         yield AuditFinding(
-            "past-physical-limit",
-            FindingSeverity.ERROR,
-            report.where(figure.cell.line),
-            claimed=f"{each:,.0f} images/s a device",
-            derived=f"at most {max(peaks) / FLOP_AN_IMAGE:,.0f} images/s a device",
-            message=(
-                f"{each * FLOP_AN_IMAGE / 1e12:.1f} TFLOP/s a device, where {devices[0].name} peaks at "
-                f"{max(peaks) / 1e12:g} TFLOP/s{f' in {precision}' if precision else ''}."
-            ),
+            "past-physical-limit", figure.cell.line, f"{each:,.0f} images/s a device", derived, message
         )
 
 
-def _check_sentences(report: Report) -> Iterator[AuditFinding]:
+def _check_sentences(report: Report) -> Findings:
     """Memory of one device in a sentence: more than the sentence gives it, or than any device named has."""
     for passage in report.prose:
         for sentence in SENTENCE.split(passage.text[:2000]):
@@ -100,13 +96,10 @@ def _check_sentences(report: Report) -> Iterator[AuditFinding]:
             if match := OF_SIZE.search(sentence):
                 sizes, most = [float(match[1])], float(match[2])
             if len(sizes) == 1 and most and sizes[0] > most * GB_FOR_GIB:
+                derived = f"at most {most:g} GB"
+                message = f"a device has {most:g} GB of memory."
                 yield AuditFinding(
-                    "past-physical-limit",
-                    FindingSeverity.ERROR,
-                    report.where(passage.line),
-                    claimed=f"{sizes[0]:g} GB of memory",
-                    derived=f"at most {most:g} GB",
-                    message=f"a device has {most:g} GB of memory.",
+                    "past-physical-limit", passage.line, f"{sizes[0]:g} GB of memory", derived, message
                 )
 
 
@@ -123,8 +116,8 @@ def _is_of_one(grid: TableGrid, figure: TableFigure) -> bool:
 
 
 def _check_memory(
-    report: Report, grid: TableGrid, row: GridRow, figure: TableFigure, devices: tuple[NamedDevice, ...]
-) -> Iterator[AuditFinding]:
+    grid: TableGrid, row: GridRow, figure: TableFigure, devices: tuple[NamedDevice, ...]
+) -> Findings:
     text = simplify_head(f"{figure.head} {figure.number.rest}")
     if not devices:
         return
@@ -136,13 +129,10 @@ def _check_memory(
     # Of several devices the head may mean the sum.
     is_of_one = (row.devices or 1) == 1 or "per" in text or "/" in text or _is_of_one(grid, figure)
     if used > most * (1 if is_of_one else row.devices or 1):
+        derived = f"at most {most} MiB"
+        message = f"{devices[0].name} has {most} MiB."
         yield AuditFinding(
-            "past-physical-limit",
-            FindingSeverity.ERROR,
-            report.where(figure.cell.line),
-            claimed=f"{figure.cell.text} of memory",
-            derived=f"at most {most} MiB",
-            message=f"{devices[0].name} has {most} MiB.",
+            "past-physical-limit", figure.cell.line, f"{figure.cell.text} of memory", derived, message
         )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean, harmonic_mean, median
 
 from trainmark.audit.excerpts import PrintedCase, PrintedResult, printed_results
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import TableGrid, all_grids, all_series, counts_whole_job, precision_of
 from trainmark.audit.number import Number, parse_number, uses_decimal_comma
 from trainmark.audit.ratios import agrees, ratio_of
@@ -27,17 +27,17 @@ MEAN_HEAD = re.compile(r"average|\bmean\b|\bavg\b|平均|均值")
 MEDIAN_HEAD = re.compile(r"median|中位|中值")
 
 
-def check_averages(report: Report) -> Iterator[AuditFinding]:
+def check_averages(report: Report) -> Findings:
     for result in printed_results(report):
-        yield from _check_changed_runs(report, result)
+        yield from _check_changed_runs(result)
         for case in result.cases:
-            yield from _check_case(report, case)
-            yield from _check_case_speedup(report, case, result)
+            yield from _check_case(case)
+            yield from _check_case_speedup(case, result)
     for table in report.tables:
-        yield from _check_run_columns(report, table)
+        yield from _check_run_columns(table)
 
 
-def _check_case(report: Report, case: PrintedCase) -> Iterator[AuditFinding]:
+def _check_case(case: PrintedCase) -> Findings:
     values = [run.value for run in case.runs.values()]
     if not values:
         return
@@ -50,11 +50,11 @@ def _check_case(report: Report, case: PrintedCase) -> Iterator[AuditFinding]:
             spread = max(run.unit for run in case.runs.values())
             if abs(claimed.value - estimate) > claimed.unit + spread:
                 yield average_finding(
-                    report, line, word, claimed, estimate, f"the {len(values)} runs of {case.topology}"
+                    line, word, claimed, estimate, f"the {len(values)} runs of {case.topology}"
                 )
 
 
-def _check_case_speedup(report: Report, case: PrintedCase, result: PrintedResult) -> Iterator[AuditFinding]:
+def _check_case_speedup(case: PrintedCase, result: PrintedResult) -> Findings:
     start = next((c for c in result.cases if c.topology == "1n1g" and c.model == case.model), None)
     if start is None or "speedup" not in case.figures or start is case:
         return
@@ -67,34 +67,24 @@ def _check_case_speedup(report: Report, case: PrintedCase, result: PrintedResult
         and (ratio := ratio_of(above, below))
     ]
     if ratios and not any(agrees(claimed, ratio) for ratio in ratios):
-        yield AuditFinding(
-            "speedup-mismatch",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=f"{claimed.value:g}",
-            derived=f"{ratios[0].value:.2f}",
-            message=f"the speed-up of {case.topology} is {ratios[0].value:.2f} by the printed speeds.",
-        )
+        message = f"the speed-up of {case.topology} is {ratios[0].value:.2f} by the printed speeds."
+        yield AuditFinding("speedup-mismatch", line, f"{claimed.value:g}", f"{ratios[0].value:.2f}", message)
 
 
-def _check_changed_runs(report: Report, result: PrintedResult) -> Iterator[AuditFinding]:
+def _check_changed_runs(result: PrintedResult) -> Findings:
     """A run is printed again with each later file of its topology; it has to stay the same."""
     first: dict[tuple[str, str, int], tuple[Number, int]] = {}
     for line in result.lines:
         for run, number in line.runs.items():
             earlier, where = first.setdefault((line.folder, line.topology, run), (number, line.line))
             if earlier.value != number.value:
+                message = f"run {run} of {line.topology} is {earlier.value:g} on line {where}."
                 yield AuditFinding(
-                    "two-values",
-                    FindingSeverity.ERROR,
-                    report.where(line.line),
-                    claimed=f"{number.value:g}",
-                    derived=f"{earlier.value:g}",
-                    message=f"run {run} of {line.topology} is {earlier.value:g} on line {where}.",
+                    "two-values", line.line, f"{number.value:g}", f"{earlier.value:g}", message
                 )
 
 
-def _check_run_columns(report: Report, table: ReportTable) -> Iterator[AuditFinding]:
+def _check_run_columns(table: ReportTable) -> Findings:
     """Tables with a column for each run and one for their mean or median."""
     heads = [simplify_head(cell.text) for cell in table.head]
     runs = [index for index, head in enumerate(heads) if len(head) < 20 and RUN_HEAD.fullmatch(head)]
@@ -116,22 +106,15 @@ def _check_run_columns(report: Report, table: ReportTable) -> Iterator[AuditFind
             if abs(claimed.value - estimate) > claimed.unit + spread:
                 word = "average" if is_mean else "median"
                 yield average_finding(
-                    report, row[index].line, word, claimed, estimate, f"the {len(listed)} runs listed"
+                    row[index].line, word, claimed, estimate, f"the {len(listed)} runs listed"
                 )
 
 
-def average_finding(
-    report: Report, line: int, word: str, claimed: Number, estimate: float, what: str
-) -> AuditFinding:
+def average_finding(line: int, word: str, claimed: Number, estimate: float, what: str) -> AuditFinding:
     places = claimed.decimals
-    return AuditFinding(
-        f"{word}-mismatch",
-        FindingSeverity.ERROR,
-        report.where(line),
-        claimed=f"{claimed.value:.{places}f}",
-        derived=f"{estimate:.{places}f}",
-        message=f"the {word} of {what} is {estimate:.{places}f}.",
-    )
+    derived = f"{estimate:.{places}f}"
+    message = f"the {word} of {what} is {estimate:.{places}f}."
+    return AuditFinding(f"{word}-mismatch", line, f"{claimed.value:.{places}f}", derived, message)
 
 
 # What the head of the first column calls its rows; `| 1 |` alone may be a count of devices.
@@ -143,23 +126,19 @@ LONGEST_ROW_NAME = 20
 CellRow = tuple[TableCell, ...]
 
 
-def check_run_rows(report: Report) -> Iterator[AuditFinding]:
+def check_run_rows(report: Report) -> Findings:
     lists = [(table, runs) for table in report.tables if len(runs := _run_rows(table)) > 1]
     for table, runs in lists:
         for row in table.rows:
-            yield from _check_estimates(report, table, runs, row)
+            yield from _check_estimates(table, runs, row)
     repeats = {count: line for line, count in stated_repeats(report)}
     if len(lists) != 1 or len(repeats) != 1:
         return
     ((table, runs),), ((count, line),) = lists, repeats.items()
     if len(runs) < count:
+        message = f"{len(runs)} runs are listed."
         yield AuditFinding(
-            "repeats-mismatch",
-            FindingSeverity.ERROR,
-            report.where(runs[0][0].line),
-            claimed=f"{count} runs (line {line})",
-            derived=f"{len(runs)} runs",
-            message=f"{len(runs)} runs are listed.",
+            "repeats-mismatch", runs[0][0].line, f"{count} runs (line {line})", f"{len(runs)} runs", message
         )
 
 
@@ -171,9 +150,7 @@ def _run_rows(table: ReportTable) -> list[CellRow]:
     return rows if len({simplify_head(row[0].text) for row in rows}) == len(rows) else []
 
 
-def _check_estimates(
-    report: Report, table: ReportTable, runs: list[CellRow], row: CellRow
-) -> Iterator[AuditFinding]:
+def _check_estimates(table: ReportTable, runs: list[CellRow], row: CellRow) -> Findings:
     name = simplify_head(row[0].text)
     is_mean, is_median = MEAN_HEAD.search(name), MEDIAN_HEAD.search(name)
     if bool(is_mean) == bool(is_median) or len(name) > LONGEST_ROW_NAME:
@@ -191,9 +168,7 @@ def _check_estimates(
         )
         if all(abs(claimed.value - estimate) > slack for estimate in means):
             word = "average" if is_mean else "median"
-            yield average_finding(
-                report, row[column].line, word, claimed, means[0], f"the {len(runs)} runs listed"
-            )
+            yield average_finding(row[column].line, word, claimed, means[0], f"the {len(runs)} runs listed")
 
 
 # Two series are one result shown twice where this many values agree to the digit, and more than differ.
@@ -216,18 +191,18 @@ class ThroughputCurve:
     precision: str | None = None
 
 
-def check_two_places(report: Report) -> Iterator[AuditFinding]:
+def check_two_places(report: Report) -> Findings:
     tables = list(_table_curves(report))
     for result in printed_results(report):
         if printed := _printed_curve(result):
             for table in tables:
-                yield from _compare_curves(report, table, printed)
+                yield from _compare_curves(table, printed)
     for table, other in _curve_pairs(tables):
         if _may_be_same(table, other):
-            yield from _compare_curves(report, table, other)
+            yield from _compare_curves(table, other)
 
 
-def _compare_curves(report: Report, curve: ThroughputCurve, other: ThroughputCurve) -> Iterator[AuditFinding]:
+def _compare_curves(curve: ThroughputCurve, other: ThroughputCurve) -> Findings:
     shared = sorted(curve.points.keys() & other.points.keys())
     wrong = [n for n in shared if not _points_agree(curve.points[n][0], other.points[n])]
     agreeing = len(shared) - len(wrong)
@@ -237,14 +212,9 @@ def _compare_curves(report: Report, curve: ThroughputCurve, other: ThroughputCur
         (number, line), (reference, place) = curve.points[devices][0], other.points[devices][0]
         if abs(number.value - reference.value) > LARGEST_DIFFERENCE * reference.value:
             continue
-        yield AuditFinding(
-            "two-values",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=f"{number.value:.{number.decimals}f}",
-            derived=f"{reference.value:.{reference.decimals}f}",
-            message=f"{other.place} gives another figure for {devices} devices on line {place}.",
-        )
+        derived = f"{reference.value:.{reference.decimals}f}"
+        message = f"{other.place} gives another figure for {devices} devices on line {place}."
+        yield AuditFinding("two-values", line, f"{number.value:.{number.decimals}f}", derived, message)
 
 
 def _points_agree(point: CurvePoint, estimates: tuple[CurvePoint, ...]) -> bool:

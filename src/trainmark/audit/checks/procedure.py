@@ -7,14 +7,13 @@ out may be placeholders, blocks and rows, the environment, repeats and logs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from math import isclose
 from pathlib import Path
 from typing import Any
 
 from trainmark.audit.excerpts import PrintedCase, ShownLog, printed_results, shown_logs
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import all_series
 from trainmark.audit.number import is_blank
 from trainmark.audit.report import Report
@@ -25,44 +24,31 @@ from trainmark.audit.terms import names_device
 FEWEST_ITERATIONS = 20
 
 
-def check_measuring_rule(report: Report) -> Iterator[AuditFinding]:
+def check_measuring_rule(report: Report) -> Findings:
     stated, used = list(stated_rules(report)), list(used_rules(report))
-    yield from _check_stated_rule(report, stated, used)
+    yield from _check_stated_rule(stated, used)
     yield from _check_run_lengths(report, stated, used)
     yield from _check_repeats(report)
     for rule in (*stated, *used):
         if rule.measured is not None and rule.measured < FEWEST_ITERATIONS:
+            derived = f"at least {FEWEST_ITERATIONS}"
+            message = f"a window of {rule.measured} iterations says little about steady training."
             yield AuditFinding(
-                "window-too-short",
-                FindingSeverity.WARNING,
-                report.where(rule.line),
-                claimed=f"{rule.measured} iterations measured",
-                derived=f"at least {FEWEST_ITERATIONS}",
-                message=f"a window of {rule.measured} iterations says little about steady training.",
+                "window-too-short", rule.line, f"{rule.measured} iterations measured", derived, message
             )
 
 
-def _check_stated_rule(
-    report: Report, stated: list[MeasuringRule], used: list[MeasuringRule]
-) -> Iterator[AuditFinding]:
+def _check_stated_rule(stated: list[MeasuringRule], used: list[MeasuringRule]) -> Findings:
     if len({rule.total for rule in stated}) != 1 or len({(rule.total, rule.measured) for rule in used}) != 1:
         return
     claim, did = stated[0], used[0]
     differs = claim.total != did.total or (claim.measured is not None and claim.measured != did.measured)
     if differs:
-        yield AuditFinding(
-            "rule-mismatch",
-            FindingSeverity.ERROR,
-            report.where(claim.line),
-            claimed=_rule_words(claim),
-            derived=_rule_words(did),
-            message=f"the command on line {did.line} measures {_rule_words(did)}.",
-        )
+        message = f"the command on line {did.line} measures {_rule_words(did)}."
+        yield AuditFinding("rule-mismatch", claim.line, _rule_words(claim), _rule_words(did), message)
 
 
-def _check_run_lengths(
-    report: Report, stated: list[MeasuringRule], used: list[MeasuringRule]
-) -> Iterator[AuditFinding]:
+def _check_run_lengths(report: Report, stated: list[MeasuringRule], used: list[MeasuringRule]) -> Findings:
     """A run that stops after fewer iterations than its rule needs cannot have been measured by it."""
     totals = [(rule.total, rule.line) for rule in (*stated, *used) if rule.total]
     if not totals:
@@ -71,17 +57,14 @@ def _check_run_lengths(
     for log in shown_logs(report):
         limit = log.first("steps")
         if limit and 0 < int(limit.value) < needed:
+            derived = f"{needed} iterations"
+            message = f"the rule on line {rule_line} needs {needed} iterations; the run stops before."
             yield AuditFinding(
-                "too-few-iterations",
-                FindingSeverity.ERROR,
-                report.where(limit.line),
-                claimed=f"{limit.value} iterations a run",
-                derived=f"{needed} iterations",
-                message=f"the rule on line {rule_line} needs {needed} iterations; the run stops before.",
+                "too-few-iterations", limit.line, f"{limit.value} iterations a run", derived, message
             )
 
 
-def _check_repeats(report: Report) -> Iterator[AuditFinding]:
+def _check_repeats(report: Report) -> Findings:
     repeats = {count: line for line, count in stated_repeats(report)}
     if len(repeats) != 1:
         return
@@ -92,13 +75,9 @@ def _check_repeats(report: Report) -> Iterator[AuditFinding]:
             if case.runs and len(case.runs) != count:
                 by_count.setdefault(len(case.runs), []).append(case)
         for listed, cases in by_count.items():
+            message = f"{listed} runs of {', '.join(case.topology for case in cases)} are listed."
             yield AuditFinding(
-                "repeats-mismatch",
-                FindingSeverity.ERROR,
-                report.where(cases[0].line),
-                claimed=f"{count} runs (line {line})",
-                derived=f"{listed} runs",
-                message=f"{listed} runs of {', '.join(case.topology for case in cases)} are listed.",
+                "repeats-mismatch", cases[0].line, f"{count} runs (line {line})", f"{listed} runs", message
             )
 
 
@@ -110,7 +89,7 @@ RECIPE_FILE = Path(__file__).with_name("recipe.yaml")
 MOMENTUM_IN_PROSE = re.compile(r"(?:momentum|动量)[^\d.]{0,12}(\d?\.\d{1,9})(?!\d)", re.I)
 
 
-def check_recipe(report: Report) -> Iterator[AuditFinding]:
+def check_recipe(report: Report) -> Findings:
     momenta = {
         float(match[1]): passage.line
         for passage in report.prose
@@ -121,13 +100,10 @@ def check_recipe(report: Report) -> Iterator[AuditFinding]:
         momentum = log.first("momentum")
         expected, source = _expected_momentum(log, stated)
         if momentum and expected is not None and not isclose(float(momentum.value), expected):
+            derived = f"momentum {expected:g}"
+            message = f"{source} has a momentum of {expected:g}."
             yield AuditFinding(
-                "recipe-contradicted",
-                FindingSeverity.WARNING,
-                report.where(momentum.line),
-                claimed=f"momentum {momentum.value}",
-                derived=f"momentum {expected:g}",
-                message=f"{source} has a momentum of {expected:g}.",
+                "recipe-contradicted", momentum.line, f"momentum {momentum.value}", derived, message
             )
 
 
@@ -166,21 +142,19 @@ SPEAKS_OF_REPEATS = re.compile(
 LEAST_REPORT_LINES = 40
 
 
-def check_missing(report: Report) -> Iterator[AuditFinding]:
+def check_missing(report: Report) -> Findings:
     for passage in report.prose:
         text = passage.text[:2000]
         if match := PLACEHOLDER.search(text) or EMPTY_LINK.search(text):
-            yield _missing_finding(report, "placeholder", passage.line, match[0], "a place left to fill in.")
+            yield _missing_finding("placeholder", passage.line, match[0], "a place left to fill in.")
     for block in report.code:
         if not any(line.strip() for line in block.lines):
-            yield _missing_finding(
-                report, "empty-block", block.line - 1, "a script or output", "the block is empty."
-            )
+            yield _missing_finding("empty-block", block.line - 1, "a script or output", "the block is empty.")
     yield from _check_empty_rows(report)
     yield from _check_circumstances(report)
 
 
-def _check_empty_rows(report: Report) -> Iterator[AuditFinding]:
+def _check_empty_rows(report: Report) -> Findings:
     """Rows that name a configuration and measure nothing."""
     for series in all_series(report):
         heads = [figure.column for row in series.rows for figure in row.of("throughput")]
@@ -191,31 +165,27 @@ def _check_empty_rows(report: Report) -> Iterator[AuditFinding]:
                 continue
             if all(is_blank(row.cells[column].text) for column in set(heads)):
                 message = "the row names a configuration and has no figure."
-                yield _missing_finding(report, "empty-row", row.line, row.cells[0].text or "a row", message)
+                yield _missing_finding("empty-row", row.line, row.cells[0].text or "a row", message)
 
 
-def _check_circumstances(report: Report) -> Iterator[AuditFinding]:
+def _check_circumstances(report: Report) -> Findings:
     length = len(report.prose) + len(report.headings) + sum(len(block.lines) for block in report.code)
     rates = [row.line for series in all_series(report) for row in series.rows if row.of("throughput")]
     if length < LEAST_REPORT_LINES or not rates:
         return
     if not names_device(report):
         yield _missing_finding(
-            report,
             "missing-environment",
             rates[0],
             "a throughput",
             "no device is named: the figure compares with none.",
         )
     if not report.mentions(SPEAKS_OF_LOGS):
-        yield _missing_finding(
-            report, "missing-logs", rates[0], "a throughput", "no log is given to check it by."
-        )
+        yield _missing_finding("missing-logs", rates[0], "a throughput", "no log is given to check it by.")
     if not report.mentions(SPEAKS_OF_REPEATS):
         message = "the report does not say how often a figure was measured."
-        yield _missing_finding(report, "missing-repeats", rates[0], "a throughput", message)
+        yield _missing_finding("missing-repeats", rates[0], "a throughput", message)
 
 
-def _missing_finding(report: Report, code: str, line: int, claimed: str, message: str) -> AuditFinding:
-    severity = FindingSeverity.NOTE if code == "missing-repeats" else FindingSeverity.WARNING
-    return AuditFinding(code, severity, report.where(line), claimed, "nothing", message)
+def _missing_finding(code: str, line: int, claimed: str, message: str) -> AuditFinding:
+    return AuditFinding(code, line, claimed, "nothing", message)

@@ -7,21 +7,13 @@ wrongly, or with a time of a step that another line gives otherwise.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
-from trainmark.audit.grid import GridRow, TableGrid, all_grids
-from trainmark.audit.models import (
-    Quantity,
-    count_in,
-    data_parallel,
-    language_rows,
-    sequence_length,
-    sequences_per_second,
-    tokens_per_second,
-)
+from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.grid import GridRow, TableFigure, TableGrid, all_grids
+from trainmark.audit.models import RATES, data_parallel, language_rows, quantity
 from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.report import Report
 
@@ -33,43 +25,95 @@ AGREEING_FOR_EACH_WRONG = 3
 
 
 @dataclass(frozen=True)
+class Identity:
+    """A figure that is the product of others of its row, by their names; `words` has their texts."""
+
+    claimed: str
+    factors: tuple[str, ...]
+    words: str
+
+
+PARALLEL = ("tensor_parallel", "pipeline_parallel", "data_parallel")
+# The first identity of a line that a row has all figures for is checked; a certain one holds in every row.
+IDENTITIES: tuple[tuple[bool, tuple[Identity, ...]], ...] = (
+    (True, (Identity("tokens", ("device_tokens", "devices"), "{} × {} devices"),)),
+    (
+        True,
+        (
+            Identity("tokens", ("sequences", "sequence_length"), "{} sequences/s × {}"),
+            Identity("device_tokens", ("device_sequences", "sequence_length"), "{} sequences/s × {}"),
+        ),
+    ),
+    (True, (Identity("global_batch_tokens", ("global_batch", "sequence_length"), "{} × {}"),)),
+    (
+        True,
+        (
+            Identity(
+                "global_batch", ("micro_batch", "accumulation", "copies"), "{} × {} accumulated × {} copies"
+            ),
+        ),
+    ),
+    (
+        True,
+        (
+            Identity("devices", (*PARALLEL, "context_parallel"), "{} × {} × {} × {}"),
+            Identity("devices", PARALLEL, "{} × {} × {}"),
+        ),
+    ),
+    (
+        False,
+        (
+            Identity(
+                "global_batch",
+                ("micro_batch", "accumulation", "unsharded_devices"),
+                "{} × {} accumulated × {} devices",
+            ),
+        ),
+    ),
+    (
+        False,
+        (
+            Identity("global_batch_tokens", ("tokens", "step_time"), "tokens/s × time a step"),
+            Identity("batch_in_tokens", ("tokens", "step_time"), "tokens/s × time a step in tokens"),
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
 class Product:
     """A figure, the factors that make it, and what they are called."""
 
-    claimed: Quantity
+    claimed: TableFigure
     factors: tuple[Number, ...]
     words: str
-    tolerance: float = ROUNDING
+    tolerance: float
 
     def holds(self) -> bool:
-        low = high = 1.0
-        for factor in self.factors:
-            low, high = low * max(factor.low, 0.0), high * factor.high
+        low, high = prod(max(f.low, 0.0) for f in self.factors), prod(f.high for f in self.factors)
         number = self.claimed.number
         slack = 1.5 * number.unit + self.tolerance * number.value
-        return low <= number.value + slack and number.value - slack <= high
+        return bool(low <= number.value + slack and number.value - slack <= high)
 
-    @property
-    def value(self) -> float:
-        value = 1.0
-        for factor in self.factors:
-            value *= factor.value
-        return value
-
-
-Identity = Callable[[GridRow], "Product | None"]
+    def finding(self) -> AuditFinding:
+        value = f"{prod(factor.value for factor in self.factors):,.6g}"
+        claimed = f"{self.claimed.cell.text} ({self.claimed.head})"
+        return AuditFinding(
+            "product-mismatch", self.claimed.cell.line, claimed, value, f"{self.words} is {value}."
+        )
 
 
-def check_row_products(report: Report) -> Iterator[AuditFinding]:
+def check_row_products(report: Report) -> Findings:
     for grid in all_grids(report):
-        for identity, is_certain in IDENTITIES:
-            yield from _broken_products(report, grid, identity, is_certain)
+        for is_certain, identities in IDENTITIES:
+            yield from _broken_products(grid, identities, is_certain)
 
 
-def _broken_products(
-    report: Report, grid: TableGrid, identity: Identity, is_certain: bool
-) -> Iterator[AuditFinding]:
-    products = [product for row in language_rows(grid) if (product := identity(row))]
+def _broken_products(grid: TableGrid, identities: tuple[Identity, ...], is_certain: bool) -> Findings:
+    tried = (
+        next(filter(None, (_product(row, one) for one in identities)), None) for row in language_rows(grid)
+    )
+    products = [product for product in tried if product]
     wrong = [product for product in products if not product.holds()]
     right = len(products) - len(wrong)
     if not is_certain and len(wrong) * AGREEING_FOR_EACH_WRONG > right:
@@ -77,122 +121,32 @@ def _broken_products(
     # Where no row holds, the heads mean something else.
     if len(wrong) > 2 and not right:
         return
-    for product in wrong:
-        cell = product.claimed.figure.cell
-        yield AuditFinding(
-            "product-mismatch",
-            FindingSeverity.ERROR,
-            report.where(cell.line),
-            claimed=f"{cell.text} ({product.claimed.figure.head})",
-            derived=f"{product.value:,.6g}",
-            message=f"{product.words} is {product.value:,.6g}.",
-        )
+    yield from (product.finding() for product in wrong)
 
 
-def _tokens_of_devices(row: GridRow) -> Product | None:
-    every, each = tokens_per_second(row, per_device=False), tokens_per_second(row, per_device=True)
-    if not (every and each and row.devices):
+def _product(row: GridRow, identity: Identity) -> Product | None:
+    claimed, factors = quantity(row, identity.claimed), [_factor(row, name) for name in identity.factors]
+    known = [factor for factor in factors if factor]
+    if claimed is None or len(known) < len(factors):
         return None
-    return Product(
-        every, (each.number, exact_number(row.devices)), f"{each.figure.cell.text} × {row.devices} devices"
-    )
+    words = identity.words.format(*(text for _, text in known))
+    tolerance = SAME_CLOCK if "step_time" in identity.factors else ROUNDING
+    return Product(claimed, tuple(number for number, _ in known), words, tolerance)
 
 
-def _tokens_of_sequences(row: GridRow) -> Product | None:
-    for per_device in (False, True):
-        tokens, sequences = tokens_per_second(row, per_device), sequences_per_second(row, per_device)
-        length = sequence_length(row)
-        if tokens and sequences and length:
-            words = f"{sequences.figure.cell.text} sequences/s × {length.figure.cell.text}"
-            return Product(tokens, (sequences.number, exact_number(length.number.value)), words)
-    return None
-
-
-def _batch_in_tokens(row: GridRow) -> Product | None:
-    tokens, batch, length = (
-        count_in(row, "global_batch_tokens"),
-        count_in(row, "global_batch"),
-        sequence_length(row),
-    )
-    if not (tokens and batch and length):
+def _factor(row: GridRow, name: str) -> tuple[Number, str] | None:
+    """A factor and how it is printed; a count was not rounded."""
+    if name in ("devices", "unsharded_devices", "copies"):
+        count = data_parallel(row) if name == "copies" else row.devices
+        # Where a column speaks of tensors or pipelines, not every device is a copy of the model.
+        if not count or count != int(count) or (name == "unsharded_devices" and any(map(row.of, PARALLEL))):
+            return None
+        return Number(float(count), 0, step=0.0), f"{count:g}" if name == "copies" else str(count)
+    figure = quantity(row, name)
+    if figure is None:
         return None
-    words = f"{batch.figure.cell.text} × {length.figure.cell.text}"
-    return Product(tokens, (exact_number(batch.number.value), exact_number(length.number.value)), words)
-
-
-def _global_batch(row: GridRow) -> Product | None:
-    """Micro batch × accumulation × copies of the model, where the row says how it is spread."""
-    whole, micro, steps = (
-        count_in(row, "global_batch"),
-        count_in(row, "micro_batch"),
-        count_in(row, "accumulation"),
-    )
-    copies = data_parallel(row)
-    if not (whole and micro and steps and copies) or copies != int(copies):
-        return None
-    words = f"{micro.figure.cell.text} × {steps.figure.cell.text} accumulated × {copies:g} copies"
-    return Product(whole, tuple(map(exact_number, (micro.number.value, steps.number.value, copies))), words)
-
-
-def _unsharded_batch(row: GridRow) -> Product | None:
-    """The same where no column speaks of tensors or pipelines: every device may be a copy."""
-    if row.of("tensor_parallel") or row.of("pipeline_parallel") or row.of("data_parallel") or not row.devices:
-        return None
-    whole, micro, steps = (
-        count_in(row, "global_batch"),
-        count_in(row, "micro_batch"),
-        count_in(row, "accumulation"),
-    )
-    if not (whole and micro and steps):
-        return None
-    words = f"{micro.figure.cell.text} × {steps.figure.cell.text} accumulated × {row.devices} devices"
-    return Product(
-        whole, tuple(map(exact_number, (micro.number.value, steps.number.value, row.devices))), words
-    )
-
-
-def _parallelism(row: GridRow) -> Product | None:
-    """Tensor × pipeline × context × data parallelism are the devices."""
-    roles = ("tensor_parallel", "pipeline_parallel", "data_parallel")
-    parts = [count_in(row, role) for role in roles]
-    devices = count_in(row, "devices")
-    if not devices or not all(parts):
-        return None
-    context = count_in(row, "context_parallel")
-    factors = [part for part in (*parts, context) if part]
-    words = " × ".join(part.figure.cell.text for part in factors)
-    return Product(devices, tuple(exact_number(part.number.value) for part in factors), words)
-
-
-def _tokens_of_steps(row: GridRow) -> Product | None:
-    """Tokens a second × seconds a step are the tokens of a batch."""
-    every, length = tokens_per_second(row, per_device=False), sequence_length(row)
-    times, batch = row.of("step_time"), count_in(row, "global_batch")
-    tokens = count_in(row, "global_batch_tokens")
-    if not every or len(times) != 1 or times[0].number.rest != "s":
-        return None
-    if tokens:
-        return Product(tokens, (every.number, times[0].number), "tokens/s × time a step", SAME_CLOCK)
-    if not (batch and length):
-        return None
-    whole = Quantity(batch.number.scaled(length.number.value), batch.figure)
-    return Product(whole, (every.number, times[0].number), "tokens/s × time a step in tokens", SAME_CLOCK)
-
-
-def exact_number(value: float) -> Number:
-    """A count: it was not rounded."""
-    return Number(float(value), 0, step=0.0)
-
-
-IDENTITIES: tuple[tuple[Identity, bool], ...] = (
-    (_tokens_of_devices, True),
-    (_tokens_of_sequences, True),
-    (_batch_in_tokens, True),
-    (_global_batch, True),
-    (_parallelism, True),
-    (_unsharded_batch, False),
-    (_tokens_of_steps, False),
-)
+    is_measured = name in RATES or name == "step_time"
+    return figure.number if is_measured else Number(figure.number.value, 0, step=0.0), figure.cell.text
 
 
 LONGEST_LINE = 400
@@ -238,7 +192,7 @@ class Term:
     text: str
 
 
-def check_text_products(report: Report) -> Iterator[AuditFinding]:
+def check_text_products(report: Report) -> Findings:
     lines = sorted(_text_lines(report))
     step_times = [
         (number, _term(match[1], match[2], match[0]))
@@ -248,7 +202,7 @@ def check_text_products(report: Report) -> Iterator[AuditFinding]:
     for number, text in lines:
         for match in PRODUCT.finditer(text):
             if not PART_OF_MORE.search(text[: match.start()]):
-                yield from _check_product(report, number, match[0], step_times)
+                yield from _check_product(number, match[0], step_times)
 
 
 def _text_lines(report: Report) -> Iterator[tuple[int, str]]:
@@ -261,9 +215,7 @@ def _text_lines(report: Report) -> Iterator[tuple[int, str]]:
                 yield number, normalize_text(line)
 
 
-def _check_product(
-    report: Report, line: int, text: str, step_times: list[tuple[int, Term]]
-) -> Iterator[AuditFinding]:
+def _check_product(line: int, text: str, step_times: list[tuple[int, Term]]) -> Findings:
     left, right = EQUALS.split(text)
     factors = [_term(match[1], match[2], match[0]) for match in TERM.finditer(left)]
     (claimed,) = [_term(match[1], match[2], match[0]) for match in TERM.finditer(right)][:1]
@@ -273,34 +225,21 @@ def _check_product(
     derived = prod(factor.value for factor in factors)
     slack = 1.5 * claimed.unit + TEXT_TOLERANCE * derived
     if abs(claimed.value - derived) > slack:
-        yield AuditFinding(
-            "product-mismatch",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=claimed.text.strip(),
-            derived=f"{derived:.4g}{' s' if claimed.seconds else ''}",
-            message=f"{left.strip()} is {derived:.4g}{' s' if claimed.seconds else ''}.",
-        )
+        right_one = f"{derived:.4g}{' s' if claimed.seconds else ''}"
+        message = f"{left.strip()} is {right_one}."
+        yield AuditFinding("product-mismatch", line, claimed.text.strip(), right_one, message)
     for used in times:
-        yield from _check_step_time(report, line, used, left, step_times)
+        yield from _check_step_time(line, used, step_times)
 
 
-def _check_step_time(
-    report: Report, line: int, used: Term, text: str, stated: list[tuple[int, Term]]
-) -> Iterator[AuditFinding]:
+def _check_step_time(line: int, used: Term, stated: list[tuple[int, Term]]) -> Findings:
     """The time of a step that a sum reckons with, against the one that a line nearby gives."""
     near = [(number, term) for number, term in stated if abs(number - line) <= LINES_NEAR and number != line]
     differs = [(n, t) for n, t in near if abs(t.value - used.value) > t.unit / 2 + used.unit / 2]
     if near and len(differs) == len(near) and 0.5 < used.value / near[0][1].value < 2:
         place, term = near[0]
-        yield AuditFinding(
-            "step-time-mismatch",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=used.text.strip(),
-            derived=term.text.strip(),
-            message=f"line {place} gives {term.text.strip()}.",
-        )
+        message = f"line {place} gives {term.text.strip()}."
+        yield AuditFinding("step-time-mismatch", line, used.text.strip(), term.text.strip(), message)
 
 
 def _term(digits: str, unit: str | None, text: str) -> Term:

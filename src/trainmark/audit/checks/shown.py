@@ -7,19 +7,17 @@ log shown under two topologies, and scripts that cannot run or do not do what th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from statistics import median
 
 from trainmark.audit.excerpts import (
     PRECISION_IN_NAME,
-    LoggedStep,
     ShownLog,
     ShownSetting,
     printed_results,
     shown_logs,
     stamp_seconds,
 )
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.report import CodeBlock, Report
 
 FILES_READ = re.compile(r"read (\d{1,12}) files from (\d{1,9}) directories")
@@ -32,20 +30,20 @@ IMAGENET_IMAGES, IMAGENET_CLASSES = 1_281_167, 1000
 PERFECT_ACCURACY = 1.0
 
 
-def check_shown_runs(report: Report) -> Iterator[AuditFinding]:
+def check_shown_runs(report: Report) -> Findings:
     is_imagenet = report.mentions(IMAGENET)
     speaks_of_fabric = any(FABRIC.search(passage.text[:2000]) for passage in report.prose)
     for block in report.code:
         if is_imagenet:
-            yield from _check_dataset(report, block)
+            yield from _check_dataset(block)
         if speaks_of_fabric:
-            yield from _check_network(report, block)
+            yield from _check_network(block)
     if is_imagenet:
         yield from _check_accuracy(report)
     yield from _check_names(report)
 
 
-def _check_dataset(report: Report, block: CodeBlock) -> Iterator[AuditFinding]:
+def _check_dataset(block: CodeBlock) -> Findings:
     read = [
         (number, int(match[1]), int(match[2]))
         for number, line in block.numbered()
@@ -57,30 +55,20 @@ def _check_dataset(report: Report, block: CodeBlock) -> Iterator[AuditFinding]:
         and read[1][2] == IMAGENET_CLASSES
         and read[0][1:] != (IMAGENET_IMAGES, IMAGENET_CLASSES)
     ):
-        yield AuditFinding(
-            "partial-dataset",
-            FindingSeverity.WARNING,
-            report.where(read[0][0]),
-            claimed="ImageNet",
-            derived=f"{read[0][1]:,} files of {read[0][2]} classes",
-            message=f"ImageNet has {IMAGENET_IMAGES:,} training images in {IMAGENET_CLASSES} classes.",
-        )
+        derived = f"{read[0][1]:,} files of {read[0][2]} classes"
+        message = f"ImageNet has {IMAGENET_IMAGES:,} training images in {IMAGENET_CLASSES} classes."
+        yield AuditFinding("partial-dataset", read[0][0], "ImageNet", derived, message)
 
 
-def _check_network(report: Report, block: CodeBlock) -> Iterator[AuditFinding]:
+def _check_network(block: CodeBlock) -> Findings:
     lines = [number for number, line in block.numbered() if NO_DRIVER in line[:500]]
     if lines:
-        yield AuditFinding(
-            "network-driver-missing",
-            FindingSeverity.WARNING,
-            report.where(lines[0]),
-            claimed="InfiniBand",
-            derived=f"{len(lines)} warnings that its driver was not found",
-            message="the log did not find the driver of InfiniBand: which network was used is not certain.",
-        )
+        derived = f"{len(lines)} warnings that its driver was not found"
+        message = "the log did not find the driver of InfiniBand: which network was used is not certain."
+        yield AuditFinding("network-driver-missing", lines[0], "InfiniBand", derived, message)
 
 
-def _check_accuracy(report: Report) -> Iterator[AuditFinding]:
+def _check_accuracy(report: Report) -> Findings:
     for log in shown_logs(report):
         if any(SYNTHETIC.search(line[:500]) for line in log.block.lines):
             continue
@@ -88,17 +76,12 @@ def _check_accuracy(report: Report) -> Iterator[AuditFinding]:
             s for s in log.steps if s.top1 is not None and s.top1 == PERFECT_ACCURACY and s.number < 1000
         ]
         if perfect and any(s.top1 is not None and s.top1 < 0.5 for s in log.steps):
-            yield AuditFinding(
-                "accuracy-too-soon",
-                FindingSeverity.WARNING,
-                report.where(perfect[0].line),
-                claimed="training on ImageNet",
-                derived=f"top-1 of 100 % at iteration {perfect[0].number}",
-                message="no first epoch of ImageNet gets there: the data were few, or repeated.",
-            )
+            derived = f"top-1 of 100 % at iteration {perfect[0].number}"
+            message = "no first epoch of ImageNet gets there: the data were few, or repeated."
+            yield AuditFinding("accuracy-too-soon", perfect[0].line, "training on ImageNet", derived, message)
 
 
-def _check_names(report: Report) -> Iterator[AuditFinding]:
+def _check_names(report: Report) -> Findings:
     """Files of one printed result that are named after two precisions."""
     for result in printed_results(report):
         named: dict[str, list[str]] = {}
@@ -113,14 +96,8 @@ def _check_names(report: Report) -> Iterator[AuditFinding]:
                 f"{name} in {', '.join(sorted(set(topologies)))}"
                 for name, topologies in sorted(named.items())
             )
-            yield AuditFinding(
-                "mixed-precision-names",
-                FindingSeverity.WARNING,
-                report.where(lines[second]),
-                claimed="one result",
-                derived=words,
-                message=f"the speed-ups join runs whose files are named {' and '.join(sorted(named))}.",
-            )
+            message = f"the speed-ups join runs whose files are named {' and '.join(sorted(named))}."
+            yield AuditFinding("mixed-precision-names", lines[second], "one result", words, message)
 
 
 # The images of a step over the batch of a device come out whole to about a percent.
@@ -128,38 +105,30 @@ RATE_TOLERANCE = 0.03
 LEAST_STEPS = 4
 
 
-def check_shown_world_size(report: Report) -> Iterator[AuditFinding]:
+def check_shown_world_size(report: Report) -> Findings:
     for log in shown_logs(report):
         world, nodes = log.first("world_size"), log.first("nodes")
         per_node = log.first("devices_per_node")
         if log.topology:
             stated = f"{log.topology[0]}n{log.topology[1]}g"
-            yield from _compare_count(report, world, log.devices, "world size", stated)
-            yield from _compare_count(report, nodes, log.topology[0], "number of nodes", stated)
-            yield from _compare_count(report, per_node, log.topology[1], "number of devices a node", stated)
+            yield from _compare_count(world, log.devices, "world size", stated)
+            yield from _compare_count(nodes, log.topology[0], "number of nodes", stated)
+            yield from _compare_count(per_node, log.topology[1], "number of devices a node", stated)
         elif nodes and per_node:
             devices = int(nodes.value) * int(per_node.value)
-            yield from _compare_count(
-                report, world, devices, "world size", f"the command on line {nodes.line}"
-            )
-        yield from _check_rate(report, log, world)
+            yield from _compare_count(world, devices, "world size", f"the command on line {nodes.line}")
+        yield from _check_rate(log, world)
 
 
-def _compare_count(
-    report: Report, stated: ShownSetting | None, expected: int | None, what: str, source: str
-) -> Iterator[AuditFinding]:
+def _compare_count(stated: ShownSetting | None, expected: int | None, what: str, source: str) -> Findings:
     if stated and expected and int(stated.value) != expected:
+        message = f"the {what} is {expected} by {source}."
         yield AuditFinding(
-            "world-size-mismatch",
-            FindingSeverity.ERROR,
-            report.where(stated.line),
-            claimed=f"{what} {stated.value}",
-            derived=f"{what} {expected}",
-            message=f"the {what} is {expected} by {source}.",
+            "world-size-mismatch", stated.line, f"{what} {stated.value}", f"{what} {expected}", message
         )
 
 
-def _check_rate(report: Report, log: ShownLog, world: ShownSetting | None) -> Iterator[AuditFinding]:
+def _check_rate(log: ShownLog, world: ShownSetting | None) -> Findings:
     """A rate times the seconds of its step gives the images of the step, whatever was typed above it."""
     batch = log.first("batch")
     if not (world and batch and int(batch.value) and int(world.value)):
@@ -167,7 +136,7 @@ def _check_rate(report: Report, log: ShownLog, world: ShownSetting | None) -> It
     images = [
         now.rate * (stamp_seconds(now.stamp) - stamp_seconds(before.stamp))
         for before, now in zip(log.steps, log.steps[1:], strict=False)
-        if _follows(before, now) and now.rate and now.stamp and before.stamp
+        if now.number == before.number + 1 and now.rate and now.stamp and before.stamp
     ]
     if len(images) < LEAST_STEPS:
         return
@@ -175,45 +144,31 @@ def _check_rate(report: Report, log: ShownLog, world: ShownSetting | None) -> It
     whole = round(derived)
     is_clear = whole > 0 and abs(derived - whole) <= RATE_TOLERANCE * whole
     if is_clear and abs(whole - int(world.value)) > RATE_TOLERANCE * int(world.value):
-        yield AuditFinding(
-            "rate-contradicts-world-size",
-            FindingSeverity.ERROR,
-            report.where(world.line),
-            claimed=f"world size {world.value}",
-            derived=f"world size {whole}",
-            message=(
-                f"rates times seconds between lines are about {median(images):.0f} images a step, "
-                f"{whole} × {batch.value}: the log is of {whole} devices."
-            ),
+        size, right = f"world size {world.value}", f"world size {whole}"
+        message = (
+            f"rates times seconds between lines are about {median(images):.0f} images a step, "
+            f"{whole} × {batch.value}: the log is of {whole} devices."
         )
-
-
-def _follows(before: LoggedStep, now: LoggedStep) -> bool:
-    return now.number == before.number + 1
+        yield AuditFinding("rate-contradicts-world-size", world.line, size, right, message)
 
 
 # Fewer stamps can agree by chance.
 LEAST_STAMPS = 3
 
 
-def check_copied_logs(report: Report) -> Iterator[AuditFinding]:
+def check_copied_logs(report: Report) -> Findings:
     first: dict[tuple[str, ...], ShownLog] = {}
     for log in shown_logs(report):
         if len(log.stamps) < LEAST_STAMPS or len(set(log.stamps)) < LEAST_STAMPS:
             continue
         earlier = first.setdefault(log.stamps, log)
         if earlier is not log and _log_name(log) != _log_name(earlier):
-            yield AuditFinding(
-                "copied-log",
-                FindingSeverity.ERROR,
-                report.where(log.block.line),
-                claimed=f"a log of {_log_name(log)}",
-                derived=f"the log of {_log_name(earlier)} on line {earlier.block.line}",
-                message=(
-                    f"all {len(log.stamps)} time stamps are those of the log on line {earlier.block.line}: "
-                    "one run is shown as two."
-                ),
+            derived = f"the log of {_log_name(earlier)} on line {earlier.block.line}"
+            message = (
+                f"all {len(log.stamps)} time stamps are those of the log on line {earlier.block.line}: "
+                "one run is shown as two."
             )
+            yield AuditFinding("copied-log", log.block.line, f"a log of {_log_name(log)}", derived, message)
 
 
 def _log_name(log: ShownLog) -> str:
@@ -232,24 +187,20 @@ LEAST_NAME_LENGTH = 4
 LINES_NEAR = 3
 
 
-def check_shown_code(report: Report) -> Iterator[AuditFinding]:
+def check_shown_code(report: Report) -> Findings:
     yield from _check_misspelt(report)
     yield from _check_line_numbers(report)
     title = report.title.lower() if MODEL.search(report.title) else ""
     for passage in report.prose:
         match = SCRIPT.search(passage.text[:2000])
         if match and title and match[1].lower() not in title:
+            message = f"{match[2]} of {match[1]} is named for the figures of another model."
             yield AuditFinding(
-                "script-of-another-model",
-                FindingSeverity.WARNING,
-                report.where(passage.line),
-                claimed=match[0],
-                derived=f"a script for {report.title}",
-                message=f"{match[2]} of {match[1]} is named for the figures of another model.",
+                "script-of-another-model", passage.line, match[0], f"a script for {report.title}", message
             )
 
 
-def _check_misspelt(report: Report) -> Iterator[AuditFinding]:
+def _check_misspelt(report: Report) -> Findings:
     """One name assigned from two that differ by a letter cut off, or by a digit for a letter."""
     first: dict[str, tuple[str, int]] = {}
     for block in report.code:
@@ -259,13 +210,9 @@ def _check_misspelt(report: Report) -> Iterator[AuditFinding]:
                 continue
             earlier, place = first.setdefault(match[1], (match[2], number))
             if _slip(earlier, match[2]):
+                message = f"line {place} has {earlier}; the code as shown does not run."
                 yield AuditFinding(
-                    "misspelt-in-code",
-                    FindingSeverity.WARNING,
-                    report.where(number),
-                    claimed=f"{match[1]} = {match[2]}",
-                    derived=f"{match[1]} = {earlier}",
-                    message=f"line {place} has {earlier}; the code as shown does not run.",
+                    "misspelt-in-code", number, f"{match[1]} = {match[2]}", f"{match[1]} = {earlier}", message
                 )
 
 
@@ -283,7 +230,7 @@ def _slip(right: str, shown: str) -> bool:
     )
 
 
-def _check_line_numbers(report: Report) -> Iterator[AuditFinding]:
+def _check_line_numbers(report: Report) -> Findings:
     """`file.py 46 行：` before a block that begins with `# line 197`."""
     prose = {passage.line: passage.text for passage in report.prose}
     for block in report.code:
@@ -293,11 +240,8 @@ def _check_line_numbers(report: Report) -> Iterator[AuditFinding]:
         )
         named = [int(a or b) for a, b in LINE_IN_TEXT.findall(before[:500])]
         if comment and named and int(comment[1]) not in named:
+            derived = f"line {comment[1]} (code)"
+            message = "the text and the code below it name different lines to change."
             yield AuditFinding(
-                "line-number-mismatch",
-                FindingSeverity.NOTE,
-                report.where(block.line),
-                claimed=f"line {named[0]} (text)",
-                derived=f"line {comment[1]} (code)",
-                message="the text and the code below it name different lines to change.",
+                "line-number-mismatch", block.line, f"line {named[0]} (text)", derived, message
             )

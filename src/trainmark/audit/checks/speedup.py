@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import (
     COUNT_ROLES,
     MEASURED_ROLES,
@@ -54,11 +54,11 @@ class SpeedupClaim:
         return claimed_ratio(self.figure.number)
 
 
-def check_speedups(report: Report) -> Iterator[AuditFinding]:
+def check_speedups(report: Report) -> Findings:
     for grid in all_grids(report):
         wrong = [claim for column in grid.with_role("speedup") for claim in _wrong_claims(grid, column)]
         for claims in _by_row(wrong):
-            yield from _findings(report, claims)
+            yield from _findings(claims)
 
 
 def _wrong_claims(grid: TableGrid, column: GridColumn) -> list[SpeedupClaim]:
@@ -147,27 +147,19 @@ def _by_row(wrong: list[SpeedupClaim]) -> Iterator[list[SpeedupClaim]]:
     yield from rows.values()
 
 
-def _findings(report: Report, claims: list[SpeedupClaim]) -> Iterator[AuditFinding]:
+def _findings(claims: list[SpeedupClaim]) -> Findings:
     if len(claims) == 2 and _are_exchanged(*claims):
         one, other = claims
-        yield AuditFinding(
-            SPEEDUP_CODE,
-            FindingSeverity.ERROR,
-            report.where(one.figure.cell.line),
-            claimed=f"{one.figure.cell.text} and {other.figure.cell.text}",
-            derived=f"{_printed(one)} and {_printed(other)}",
-            message=f"the columns “{one.figure.head}” and “{other.figure.head}” are exchanged.",
-        )
+        claimed = f"{one.figure.cell.text} and {other.figure.cell.text}"
+        derived = f"{_printed(one)} and {_printed(other)}"
+        message = f"the columns “{one.figure.head}” and “{other.figure.head}” are exchanged."
+        yield AuditFinding(SPEEDUP_CODE, one.figure.cell.line, claimed, derived, message)
         return
     for claim in claims:
-        yield AuditFinding(
-            SPEEDUP_CODE,
-            FindingSeverity.ERROR,
-            report.where(claim.figure.cell.line),
-            claimed=claim.figure.cell.text,
-            derived=_printed(claim),
-            message=_message(claim),
-        )
+        claimed = claim.figure.cell.text
+        derived = _printed(claim)
+        message = _message(claim)
+        yield AuditFinding(SPEEDUP_CODE, claim.figure.cell.line, claimed, derived, message)
 
 
 def _are_exchanged(one: SpeedupClaim, other: SpeedupClaim) -> bool:
@@ -209,7 +201,7 @@ class MeasuredThroughput:
     line: int
 
 
-def check_ratio_tables(report: Report) -> Iterator[AuditFinding]:
+def check_ratio_tables(report: Report) -> Findings:
     grids = all_grids(report)
     for index, grid in enumerate(grids):
         speedups = grid.with_role("speedup")
@@ -222,13 +214,12 @@ def check_ratio_tables(report: Report) -> Iterator[AuditFinding]:
                 if other.with_role("throughput")
             ]
             ways = _table_ratios([_measured(source) for source in before[::-1]])
-            yield from _compare_tables(report, grid, speedups[0].index, ways)
+            yield from _compare_tables(grid, speedups[0].index, ways)
         elif _compares_precisions(grid, speedups[0]):
             # The other precision has a table of its own, beside this one.
             beside = [*grids[index + 1 : index + 2], *grids[max(0, index - 1) : index]]
             own = _by_attributes(_measured(grid))
             yield from _compare_tables(
-                report,
                 grid,
                 speedups[0].index,
                 (_ratios(own, _by_attributes(_measured(other))) for other in beside),
@@ -242,8 +233,8 @@ def _compares_precisions(grid: TableGrid, column: GridColumn) -> bool:
 
 
 def _compare_tables(
-    report: Report, grid: TableGrid, column: int, ways: Iterable[dict[Attributes, tuple[PrintedRatio, int]]]
-) -> Iterator[AuditFinding]:
+    grid: TableGrid, column: int, ways: Iterable[dict[Attributes, tuple[PrintedRatio, int]]]
+) -> Findings:
     claims = [(_attributes(grid, row), row) for row in grid.rows if row.in_column(column)]
     best: list[tuple[GridRow, PrintedRatio, int]] = []
     wrong: list[tuple[GridRow, PrintedRatio, int]] = []
@@ -258,14 +249,9 @@ def _compare_tables(
     for row, ratio, line in wrong:
         figure = row.in_column(column)
         if figure:
-            yield AuditFinding(
-                "speedup-mismatch",
-                FindingSeverity.ERROR,
-                report.where(figure.cell.line),
-                claimed=figure.cell.text,
-                derived=f"{ratio.value:.{max(2, figure.number.decimals)}f}",
-                message=f"the figures on line {line} and its counterpart give {ratio.value:.3f}.",
-            )
+            derived = f"{ratio.value:.{max(2, figure.number.decimals)}f}"
+            message = f"the figures on line {line} and its counterpart give {ratio.value:.3f}."
+            yield AuditFinding("speedup-mismatch", figure.cell.line, figure.cell.text, derived, message)
 
 
 def _row_agrees(row: GridRow, column: int, ratio: PrintedRatio) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, ScalingSeries, TableFigure, TableGrid, all_grids, all_series
 from trainmark.audit.number import Number, normalize_text
 from trainmark.audit.report import Passage, Report
@@ -25,19 +25,17 @@ LIST_OF_DEVICES = re.compile(
 ACCURACY_PER_ROUNDING = 1e-9
 
 
-def check_text_against_tables(report: Report) -> Iterator[AuditFinding]:
+def check_text_against_tables(report: Report) -> Findings:
     claims = list(statements(report))
     rows = [row for series in all_series(report) for row in series.rows]
-    yield from _check_single_figures(report, rows, claims)
+    yield from _check_single_figures(rows, claims)
     for row in rows:
-        yield from _check_accuracy(report, row, claims)
-    yield from _check_longer_runs(report, claims)
+        yield from _check_accuracy(row, claims)
+    yield from _check_longer_runs(claims)
     yield from _check_missing_rows(report, rows)
 
 
-def _check_single_figures(
-    report: Report, rows: list[GridRow], claims: list[Statement]
-) -> Iterator[AuditFinding]:
+def _check_single_figures(rows: list[GridRow], claims: list[Statement]) -> Findings:
     """Where the tables hold one figure of a kind and the text gives one, they are the same."""
     for role, what, mentions in (
         ("throughput", "throughput", [(s.rate, s.line) for s in claims if s.rate]),
@@ -49,10 +47,10 @@ def _check_single_figures(
         number, (stated, line) = shown[0].number, mentions[0]
         in_seconds = role != "time_to_train" or "sec" in shown[0].head.lower() or "秒" in shown[0].head
         if in_seconds and abs(number.value - stated.value) > number.half_unit + stated.half_unit:
-            yield _text_finding(report, shown[0], f"{stated.value:,g}", line, what)
+            yield _text_finding(shown[0], f"{stated.value:,g}", line, what)
 
 
-def _check_accuracy(report: Report, row: GridRow, claims: list[Statement]) -> Iterator[AuditFinding]:
+def _check_accuracy(row: GridRow, claims: list[Statement]) -> Findings:
     """The accuracy of a row against the sentence that gives the same time to train."""
     times, accuracies = row.of("time_to_train"), row.of("accuracy")
     if len(times) != 1 or len(accuracies) != 1:
@@ -67,22 +65,18 @@ def _check_accuracy(report: Report, row: GridRow, claims: list[Statement]) -> It
             (s for s in claims if s.accuracy and s.epochs and _same_accuracy(s.accuracy, shown.number)), None
         )
         if other is None:
-            yield _text_finding(report, shown, f"{statement.accuracy.value:g}", statement.line, "accuracy")
+            yield _text_finding(shown, f"{statement.accuracy.value:g}", statement.line, "accuracy")
             continue
-        yield AuditFinding(
-            "row-of-two-runs",
-            FindingSeverity.WARNING,
-            report.where(shown.cell.line),
-            claimed=f"accuracy {shown.cell.text} in {times[0].cell.text} s",
-            derived=f"accuracy {statement.accuracy.value:g} in {times[0].cell.text} s",
-            message=(
-                f"line {statement.line} gives {statement.accuracy.value:g} for the run of this time; "
-                f"{shown.cell.text} is of another run, of {other.epochs} epochs (line {other.line})."
-            ),
+        claimed = f"accuracy {shown.cell.text} in {times[0].cell.text} s"
+        derived = f"accuracy {statement.accuracy.value:g} in {times[0].cell.text} s"
+        message = (
+            f"line {statement.line} gives {statement.accuracy.value:g} for the run of this time; "
+            f"{shown.cell.text} is of another run, of {other.epochs} epochs (line {other.line})."
         )
+        yield AuditFinding("row-of-two-runs", shown.cell.line, claimed, derived, message)
 
 
-def _check_longer_runs(report: Report, claims: list[Statement]) -> Iterator[AuditFinding]:
+def _check_longer_runs(claims: list[Statement]) -> Findings:
     runs = sorted(
         (s.epochs, s.accuracy.value, s.line)
         for s in claims
@@ -90,17 +84,14 @@ def _check_longer_runs(report: Report, claims: list[Statement]) -> Iterator[Audi
     )
     for (epochs, accuracy, line), (more, later, place) in pairwise(runs):
         if more > epochs and later < accuracy:
+            derived = f"{accuracy:g} % after {epochs} epochs (line {line})"
+            message = f"{more} epochs end below {epochs}: one run of each does not tell which is right."
             yield AuditFinding(
-                "longer-but-less-accurate",
-                FindingSeverity.NOTE,
-                report.where(place),
-                claimed=f"{later:g} % after {more} epochs",
-                derived=f"{accuracy:g} % after {epochs} epochs (line {line})",
-                message=f"{more} epochs end below {epochs}: one run of each does not tell which is right.",
+                "longer-but-less-accurate", place, f"{later:g} % after {more} epochs", derived, message
             )
 
 
-def _check_missing_rows(report: Report, rows: list[GridRow]) -> Iterator[AuditFinding]:
+def _check_missing_rows(report: Report, rows: list[GridRow]) -> Findings:
     """Device counts that the text says were tested, and no table has."""
     shown = {row.devices for row in rows if row.devices}
     if len(shown) < 2:
@@ -111,14 +102,9 @@ def _check_missing_rows(report: Report, rows: list[GridRow]) -> Iterator[AuditFi
             lines.setdefault(devices, passage.line)
     for devices, line in sorted(lines.items()):
         if devices not in shown:
-            yield AuditFinding(
-                "missing-rows",
-                FindingSeverity.WARNING,
-                report.where(line),
-                claimed=f"tested on {devices} devices",
-                derived=f"tables of {', '.join(map(str, sorted(shown)))} devices",
-                message=f"no table has a row of {devices} devices.",
-            )
+            derived = f"tables of {', '.join(map(str, sorted(shown)))} devices"
+            message = f"no table has a row of {devices} devices."
+            yield AuditFinding("missing-rows", line, f"tested on {devices} devices", derived, message)
 
 
 def _listed_devices(text: str) -> set[int]:
@@ -128,14 +114,10 @@ def _listed_devices(text: str) -> set[int]:
     return counts | ({1} if "单卡" in chinese else set())
 
 
-def _text_finding(report: Report, shown: TableFigure, stated: str, line: int, what: str) -> AuditFinding:
+def _text_finding(shown: TableFigure, stated: str, line: int, what: str) -> AuditFinding:
+    message = f"the text on line {line} gives {stated}."
     return AuditFinding(
-        "text-against-table",
-        FindingSeverity.ERROR,
-        report.where(shown.cell.line),
-        claimed=f"{what} {shown.cell.text}",
-        derived=f"{what} {stated}",
-        message=f"the text on line {line} gives {stated}.",
+        "text-against-table", shown.cell.line, f"{what} {shown.cell.text}", f"{what} {stated}", message
     )
 
 
@@ -149,7 +131,7 @@ SPEAKS_OF_BOTH = re.compile(r"两份|both|two (?:sets|tables)", re.I)
 LEAST_SHARED = 2
 
 
-def check_stated_differences(report: Report) -> Iterator[AuditFinding]:
+def check_stated_differences(report: Report) -> Findings:
     series = list(all_series(report))
     for passage in report.prose:
         text = passage.text[:2000]
@@ -157,12 +139,10 @@ def check_stated_differences(report: Report) -> Iterator[AuditFinding]:
         if match and SPEAKS_OF_DIFFERENCE.search(text) and SPEAKS_OF_BOTH.search(text):
             after = [one for one in series if one.table.line > passage.line][:2]
             if len(after) == 2:
-                yield from _compare_range(report, passage, match, after)
+                yield from _compare_range(passage, match, after)
 
 
-def _compare_range(
-    report: Report, passage: Passage, match: re.Match[str], pair: list[ScalingSeries]
-) -> Iterator[AuditFinding]:
+def _compare_range(passage: Passage, match: re.Match[str], pair: list[ScalingSeries]) -> Findings:
     one, other = (_by_devices(series) for series in pair)
     shares = [abs(other[n] / one[n] - 1) * 100 for n in one.keys() & other.keys() if one[n] > 0]
     if len(shares) < LEAST_SHARED:
@@ -170,16 +150,12 @@ def _compare_range(
     low, high = min(shares), max(shares)
     slack = 0.5 * 10.0 ** -len(match[1].partition(".")[2]) + 0.15
     if abs(low - float(match[1])) > slack or abs(high - float(match[2])) > slack:
+        message = (
+            f"the tables on lines {pair[0].table.line} and {pair[1].table.line} differ by "
+            f"{low:.1f} % to {high:.1f} % where both have a row."
+        )
         yield AuditFinding(
-            "stated-difference",
-            FindingSeverity.WARNING,
-            report.where(passage.line),
-            claimed=match[0],
-            derived=f"{low:.1f} % to {high:.1f} %",
-            message=(
-                f"the tables on lines {pair[0].table.line} and {pair[1].table.line} differ by "
-                f"{low:.1f} % to {high:.1f} % where both have a row."
-            ),
+            "stated-difference", passage.line, match[0], f"{low:.1f} % to {high:.1f} %", message
         )
 
 
@@ -200,7 +176,7 @@ CHARACTERS_BEFORE = 120
 LESS_IS_BETTER = re.compile(r"time|latency|memory|loss|\bGB\b|\bGiB\b|seconds|minutes|hours", re.I)
 
 
-def check_reversed_text(report: Report) -> Iterator[AuditFinding]:
+def check_reversed_text(report: Report) -> Findings:
     for passage in report.prose:
         text = passage.text[:4000]
         for order in WITH_OR_WITHOUT.finditer(text):
@@ -211,9 +187,7 @@ def check_reversed_text(report: Report) -> Iterator[AuditFinding]:
                 yield from _check_order(report, passage, order, pairs[-1])
 
 
-def _check_order(
-    report: Report, passage: Passage, order: re.Match[str], pair: re.Match[str]
-) -> Iterator[AuditFinding]:
+def _check_order(report: Report, passage: Passage, order: re.Match[str], pair: re.Match[str]) -> Findings:
     first, second = (float(pair[index].replace(",", "")) for index in (1, 3))
     if order[1].lower() == order[2].lower() or first == second:
         return
@@ -226,14 +200,10 @@ def _check_order(
     if rises in (0, len(gains)) and (with_it > without_it) != (rises == len(gains)):
         unit = pair[2] or pair[4] or ""
         speed = "faster" if rises else "slower"
-        yield AuditFinding(
-            "text-against-table",
-            FindingSeverity.ERROR,
-            report.where(passage.line),
-            claimed=f"{with_it:g}{unit} with {name}, {without_it:g}{unit} without",
-            derived=f"{without_it:g}{unit} with {name}, {with_it:g}{unit} without",
-            message=f"the row with {name} on line {gains[0][2]} is the {speed} one.",
-        )
+        claimed = f"{with_it:g}{unit} with {name}, {without_it:g}{unit} without"
+        derived = f"{without_it:g}{unit} with {name}, {with_it:g}{unit} without"
+        message = f"the row with {name} on line {gains[0][2]} is the {speed} one."
+        yield AuditFinding("text-against-table", passage.line, claimed, derived, message)
 
 
 def _gains_of(grid: TableGrid, name: str) -> Iterator[tuple[float, float, int]]:
@@ -274,20 +244,14 @@ class DeviceMention:
     text: str
 
 
-def check_headings(report: Report) -> Iterator[AuditFinding]:
+def check_headings(report: Report) -> Findings:
     for heading in report.headings:
         named = _device_mentions(heading.text)
         below = _first_sentence(report, heading) if len(named) == 1 else None
         used = _device_mentions(below.text[:2000]) if below else []
         if below and len(used) == 1 and _devices_differ(named[0], used[0]):
-            yield AuditFinding(
-                "heading-mismatch",
-                FindingSeverity.ERROR,
-                report.where(heading.line),
-                claimed=named[0].text,
-                derived=used[0].text,
-                message=f"the results under this heading are of {used[0].text} by line {below.line}.",
-            )
+            message = f"the results under this heading are of {used[0].text} by line {below.line}."
+            yield AuditFinding("heading-mismatch", heading.line, named[0].text, used[0].text, message)
 
 
 def _first_sentence(report: Report, heading: Passage) -> Passage | None:

@@ -7,9 +7,8 @@ throughput, and a figure with the same one in another unit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
+from trainmark.audit.finding import AuditFinding, Findings
 from trainmark.audit.grid import GridRow, TableFigure, all_grids, all_series, counts_whole_job
 from trainmark.audit.models import IMAGENET_IMAGES, is_of_resnet50, names_another_model
 from trainmark.audit.number import DURATION, Number, parse_duration
@@ -26,7 +25,7 @@ TIME_ROUNDING = 0.995
 TOO_LITTLE = "too little time for the epochs"
 
 
-def check_time_to_train(report: Report) -> Iterator[AuditFinding]:
+def check_time_to_train(report: Report) -> Findings:
     epochs_by_seconds = {
         statement.seconds.value: statement.epochs
         for statement in statements(report)
@@ -43,23 +42,21 @@ def check_time_to_train(report: Report) -> Iterator[AuditFinding]:
             seconds = times[0].number.value
             epochs = _epochs_of(row) or epochs_by_seconds.get(seconds) or only_option
             if epochs and seconds > 0:
-                yield from _compare_time(report, times[0], rates[0].number, seconds, epochs)
+                yield from _compare_time(times[0], rates[0].number, seconds, epochs)
             elif len(told) == 1 and seconds > 0:
                 # The one number of epochs in the text may be of another run: only too little time is told.
-                found = _compare_time(report, times[0], rates[0].number, seconds, *told)
+                found = _compare_time(times[0], rates[0].number, seconds, *told)
                 yield from (finding for finding in found if TOO_LITTLE in finding.message)
 
 
-def _compare_time(
-    report: Report, time: TableFigure, rate: Number, seconds: float, epochs: int
-) -> Iterator[AuditFinding]:
+def _compare_time(time: TableFigure, rate: Number, seconds: float, epochs: int) -> Findings:
     if rate.value <= 0:
         return
     needed = epochs * IMAGENET_IMAGES / rate.value
     share = seconds / needed
     if TIME_ROUNDING <= share <= USUAL_OVERHEAD:
         return
-    impossible = share < TIME_ROUNDING or share > LARGEST_OVERHEAD
+    is_possible = TIME_ROUNDING <= share <= LARGEST_OVERHEAD
     effective = epochs * IMAGENET_IMAGES / seconds
     seen = rate.value * seconds / IMAGENET_IMAGES
     reason = (
@@ -67,14 +64,10 @@ def _compare_time(
         if share < 1
         else f"{share - 1:.0%} of time on top, which evaluation and start-up would have to explain"
     )
-    yield AuditFinding(
-        "time-throughput-mismatch",
-        FindingSeverity.ERROR if impossible else FindingSeverity.WARNING,
-        report.where(time.cell.line),
-        claimed=f"{time.cell.text} for {epochs} epochs at {rate.value:g} images/s",
-        derived=f"{effective:.1f} images/s over the whole time",
-        message=f"time and throughput make {seen:.1f} epochs of {IMAGENET_IMAGES:,} images: {reason}.",
-    )
+    claimed = f"{time.cell.text} for {epochs} epochs at {rate.value:g} images/s"
+    derived = f"{effective:.1f} images/s over the whole time"
+    message = f"time and throughput make {seen:.1f} epochs of {IMAGENET_IMAGES:,} images: {reason}."
+    yield AuditFinding("time-throughput-mismatch", time.cell.line, claimed, derived, message, is_possible)
 
 
 def _epochs_of(row: GridRow) -> int | None:
@@ -96,7 +89,7 @@ ONE_EPOCH_TOOK = re.compile(
 LEAST_TIME_SHARE = 0.97
 
 
-def check_epoch_times(report: Report) -> Iterator[AuditFinding]:
+def check_epoch_times(report: Report) -> Findings:
     sentences = [
         (p.line, s) for p in report.prose for s in SENTENCE.split(p.text[:2000]) if "epoch" in s.lower()
     ]
@@ -109,11 +102,11 @@ def check_epoch_times(report: Report) -> Iterator[AuditFinding]:
                 continue
             if shortest := [number.value - number.unit for number in each if number]:
                 yield from _too_short_finding(
-                    report, line, match, time, epochs * min(shortest), "the stated time of one"
+                    line, match, time, epochs * min(shortest), "the stated time of one"
                 )
             elif rate:
                 needed = epochs * IMAGENET_IMAGES / rate
-                yield from _too_short_finding(report, line, match, time, needed, f"{rate:,.0f} images/s")
+                yield from _too_short_finding(line, match, time, needed, f"{rate:,.0f} images/s")
 
 
 def _fastest_rate(report: Report) -> float | None:
@@ -131,18 +124,12 @@ def _fastest_rate(report: Report) -> float | None:
     return max(rates, default=None)
 
 
-def _too_short_finding(
-    report: Report, line: int, match: re.Match[str], time: Number, needed: float, by: str
-) -> Iterator[AuditFinding]:
+def _too_short_finding(line: int, match: re.Match[str], time: Number, needed: float, by: str) -> Findings:
     if time.value + time.unit < LEAST_TIME_SHARE * needed:
-        yield AuditFinding(
-            "time-throughput-mismatch",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=f"{match['epochs']} epochs in {match['time'].strip()}",
-            derived=f"{needed / 60:.1f} minutes",
-            message=f"{match['epochs']} epochs take {needed / 60:.1f} minutes at {by}.",
-        )
+        claimed = f"{match['epochs']} epochs in {match['time'].strip()}"
+        derived = f"{needed / 60:.1f} minutes"
+        message = f"{match['epochs']} epochs take {needed / 60:.1f} minutes at {by}."
+        yield AuditFinding("time-throughput-mismatch", line, claimed, derived, message)
 
 
 STATED_TIME = r"(?<![\d.,])(\d{1,6}(?:\.\d{1,4})?) ?(ms|milliseconds|s|sec|seconds)\b"
@@ -164,18 +151,16 @@ NOT_THE_STEP = re.compile(
 STEP_TIME_TOLERANCE = 0.05
 
 
-def check_step_times(report: Report) -> Iterator[AuditFinding]:
+def check_step_times(report: Report) -> Findings:
     rows = [row for grid in all_grids(report) for row in grid.rows if row.batch and row.of("throughput")]
     for passage in report.prose if rows else ():
         for sentence in SENTENCE.split(passage.text[:2000]):
             found = list(STEP_TIME.finditer(sentence))
             if len(found) == 1 and not NOT_THE_STEP.search(sentence):
-                yield from _compare_step_time(report, passage.line, sentence, found[0], rows)
+                yield from _compare_step_time(passage.line, sentence, found[0], rows)
 
 
-def _compare_step_time(
-    report: Report, line: int, sentence: str, match: re.Match[str], rows: list[GridRow]
-) -> Iterator[AuditFinding]:
+def _compare_step_time(line: int, sentence: str, match: re.Match[str], rows: list[GridRow]) -> Findings:
     text, unit = match[1] or match[3], match[2] or match[4]
     scale = 1e-3 if unit.startswith("m") else 1.0
     stated, slack = float(text) * scale, scale * 10.0 ** -len(text.partition(".")[2])
@@ -185,13 +170,9 @@ def _compare_step_time(
     derived = [time for time in times if time]
     if derived and all(abs(stated - seconds) > slack + STEP_TIME_TOLERANCE * seconds for seconds in derived):
         nearest = min(derived, key=lambda seconds: abs(seconds - stated))
+        message = f"batch and throughput of the tables make {nearest * 1000:.1f} ms at the nearest."
         yield AuditFinding(
-            "step-time-mismatch",
-            FindingSeverity.ERROR,
-            report.where(line),
-            claimed=f"{text} {unit} a step",
-            derived=f"{nearest * 1000:.1f} ms",
-            message=f"batch and throughput of the tables make {nearest * 1000:.1f} ms at the nearest.",
+            "step-time-mismatch", line, f"{text} {unit} a step", f"{nearest * 1000:.1f} ms", message
         )
 
 
@@ -209,7 +190,7 @@ def _row_step_seconds(row: GridRow, figure: TableFigure) -> float | None:
 CLOCK_TOLERANCE = 0.1
 
 
-def check_units(report: Report) -> Iterator[AuditFinding]:
+def check_units(report: Report) -> Findings:
     by_rate = {
         statement.rate.value: statement
         for statement in statements(report)
@@ -221,48 +202,35 @@ def check_units(report: Report) -> Iterator[AuditFinding]:
         for figure in heads.values():
             unit = seconds_per_unit(figure.head)
             if unit and unit_told and unit != unit_told:
-                yield _unit_finding(
-                    report, series.table.line, figure.head, series.table.caption, "the caption"
-                )
+                yield _unit_finding(series.table.line, figure.head, series.table.caption, "the caption")
         for row in series.rows:
             for figure in row.of("throughput"):
                 statement = by_rate.get(figure.number.value)
                 unit = seconds_per_unit(figure.head)
                 if statement and unit and unit != seconds_per_unit(f"samples/{statement.rate_unit}"):
                     where = f"the text on line {statement.line}"
-                    yield _unit_finding(
-                        report, figure.cell.line, figure.head, f"per {statement.rate_unit}", where
-                    )
-            yield from _check_step_time_column(report, row)
+                    yield _unit_finding(figure.cell.line, figure.head, f"per {statement.rate_unit}", where)
+            yield from _check_step_time_column(row)
 
 
-def _unit_finding(report: Report, line: int, claimed: str, derived: str, source: str) -> AuditFinding:
+def _unit_finding(line: int, claimed: str, derived: str, source: str) -> AuditFinding:
     message = f"{source} gives the same figure in another unit."
-    return AuditFinding(
-        "unit-mismatch", FindingSeverity.ERROR, report.where(line), claimed, derived[:80], message
-    )
+    return AuditFinding("unit-mismatch", line, claimed, derived[:80], message)
 
 
-def _check_step_time_column(report: Report, row: GridRow) -> Iterator[AuditFinding]:
+def _check_step_time_column(row: GridRow) -> Findings:
     rates, times = row.of("throughput"), row.of("step_time")
     if len(rates) != 1 or len(times) != 1 or not row.batch or not row.devices:
         return
-    seconds = _cell_seconds(times[0])
-    if seconds is None or seconds <= 0:
+    (shown,), (time,) = rates, times
+    # A time whose cell or head names its unit is in seconds.
+    if time.number.rest != "s" or time.number.value <= 0:
         return
-    derived = row.batch * row.devices / seconds
-    claimed = rates[0].number.value / (seconds_per_unit(rates[0].head) or 1.0)
-    if claimed > 0 and not 1 - CLOCK_TOLERANCE < claimed / derived < 1 + CLOCK_TOLERANCE:
+    derived = row.batch * row.devices / time.number.value
+    rate = shown.number.value / (seconds_per_unit(shown.head) or 1.0)
+    if rate > 0 and not 1 - CLOCK_TOLERANCE < rate / derived < 1 + CLOCK_TOLERANCE:
+        claimed = f"{shown.cell.text} ({shown.head})"
+        message = f"{row.devices} × {row.batch} samples in {time.cell.text} ({time.head})."
         yield AuditFinding(
-            "step-time-mismatch",
-            FindingSeverity.ERROR,
-            report.where(rates[0].cell.line),
-            claimed=f"{rates[0].cell.text} ({rates[0].head})",
-            derived=f"{derived:.1f} samples/s",
-            message=f"{row.devices} × {row.batch} samples in {times[0].cell.text} ({times[0].head}).",
+            "step-time-mismatch", shown.cell.line, claimed, f"{derived:.1f} samples/s", message
         )
-
-
-def _cell_seconds(figure: TableFigure) -> float | None:
-    """The seconds of a time whose cell or head names its unit."""
-    return figure.number.value if figure.number.rest == "s" else None

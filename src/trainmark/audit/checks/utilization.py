@@ -6,23 +6,22 @@ Where a sentence gives both, their quotient has to be the peak of a device.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
+from math import inf
 
-from trainmark.audit.finding import AuditFinding, FindingSeverity
-from trainmark.audit.grid import GridColumn, GridRow, TableGrid, all_grids
+from trainmark.audit.finding import AuditFinding, Findings
+from trainmark.audit.grid import GridColumn, GridRow, TableFigure, TableGrid, all_grids
 from trainmark.audit.models import (
     Convention,
-    Quantity,
     conventions,
-    count_in,
     is_known_dense,
     operations,
     paired_column,
     parameters,
-    sequence_length,
+    quantity,
     share_in,
-    tokens_per_second,
+    value_of,
 )
 from trainmark.audit.number import Number, parse_number
 from trainmark.audit.report import Passage, Report
@@ -37,6 +36,7 @@ from trainmark.audit.terms import (
 
 # Datasheets round their peaks, and reports round them again: 989, 989.5 and 990.
 PEAK_ROUNDING = 0.015
+PEAK_IS_MOST = "no device does more than its peak."
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class DevicePeaks:
     allowed: tuple[float, ...]
 
 
-def check_utilization(report: Report) -> Iterator[AuditFinding]:
+def check_utilization(report: Report) -> Findings:
     for grid in all_grids(report):
         contradicted: set[int] = set()
         for column in (*grid.with_role("mfu"), *grid.with_role("hfu")):
@@ -65,56 +65,40 @@ def check_utilization(report: Report) -> Iterator[AuditFinding]:
 
 def _check_utilization(
     report: Report, grid: TableGrid, row: GridRow, column: GridColumn, beside: GridColumn | None
-) -> Iterator[AuditFinding]:
+) -> Findings:
     utilisation = share_in(row, column)
     if utilisation is None:
         return
     if utilisation.number.low > 1:
-        yield _quantity_finding(
-            report, "past-physical-limit", utilisation, "at most 100 %", "no device does more than its peak."
-        )
+        yield utilisation.finding("past-physical-limit", "at most 100 %", PEAK_IS_MOST)
         return
     peaks = _peaks(report, grid, row)
     achieved = operations(row, beside) if beside else None
     if peaks and achieved:
-        yield from _check_against_peak(report, row, column, utilisation, achieved, peaks)
+        yield from _check_against_peak(row, column, utilisation, achieved, peaks)
     elif peaks and column.role == "mfu":
-        yield from _check_against_tokens(report, grid, row, utilisation, peaks)
+        yield from _check_against_tokens(grid, row, utilisation, peaks)
 
 
 def _check_against_peak(
-    report: Report,
-    row: GridRow,
-    column: GridColumn,
-    utilisation: Quantity,
-    achieved: Quantity,
-    peaks: DevicePeaks,
-) -> Iterator[AuditFinding]:
+    row: GridRow, column: GridColumn, utilisation: TableFigure, achieved: TableFigure, peaks: DevicePeaks
+) -> Findings:
     """Operations over utilisation are the peak that was taken."""
-    sharing = [1.0] if is_per_device(achieved.figure.head) else [1.0, float(row.devices or 1)]
-    if any(_is_peak(achieved.number, utilisation.number, each, p) for each in sharing for p in peaks.allowed):
-        return
-    # Operations of the model beside a utilisation that counts recomputation, or the reverse.
-    factors = (3 / 4, 4 / 3) if column.role == "hfu" else (4 / 3,)
-    if any(
-        _is_peak(achieved.number, utilisation.number, each * factor, p)
-        for each in sharing
-        for factor in factors
-        for p in peaks.allowed
-    ):
+    sharing = [1.0] if is_per_device(achieved.head) else [1.0, float(row.devices or 1)]
+    # Operations of the model may stand beside a utilisation that counts recomputation, or the reverse.
+    factors = (1.0, 3 / 4, 4 / 3) if column.role == "hfu" else (1.0, 4 / 3)
+    tried = product(sharing, factors, peaks.allowed)
+    if any(_is_peak(achieved.number, utilisation.number, each * factor, p) for each, factor, p in tried):
         return
     derived = achieved.number.value / peaks.dense[0]
     if any(_is_peak(achieved.number, utilisation.number, 1.0, 2 * p) for p in peaks.dense):
-        yield _sparse_finding(report, utilisation, derived, peaks)
+        yield _sparse_finding(utilisation, derived, peaks)
         return
-    yield _quantity_finding(
-        report,
-        "mfu-mismatch",
-        utilisation,
-        f"{derived:.1%}",
-        f"{achieved.figure.cell.text} ({achieved.figure.head}) of the {peaks.dense[0] / 1e12:g} TFLOP/s "
-        f"of {peaks.names} is {derived:.1%}.",
+    message = (
+        f"{achieved.cell.text} ({achieved.head}) of the {peaks.dense[0] / 1e12:g} TFLOP/s of {peaks.names} "
+        f"is {derived:.1%}."
     )
+    yield utilisation.finding("mfu-mismatch", f"{derived:.1%}", message)
 
 
 def _is_peak(achieved: Number, utilisation: Number, sharing: float, peak: float) -> bool:
@@ -124,8 +108,8 @@ def _is_peak(achieved: Number, utilisation: Number, sharing: float, peak: float)
 
 
 def _check_against_tokens(
-    report: Report, grid: TableGrid, row: GridRow, utilisation: Quantity, peaks: DevicePeaks
-) -> Iterator[AuditFinding]:
+    grid: TableGrid, row: GridRow, utilisation: TableFigure, peaks: DevicePeaks
+) -> Findings:
     """Utilisation × peak over tokens are the operations of a token."""
     tokens, ways = _tokens_per_device(row), _conventions(grid, row)
     if tokens is None or not ways:
@@ -137,33 +121,27 @@ def _check_against_tokens(
         return
     derived = ways[0].likely * tokens.value / peaks.dense[0]
     if any(ways[0].allows(2 * each * peak) for peak in peaks.dense):
-        yield _sparse_finding(report, utilisation, derived, peaks)
+        yield _sparse_finding(utilisation, derived, peaks)
     elif row.devices and any(way.allows(each * peak / row.devices) for way in ways for peak in peaks.allowed):
         message = f"the tokens of all {row.devices} devices were held against the peak of one."
-        yield _quantity_finding(report, "mfu-mismatch", utilisation, f"about {derived:.1%}", message)
+        yield utilisation.finding("mfu-mismatch", f"about {derived:.1%}", message)
     else:
         message = (
             f"{tokens.value:,.0f} tokens/s a device are about {derived:.1%} of the peak of {peaks.names}; "
             "no usual way to count gives the figure."
         )
-        yield _quantity_finding(report, "mfu-mismatch", utilisation, f"about {derived:.1%}", message)
+        yield utilisation.finding("mfu-mismatch", f"about {derived:.1%}", message)
 
 
-def _check_operations(
-    report: Report, grid: TableGrid, row: GridRow, column: GridColumn
-) -> Iterator[AuditFinding]:
+def _check_operations(report: Report, grid: TableGrid, row: GridRow, column: GridColumn) -> Findings:
     achieved = operations(row, column)
     if achieved is None:
         return
     peaks = _peaks(report, grid, row)
-    if (
-        peaks
-        and is_per_device(column.head)
-        and achieved.number.low > max(peaks.allowed) * (1 + PEAK_ROUNDING)
-    ):
-        limit = f"at most {max(peaks.allowed) / 1e12:g} TFLOP/s"
-        message = f"{peaks.names} peaks at {max(peaks.allowed) / 1e12:g} TFLOP/s."
-        yield _quantity_finding(report, "past-physical-limit", achieved, limit, message)
+    highest = max(peaks.allowed) if peaks and is_per_device(column.head) else inf
+    if peaks and achieved.number.low > highest * (1 + PEAK_ROUNDING):
+        peak = f"{highest / 1e12:g} TFLOP/s"
+        yield achieved.finding("past-physical-limit", f"at most {peak}", f"{peaks.names} peaks at {peak}.")
         return
     tokens, ways = _tokens_per_device(row), _conventions(grid, row)
     if tokens is None or not ways:
@@ -181,34 +159,27 @@ def _check_operations(
             f"{counts[-1] / 1e9:,.4g} GFLOP a token, where the parameters give {ways[0].low / 1e9:,.4g} to "
             f"{ways[-1].high / 1e9:,.4g}; no usual way to count gives the figure."
         )
-        yield _quantity_finding(report, "flops-mismatch", achieved, derived, message)
+        yield achieved.finding("flops-mismatch", derived, message)
     elif ways[0] not in fitting:
         message = f"the figure holds by counting {fitting[0].name}."
-        yield _quantity_finding(
-            report, "unusual-convention", achieved, fitting[0].name, message, FindingSeverity.NOTE
-        )
+        yield achieved.finding("unusual-convention", fitting[0].name, message)
 
 
 def _tokens_per_device(row: GridRow) -> Number | None:
     """Tokens a second of one device."""
-    if each := tokens_per_second(row, per_device=True):
+    if each := quantity(row, "device_tokens"):
         return each.number
-    every = tokens_per_second(row, per_device=False)
+    every = quantity(row, "tokens")
     return every.number.scaled(1 / row.devices) if every and row.devices else None
 
 
 def _conventions(grid: TableGrid, row: GridRow) -> list[Convention]:
-    size, length = parameters(grid, row), sequence_length(row)
+    size = parameters(grid, row)
     if size is None:
         return []
-    layers, width = count_in(row, "layers"), count_in(row, "hidden")
-    return conventions(
-        size,
-        is_exact=size.value > 1e6 and size.unit <= 1e-3 * size.value,
-        length=length.number.value if length else None,
-        layers=layers.number.value if layers else None,
-        width=width.number.value if width else None,
-    )
+    is_exact = size.value > 1e6 and size.unit <= 1e-3 * size.value
+    length, layers, width = (value_of(row, name) for name in ("sequence_length", "layers", "hidden"))
+    return conventions(size, is_exact, length, layers, width)
 
 
 def _peaks(report: Report, grid: TableGrid, row: GridRow) -> DevicePeaks | None:
@@ -225,26 +196,12 @@ def _peaks(report: Report, grid: TableGrid, row: GridRow) -> DevicePeaks | None:
     return DevicePeaks(" or ".join(device.family for device in devices), dense, (*dense, *eight))
 
 
-def _sparse_finding(
-    report: Report, utilisation: Quantity, derived: float, peaks: DevicePeaks
-) -> AuditFinding:
+def _sparse_finding(utilisation: TableFigure, derived: float, peaks: DevicePeaks) -> AuditFinding:
     message = (
         f"the figure takes {2 * peaks.dense[0] / 1e12:g} TFLOP/s for the peak of {peaks.names}, its rate "
         f"with 2:4 sparsity; of the dense {peaks.dense[0] / 1e12:g} TFLOP/s it is about {derived:.1%}."
     )
-    return _quantity_finding(report, "sparse-peak", utilisation, f"about {derived:.1%}", message)
-
-
-def _quantity_finding(
-    report: Report,
-    code: str,
-    quantity: Quantity,
-    derived: str,
-    message: str,
-    severity: FindingSeverity = FindingSeverity.ERROR,
-) -> AuditFinding:
-    cell = quantity.figure.cell
-    return AuditFinding(code, severity, report.where(cell.line), cell.text, derived, message)
+    return utilisation.finding("sparse-peak", f"about {derived:.1%}", message)
 
 
 SENTENCE_END = re.compile(r"(?<=[.;!?。；])\s+|。")
@@ -261,13 +218,13 @@ UTILIZATION = re.compile(
 SENTENCE_ROUNDING = 0.03
 
 
-def check_utilization_sentences(report: Report) -> Iterator[AuditFinding]:
+def check_utilization_sentences(report: Report) -> Findings:
     for passage in report.prose:
         for sentence in SENTENCE_END.split(passage.text[:4000]):
             yield from _check_sentence(report, passage, sentence)
 
 
-def _check_sentence(report: Report, passage: Passage, sentence: str) -> Iterator[AuditFinding]:
+def _check_sentence(report: Report, passage: Passage, sentence: str) -> Findings:
     rates, shares = OPERATIONS.findall(sentence), UTILIZATION.findall(sentence)
     if len(shares) != 1:
         return
@@ -275,50 +232,31 @@ def _check_sentence(report: Report, passage: Passage, sentence: str) -> Iterator
     if claimed is None:
         return
     if claimed.value > 100:
-        message = "no device does more than its peak."
-        yield AuditFinding(
-            "past-physical-limit",
-            FindingSeverity.ERROR,
-            report.where(passage.line),
-            f"{claimed.value:g} %",
-            "at most 100 %",
-            message,
-        )
+        share = f"{claimed.value:g} %"
+        yield AuditFinding("past-physical-limit", passage.line, share, "at most 100 %", PEAK_IS_MOST)
         return
     achieved = parse_number(rates[0]) if len(rates) == 1 else None
     devices = devices_in_words((sentence,)) or devices_for(report, (passage.text,))
     if achieved is None or len(devices) != 1 or "fp8" in precisions_in(sentence) or claimed.value <= 0:
         return
-    yield from _check_quotient(
-        report, passage, sentence, devices[0], achieved.value * 1e12, claimed.value / 100
-    )
+    yield from _check_quotient(passage.line, devices[0], achieved.value * 1e12, claimed.value / 100)
 
 
-def _check_quotient(
-    report: Report, passage: Passage, sentence: str, device: NamedDevice, achieved: float, share: float
-) -> Iterator[AuditFinding]:
+def _check_quotient(line: int, device: NamedDevice, achieved: float, share: float) -> Findings:
     peaks = device.dense_peaks()
     taken = achieved / share
     # A sentence that quotes the peak gives what the share is of, not what was reached.
     if any(abs(achieved - times * peak) <= SENTENCE_ROUNDING * peak for peak in peaks for times in (1, 2)):
         return
-    if (
-        not peaks
-        or any(abs(taken - peak) <= SENTENCE_ROUNDING * peak for peak in peaks)
-        or achieved > max(peaks)
-    ):
+    is_right = any(abs(taken - peak) <= SENTENCE_ROUNDING * peak for peak in peaks)
+    if not peaks or is_right or achieved > max(peaks):
         return
     derived = f"{achieved / peaks[0]:.1%}"
     is_sparse = abs(taken - 2 * peaks[0]) <= SENTENCE_ROUNDING * 2 * peaks[0]
     reason = ", its rate with 2:4 sparsity" if is_sparse else ""
-    yield AuditFinding(
-        "sparse-peak" if is_sparse else "mfu-mismatch",
-        FindingSeverity.ERROR,
-        report.where(passage.line),
-        claimed=f"{share:.1%}",
-        derived=derived,
-        message=(
-            f"the figure takes {taken / 1e12:,.0f} TFLOP/s for the peak of {device.family}{reason}; "
-            f"of its dense peak it is {derived}."
-        ),
+    message = (
+        f"the figure takes {taken / 1e12:,.0f} TFLOP/s for the peak of {device.family}{reason}; "
+        f"of its dense peak it is {derived}."
     )
+    code = "sparse-peak" if is_sparse else "mfu-mismatch"
+    yield AuditFinding(code, line, f"{share:.1%}", derived, message)
