@@ -65,7 +65,7 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/records --labels-from 0
       trainmark data index /data/fineweb10B
     """
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.indexing import index_set
     from trainmark.data.tokens.source import is_token_set
@@ -73,14 +73,14 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
     from trainmark.data.workers import available_processors
 
     if is_token_set(path):
-        with data_display(f"indexing {path}") as display:
+        with Progress(f"indexing {path}") as display:
             verdict = index_tokens(path, workers or available_processors(), display.progress)
         if as_json:
             print_json(verdict_record(path, verdict))
         else:
             click.echo(verdict_text(path, verdict))
         return 0
-    with data_display(f"indexing {path}") as display:
+    with Progress(f"indexing {path}") as display:
         dataset = index_set(path, workers or available_processors(), labels_from, display.progress)
     record = {
         "path": str(path),
@@ -118,14 +118,14 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify /data/imagenet --decode --json
       trainmark data verify corpus
     """
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.tokens.source import is_token_set
     from trainmark.data.verify import verify
     from trainmark.data.workers import available_processors
 
     if is_token_set(path):
         return _verify_tokens(path, workers or available_processors(), as_json)
-    with data_display(f"verifying {path}") as display:
+    with Progress(f"verifying {path}") as display:
         verdict = verify(path, workers or available_processors(), decode, display.progress)
     if as_json:
         print_json(_verdict_record(path, verdict))
@@ -135,11 +135,11 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
 
 
 def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.tokens.verify import verify_tokens
 
-    with data_display(f"verifying {path}") as display:
+    with Progress(f"verifying {path}") as display:
         verdict = verify_tokens(path, workers, display.progress)
     if as_json:
         print_json(verdict_record(path, verdict))
@@ -222,7 +222,7 @@ def imagenet_command(
           --val-labels ILSVRC2012_devkit_t12.tar.gz
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.imagenet import unpack_imagenet
     from trainmark.data.imagenet_labels import read_labels
     from trainmark.data.workers import available_processors
@@ -236,7 +236,7 @@ def imagenet_command(
         )
     labels = read_labels(val_labels) if val is not None and val_labels is not None else None
     began = time.monotonic()
-    with data_display(f"unpacking into {out}, MB:") as display:
+    with Progress(f"unpacking into {out}, MB:") as display:
         unpacked = unpack_imagenet(
             train, val, labels, out, workers or available_processors(), on_bad == "skip", display.progress
         )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +12,7 @@ import click
 
 from trainmark.base.errors import UserError, nearest
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
+from trainmark.cli.terminal import print_json, terminal_width
 from trainmark.pages.number import counted
 from trainmark.report.format.table import Table
 
@@ -290,38 +288,3 @@ def _figure(value: float, interval: Interval | None) -> dict[str, Any]:
     if interval:
         fields |= {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
     return fields
-
-
-SECONDS_BETWEEN_LINES = 10.0
-
-
-class Lines(Screen):
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._last_line_at = time.monotonic()
-
-    def progress(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last_line_at >= SECONDS_BETWEEN_LINES:
-            self._last_line_at = now
-            self.note(f"{self._what} {done:,} of {total:,}")
-
-
-class Moving(MovingBar, Lines):
-    """How many of how many, how fast, how long still."""
-
-    def __init__(self, what: str) -> None:
-        from rich.progress import TextColumn, TimeRemainingColumn
-
-        Lines.__init__(self, what)
-        MovingBar.__init__(self, what, TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), rate="")
-        self._first: tuple[float, int] | None = None
-
-    def progress(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        began, before = self._first = self._first or (now, done)
-        self.show(done, total, rate=f"{(done - before) / (now - began):,.0f}/s" if now > began else "")
-
-
-def data_display(what: str) -> Lines:
-    return Moving(what) if sys.stderr.isatty() else Lines(what)

@@ -16,7 +16,7 @@ from trainmark.cli.options import json_option
 from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
-    from trainmark.data.command_bench import Lines
+    from trainmark.cli.progress import Progress
     from trainmark.data.convert import ConvertOutcome
 
 SECONDS_BETWEEN_LOOKS = 0.25
@@ -98,7 +98,7 @@ def convert_command(
       trainmark data convert corpus corpus-megatron --to megatron
       trainmark data convert corpus corpus-mlm --to mlm --length 128
     """
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.convert import ConvertRequest, convert
     from trainmark.data.tokens.source import TOKEN_FORMATS, is_token_set
     from trainmark.data.workers import available_processors
@@ -125,7 +125,7 @@ def convert_command(
         workers=workers or available_processors(),
     )
     began = time.monotonic()
-    with data_display(f"converting {source}") as display, _watched(display) as begun:
+    with Progress(f"converting {source}") as display, _watched(display) as begun:
         outcome = convert(request, begun)
     record = _record(request.target, to, outcome, time.monotonic() - began)
     if as_json:
@@ -146,7 +146,7 @@ def _convert_tokens(
     masking: int | None,
     as_json: bool,
 ) -> int:
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.command_make import converted_record, converted_text
     from trainmark.data.tokens.convert import LENGTH, TokenRequest, convert_tokens
 
@@ -154,7 +154,7 @@ def _convert_tokens(
         source, target, to, shards, vocabulary, length or LENGTH, _ids(special), masking or 0
     )
     began = time.monotonic()
-    with data_display(f"converting {source}") as display:
+    with Progress(f"converting {source}") as display:
         converted = convert_tokens(request, display.progress)
     record = converted_record(target, to, converted, time.monotonic() - began)
     if as_json:
@@ -186,7 +186,7 @@ def _kinds(words: str | None) -> frozenset[str]:
 
 
 @contextmanager
-def _watched(display: Lines) -> Iterator[Any]:
+def _watched(display: Progress) -> Iterator[Any]:
     """A function that begins to show the progress which the processes leave in the journal."""
     from trainmark.data.workers import pictures_done
 

@@ -86,7 +86,7 @@ def make_command(
         raise UserError("give --classes and --images for pictures, or --tokens for a corpus.")
     if vocabulary or order or form:
         raise UserError("--vocabulary, --order and --format are for a corpus; give --tokens.")
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.make import make_set
     from trainmark.data.scene import PicturePlan, default_validation, parse_difficulty, parse_size
     from trainmark.data.workers import available_processors
@@ -102,7 +102,7 @@ def make_command(
         seed=seed,
     )
     began = time.monotonic()
-    with data_display(f"making {out}") as display:
+    with Progress(f"making {out}") as display:
         made = make_set(plan, out, workers or available_processors(), display.progress, _encoder())
     record = _record(out, plan, made, time.monotonic() - began)
     if as_json:
@@ -123,12 +123,12 @@ def _make_corpus(
     form: str,
     as_json: bool,
 ) -> int:
-    from trainmark.data.command_bench import data_display
+    from trainmark.cli.progress import Progress
     from trainmark.data.tokens.make import CorpusPlan, make_corpus
 
     plan = CorpusPlan(tokens, validation, vocabulary, order, classes, seed, form)
     began = time.monotonic()
-    with data_display(f"making {out}, tokens:") as display:
+    with Progress(f"making {out}, tokens:") as display:
         corpus = make_corpus(plan, out, display.progress)
     record = corpus_record(out, plan, corpus, time.monotonic() - began)
     if as_json:
