@@ -13,7 +13,7 @@ import pytest
 
 from trainmark.base.text import HIDDEN
 from trainmark.cli import terminal
-from trainmark.cli.terminal import Screen
+from trainmark.cli.progress import Progress
 
 # A colour, a window title, a colour in C1, a reordering, a byte that is not UTF-8, DEL, a carriage return.
 EVIL = "\x1b[31m\x1b]0;pwn\x07\x9b31m\u202e\udcff\x7f\r"
@@ -151,7 +151,7 @@ def test_a_name_of_two_lines_takes_one_line_of_the_list(trainmark, runs):
 
 def test_notes_of_a_run_pass_the_same_output(capsys):
     with terminal.visible_output():
-        Screen().note(f"crashed: {EVIL}")
+        Progress().note(f"crashed: {EVIL}")
     stderr = capsys.readouterr().err
     assert stderr.startswith("crashed: ")
     assert HIDDEN.findall(stderr) == []

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from trainmark.cli import terminal
-from trainmark.cli.terminal import Lines, Moving, course
+from trainmark.cli import progress
+from trainmark.cli.progress import Progress, TrialProgress, course
 from trainmark.events import Mark, Step, stream
 from trainmark.runner.progress import Follower
 
@@ -76,7 +76,7 @@ def test_the_time_left_counts_the_steps_and_the_evaluations_still_to_come(follow
 
 
 def test_each_epoch_is_told_once_and_in_order(follower, tmp_path, capsys):
-    lines = Lines()
+    lines = TrialProgress(moving=False)
     lines.trial_began(None, 1, 2, None)
     events = training(target=None)
     for event in events:
@@ -91,7 +91,7 @@ def test_each_epoch_is_told_once_and_in_order(follower, tmp_path, capsys):
 
 
 def test_an_epoch_that_is_not_evaluated_is_told_when_the_next_begins(follower, tmp_path, capsys):
-    lines = Lines()
+    lines = TrialProgress(moving=False)
     lines.trial_began(None, 1, 1, None)
     events = [event for event in training(target=None) if getattr(event, "kind", "") != "eval"]
     grow(follower, tmp_path, events)
@@ -109,23 +109,23 @@ def test_a_resumed_training_goes_on_counting_where_it_was_taken_up(follower, tmp
 
 
 def test_the_moving_line_shows_a_training(follower, tmp_path):
-    moving = Moving()
     trial = SimpleNamespace(
         id="pytorch/01", case=SimpleNamespace(workload="resnet50", rules=SimpleNamespace(steps=1))
     )
-    moving.trial_began(trial, 1, 1, None)
-    grow(follower, tmp_path, upto(training(target=None), "epoch", 2, "begin"))
-    moving.progress(follower.steps, follower.rate, follower.training)
-    shown = str(moving._shown.status)
+    with TrialProgress(moving=True) as moving:
+        moving.trial_began(trial, 1, 1, None)
+        grow(follower, tmp_path, upto(training(target=None), "epoch", 2, "begin"))
+        moving.progress(follower.steps, follower.rate, follower.training)
+        shown = moving._bar.tasks[0].description
     assert "epoch 3/3  step 20/30" in shown
     assert "at most 0:08 left" in shown
 
 
 def test_in_a_pipe_a_silent_trial_gives_a_sign_of_life(monkeypatch):
-    monkeypatch.setattr(terminal, "SILENCE_SECONDS", 0.02)
+    monkeypatch.setattr(progress, "SILENCE_SECONDS", 0.02)
     written = queue.Queue()
 
-    class Heard(Lines):
+    class Heard(TrialProgress):
         def note(self, text):
             super().note(text)
             written.put(text)
@@ -144,3 +144,29 @@ def test_in_a_pipe_a_silent_trial_gives_a_sign_of_life(monkeypatch):
     assert re.fullmatch(
         r"… \[2/6\] train-1n1g/02  step 1,400  12\.5/s now  \d:\d\d left  0:\d\d since the start", line
     )
+
+
+def test_in_a_pipe_a_count_becomes_a_line_now_and_then_with_the_time_left(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    clock = iter(range(100))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: float(next(clock)))
+    display = Progress("making x", moving=False)
+    display.progress(0, 60)
+    display.progress(20, 60)
+    assert re.fullmatch(r"making x 20 of 60  \d+/s  0:\d\d left", capsys.readouterr().err.splitlines()[-1])
+
+
+def test_in_a_pipe_what_is_at_hand_is_told_once(capsys):
+    display = Progress("jax", moving=False)
+    for what in ("numpy", "numpy", "jaxlib"):
+        display.progress(1, 3, what)
+    assert capsys.readouterr().err.splitlines() == ["jax [1/3] numpy", "jax [1/3] jaxlib"]
+
+
+def test_in_a_terminal_a_count_has_a_bar_and_its_rate():
+    with Progress("making x", moving=True) as display:
+        display.progress(1, 3)
+        display.progress(2, 3)
+        (task,) = display._bar.tasks
+    assert (task.description, task.completed, task.total) == ("making x", 2, 3)
+    assert task.fields["what"].endswith("/s")

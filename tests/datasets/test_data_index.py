@@ -36,7 +36,7 @@ def test_a_record_has_36_bytes_on_every_machine():
 
 def test_an_empty_split_has_an_index_too(tmp_path):
     write_index(tmp_path, an_index(0))
-    assert read_index(tmp_path).count == 0
+    assert len(read_index(tmp_path).rows) == 0
 
 
 def test_a_name_with_a_line_break_is_refused(tmp_path):

@@ -113,7 +113,7 @@ def test_what_is_missing_after_a_stop_is_drawn_and_nothing_else(make, tmp_path):
         "import sys\nfrom pathlib import Path\n"
         "from trainmark.data import make as making\n"
         "draw = making.draw_chunk\n"
-        "def slow(task):\n    sys.exit(9) if task.first >= 8 else None\n    return draw(task)\n"
+        "def slow(*job):\n    sys.exit(9) if job[3] >= 8 else None\n    return draw(*job)\n"
         "making.draw_chunk = slow\n"
         "from trainmark.cli.main import main\n"
         f"sys.argv = ['trainmark', 'data', 'make', 'stopped', '--workers', '1', *{SMALL!r}]\nmain()\n"

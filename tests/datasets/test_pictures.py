@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from pictures_by_hand import animated, deep_png, encoded
 from PIL import Image, ImageFile
 
-from trainmark.data import headers
-from trainmark.data.headers import MOST_FRAMES
-from trainmark.data.picture import PICTURE_DEFECTS, defect_sentence, picture_defects, picture_header
+from trainmark.data import picture as pictures
+from trainmark.data.picture import (
+    ALL_DEFECTS,
+    MOST_FRAMES,
+    PICTURE_DEFECTS,
+    PictureDefect,
+    picture_defects,
+    picture_header,
+)
 
 KINDS = {
     "jpeg": encoded("JPEG"),
@@ -96,7 +102,7 @@ def test_the_end_mark_of_a_thumbnail_is_not_taken_for_the_picture_s():
 
 
 def test_every_code_has_words():
-    assert defect_sentence("a.JPEG", list(PICTURE_DEFECTS)).count(" and ") >= len(PICTURE_DEFECTS) - 1
+    assert str(PictureDefect("a.JPEG", tuple(ALL_DEFECTS))).count(" and ") >= len(ALL_DEFECTS) - 1
 
 
 @given(st.binary(max_size=400), st.sampled_from([b"", *(picture[:12] for picture in KINDS.values())]))
@@ -138,7 +144,7 @@ def test_frames_beyond_the_limit_are_not_looked_at():
 
 
 def test_a_picture_with_too_many_pixels_is_not_decoded(monkeypatch):
-    monkeypatch.setattr(headers, "MOST_PIXELS", 24 * 16 - 1)
+    monkeypatch.setattr(pictures, "MOST_PIXELS", 24 * 16 - 1)
     monkeypatch.setattr(ImageFile.ImageFile, "load", lambda self: pytest.fail("decoded"))
     assert picture_defects(KINDS["bmp"]) == ["not-jpeg"]
 

@@ -28,8 +28,8 @@ STREAMS = ["llmc", "nanogpt", "megatron", pytest.param("arrow", marks=NEEDS_ARRO
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """One corpus, and MLM records of it, that many tests look at."""
+    from trainmark.data.make import CorpusPlan, make_corpus
     from trainmark.data.tokens.convert import TokenRequest, convert_tokens
-    from trainmark.data.tokens.make import CorpusPlan, make_corpus
 
     folder = tmp_path_factory.mktemp("tokens")
     make_corpus(CorpusPlan(30000, 3000, 96, 2, 4, 0, "llmc"), folder / "corpus", lambda done, total: None)

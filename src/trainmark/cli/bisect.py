@@ -256,13 +256,13 @@ def _looked_up(asked: BisectRequest, options: dict[str, Any]) -> tuple[BisectReq
 
 
 def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
-    from trainmark.cli.terminal import live_display
+    from trainmark.cli.progress import TrialProgress
     from trainmark.runner.bisect.driver import bisect_on
     from trainmark.runner.bisect.pairs import BisectionStoppedError
     from trainmark.runner.run import RunStoppedError
 
     try:
-        with live_display() as display:
+        with TrialProgress() as display:
             bisection = bisect_on(path, display)
     except (BisectionStoppedError, KeyboardInterrupt):
         click.echo(f"stopped; go on with `trainmark bisect --resume {path}`", err=True)

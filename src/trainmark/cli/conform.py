@@ -49,7 +49,7 @@ def conform_command(
       trainmark conform pytorch --python /opt/torch/bin/python --json
       trainmark conform --workload ./my_family
     """
-    from trainmark.cli.terminal import Screen
+    from trainmark.cli.progress import Progress
     from trainmark.runner import conformance
     from trainmark.runner.conform import conform
     from trainmark.runner.interrupts import Interrupts
@@ -60,7 +60,7 @@ def conform_command(
     family = registry.find(workload)
     wanted = _wanted(frameworks, family, python)
     verdicts = []
-    with Screen() as screen, Interrupts(screen.note) as interrupts:
+    with Progress() as screen, Interrupts(screen.note) as interrupts:
         for framework, interpreter in wanted.items():
             verdict = conform(
                 family,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,8 @@ from trainmark.base.errors import UserError, nearest
 from trainmark.cli.complete import complete_framework, complete_precision
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import axes_of, axis_options, json_option, workload_option
-from trainmark.cli.terminal import MovingLine, Screen, print_json, terminal_width
+from trainmark.cli.progress import Progress
+from trainmark.cli.terminal import print_json, terminal_width
 
 if TYPE_CHECKING:
     from trainmark.machine.devices import Inventory
@@ -150,7 +150,7 @@ def _searched(
 
     answers: list[FitAnswer] = []
     code = 0
-    with progress() as watcher, Interrupts(watcher.note) as interrupts:
+    with FitProgress() as watcher, Interrupts(watcher.note) as interrupts:
         for setting in asked:
             if again:
                 fit_record.forget(setting)
@@ -242,31 +242,14 @@ def _interpreter(framework: str, python: str | None) -> str:
     return interpreter
 
 
-class Lines(Screen):
-    """One line when a try has ended."""
-
-    _now = ""
+class FitProgress(Progress):
+    """The batch that is tried now, and a line for each try that has ended."""
 
     def began(self, setting: FitCase, batch: int) -> None:
         cap = f", {setting.cap / 2**30:.2f} GiB" if setting.cap else ""
-        self._now = f"{setting}{cap}: {setting.search} {batch}"
-
-    def standing(self) -> str:
-        return self._now or super().standing()
+        self.show(f"{setting}{cap}: {setting.search} {batch}")
 
     def ended(self, tried: FitAttempt) -> None:
         peak = f", {tried.peak / 2**30:.2f} GiB at its peak" if tried.peak is not None else ""
         outcome = "fits" if tried.fits else "is refused" if tried.refused else "does not fit"
         self.note(f"{self._now} {outcome}{peak} ({tried.seconds:.0f} s)")
-
-
-class Moving(MovingLine, Lines):
-    """The batch that is tried now, on a line that moves below those that are done."""
-
-    def began(self, setting: FitCase, batch: int) -> None:
-        super().began(setting, batch)
-        self.show(self._now)
-
-
-def progress() -> Lines:
-    return Moving() if sys.stderr.isatty() else Lines()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,7 +14,8 @@ from trainmark.base.errors import UserError
 from trainmark.cli.complete import complete_framework
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
+from trainmark.cli.progress import Progress
+from trainmark.cli.terminal import print_json, terminal_width
 from trainmark.view import terminal
 from trainmark.view.blocks import Table
 
@@ -75,7 +75,7 @@ def install_command(names: tuple[str, ...], python: str | None, force: bool) -> 
     with _ended_by_a_signal():
         for name in wanted:
             try:
-                with install_display(name) as display:
+                with Progress(name) as display:
                     made = install(name, display, python=python, force=force)
             except UserError as error:
                 if len(wanted) == 1:
@@ -103,7 +103,7 @@ def remove_command(names: tuple[str, ...]) -> int:
     for name in names:
         locks.refuse_unknown(name)
     for name in names:
-        was_there = remove(name, Lines(name))
+        was_there = remove(name, Progress(name))
         click.echo(f"{name} removed" if was_there else f"{name} was not installed")
     return 0
 
@@ -167,14 +167,8 @@ def _standings(python: str | None) -> list[FrameworkStatus]:
     from trainmark.runner.inventory import framework_statuses
 
     python = named(python)[0] if python else None
-    if not sys.stderr.isatty():
-        return framework_statuses(python, lambda name: None)
-    from rich.status import Status
-
-    from trainmark.cli.terminal import console
-
-    with Status("looking", console=console(stderr=True)) as status:
-        return framework_statuses(python, lambda name: status.update(f"asking {name}"))
+    with Progress("looking") as display:
+        return framework_statuses(python, lambda name: display.show(f"asking {name}"))
 
 
 def _record(standing: FrameworkStatus, conformant: bool | None) -> dict[str, Any]:
@@ -213,36 +207,3 @@ def _remarks(standings: Sequence[FrameworkStatus]) -> Iterator[str]:
 
 def _as_command(fix: str | None) -> str | None:
     return f"`{fix}` mends it" if fix and fix.startswith("trainmark ") else fix
-
-
-class Lines(Screen):
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._last_line = ""
-
-    def progress(self, done: int, total: int, what: str) -> None:
-        line = f"{self._name} [{done}/{total}] {what}"
-        if line != self._last_line:
-            self._last_line = line
-            self.note(line)
-
-    def standing(self) -> str:
-        return self._last_line or super().standing()
-
-
-class Moving(MovingBar, Lines):
-    """Packages of all packages, and the one at hand."""
-
-    def __init__(self, name: str) -> None:
-        from rich.progress import TextColumn, TimeElapsedColumn
-
-        Lines.__init__(self, name)
-        at_hand = TextColumn("{task.fields[what]}", markup=False)
-        MovingBar.__init__(self, name, TimeElapsedColumn(), at_hand, what="")
-
-    def progress(self, done: int, total: int, what: str) -> None:
-        self.show(done, total, what=what)
-
-
-def install_display(name: str) -> Lines:
-    return Moving(name) if sys.stderr.isatty() else Lines(name)

@@ -79,7 +79,7 @@ def show_command(run: str, trial: str | None, runs: Path, as_json: bool) -> int:
 
 
 def _run(run: RunFolder, as_json: bool) -> int:
-    from trainmark.cli.terminal import finish_words
+    from trainmark.cli.progress import finish_words
     from trainmark.pages.number import counted
     from trainmark.pages.run.finish import finish_section
     from trainmark.pages.run.results import result_table
@@ -156,7 +156,7 @@ def _names(record: TrialRecord) -> tuple[str, str]:
 
 def _finish(finish: Finish, unit: str) -> None:
     """What the clocks of a training say, and its evaluations."""
-    from trainmark.cli.terminal import clock, finish_words, scores_words
+    from trainmark.cli.progress import clock, finish_words, scores_words
     from trainmark.metric import score
 
     spent = {

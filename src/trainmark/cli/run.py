@@ -245,13 +245,13 @@ def _carry_out(
     fail_below: float | None,
 ) -> int:
     from trainmark.api.runs import carry_out
+    from trainmark.cli.progress import TrialProgress
     from trainmark.cli.report import render, write_reports
-    from trainmark.cli.terminal import live_display
     from trainmark.pages.run.results import contrast_doubts
     from trainmark.runner.run import RunStoppedError
     from trainmark.store.report import report_of
 
-    display = live_display()
+    display = TrialProgress()
     for skip in prepared.plan.skipped:
         display.note(f"skipped {skip.case.slug}: {skip.reason}")
     with display, contextlib.closing(prepared):

@@ -210,11 +210,11 @@ def _differences(chosen: Targets) -> list[FactDifference]:
 
 
 def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
-    from trainmark.cli.terminal import live_display
+    from trainmark.cli.progress import TrialProgress
     from trainmark.measure.ab import ABVerdict
     from trainmark.runner.watch import carry_out
 
-    with live_display() as display:
+    with TrialProgress() as display:
         confirmation, interrupted = carry_out(folder, display, is_new=is_new)
     if interrupted:
         click.echo(f"stopped; go on with `trainmark watch --resume --name {folder.path.name}`", err=True)

@@ -16,19 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trainmark.data import checksums
-from trainmark.data.defects import PictureDefect
-from trainmark.data.files import whole_file, write_whole
-from trainmark.data.index import (
+from trainmark.data.files import (
     CHECKSUMS,
-    DATASET,
-    INDEX,
-    NAMES,
-    RECORD,
-    SHARDS,
-    ImageDataset,
-    dataset_bytes,
+    checksum,
+    checksum_line,
+    checksum_of,
+    copy_into,
+    lines_of,
+    read_checksums,
+    whole_file,
+    write_whole,
 )
+from trainmark.data.index import DATASET, INDEX, NAMES, RECORD, SHARDS, ImageDataset, dataset_bytes
+from trainmark.data.picture import PictureDefect
 from trainmark.data.records import ImageFormat, Loose, RecordOffset, ShardFile
 
 ROW = struct.Struct("<IQIQIiI")
@@ -56,49 +56,32 @@ class ShardRecord:
     def prints(self) -> npt.NDArray[np.uint64]:
         return np.fromfile(self.path("prints"), np.uint64)
 
-    def facts(self) -> dict[str, Any] | None:
+    def facts(self) -> dict[str, Any]:
+        """What is known once the shard is whole, else nothing."""
         try:
-            facts: dict[str, Any] = json.loads(self.path("json").read_bytes())
-            return facts
+            return dict(json.loads(self.path("json").read_bytes()))
         except (OSError, ValueError):
-            return None
-
-    @property
-    def written(self) -> int:
-        return int((self.facts() or {}).get("written", 0))
-
-    @property
-    def has_second(self) -> bool:
-        return bool((self.facts() or {}).get("second_file"))
+            return {}
 
     def shards(self) -> Path:
         """Where each picture lies that is a file of its own: by default where its name says."""
         return self.path("shards") if self.path("shards").exists() else self.path("names")
 
     def troubles(self) -> list[PictureDefect]:
-        facts = self.facts() or {}
         return [
             PictureDefect(name, tuple(codes), tolerated, note)
-            for name, codes, tolerated, note in facts.get("troubles", [])
+            for name, codes, tolerated, note in self.facts().get("troubles", [])
         ]
 
     def is_whole(self, digest: str, root: Path) -> bool:
         """Made of the same pictures, and every file of it has the bytes that were written."""
         facts = self.facts()
-        if facts is None or facts["digest"] != digest:
-            return False
         try:
-            with self.path("sums").open("rb") as lines:
-                for line in lines:
-                    checksum, _, path = line.decode("utf-8", "surrogateescape").rstrip("\n").partition("  ")
-                    if checksums.of_file(root / path) != checksum:
-                        return False
+            return facts.get("digest") == digest and all(
+                checksum_of(root / path) == wanted for _, wanted, path in read_checksums(self.path("sums"))
+            )
         except OSError:
             return False
-        return True
-
-    def forget(self) -> None:
-        self.path("json").unlink(missing_ok=True)
 
 
 class ShardRecorder:
@@ -111,7 +94,7 @@ class ShardRecorder:
         self.troubles: list[PictureDefect] = []
 
     def __enter__(self) -> ShardRecorder:
-        self._record.forget()
+        self._record.path("json").unlink(missing_ok=True)
         self._rows, self._names, self._prints, self._sums = (
             self._files.enter_context(self._record.path(ending).open("wb"))
             for ending in ("rows", "names", "prints", "sums")
@@ -124,7 +107,7 @@ class ShardRecorder:
         self._rows.write(
             ROW.pack(shard, where.begin, where.length, where.offset, where.size, label, where.crc)
         )
-        self._names.write(f"{name}\n".encode("utf-8", "surrogateescape"))
+        self._names.write(lines_of([name]))
         # Two pictures with the same print are compared byte by byte; of different ones hardly any have it.
         middle = len(picture) // 2
         sample = zlib.crc32(picture[middle : middle + SAMPLE])
@@ -132,7 +115,7 @@ class ShardRecorder:
         self.count += 1
 
     def add_file(self, checksum: str, path: str) -> None:
-        self._sums.write(checksums.line(checksum, path))
+        self._sums.write(checksum_line(checksum, path))
 
     def done(self, digest: str, pictures: int, has_second: bool) -> None:
         self._files.close()
@@ -161,7 +144,7 @@ class SplitParts:
 
     @property
     def count(self) -> int:
-        return sum(part.written for part in self.parts)
+        return sum(part.facts()["written"] for part in self.parts)
 
 
 class Assembly:
@@ -175,12 +158,12 @@ class Assembly:
         folder = f"{parts.split}/"
         (self._root / parts.split).mkdir(exist_ok=True)
         with self._file(folder + NAMES) as file:
-            _copy(file, [part.path("names") for part in parts.parts])
+            for part in parts.parts:
+                copy_into(file.write, part.path("names"))
         with self._file(folder + SHARDS) as file:
-            for name in _with_second_files(parts):
-                file.write(f"{name}\n".encode("utf-8", "surrogateescape"))
-            if not parts.shards:
-                _copy(file, [part.shards() for part in parts.parts])
+            file.write(lines_of(_with_second_files(parts)))
+            for part in parts.parts if not parts.shards else ():
+                copy_into(file.write, part.shards())
         with self._file(folder + INDEX) as file:
             file.write(_npy_head(parts.count))
             for rows in self._rows(parts):
@@ -198,7 +181,7 @@ class Assembly:
                 rows["shard"] = np.arange(first, first + len(rows))
             else:
                 rows["shard"] = np.where(rows["shard"] == BESIDE, total + second, number)
-                second += part.has_second
+                second += part.facts()["second_file"]
             first += len(rows)
             yield rows
 
@@ -207,7 +190,7 @@ class Assembly:
         with whole_file(self._root / path) as raw:
             file = ShardFile(raw)
             yield file
-            self._sums.append(checksums.line(file.finish(), path))
+            self._sums.append(checksum_line(file.finish(), path))
 
     def finish(self, dataset: ImageDataset, splits: Sequence[SplitParts]) -> None:
         """dataset.json comes last: a folder without it is unfinished."""
@@ -215,16 +198,16 @@ class Assembly:
         with whole_file(self._root / CHECKSUMS) as file:
             for parts in splits:
                 for part in parts.parts:
-                    file.write(part.path("sums").read_bytes())
+                    copy_into(file.write, part.path("sums"))
             file.writelines(self._sums)
-            file.write(checksums.line(checksums.of_bytes(content), DATASET))
+            file.write(checksum_line(checksum(content), DATASET))
         write_whole(self._root / DATASET, content)
 
 
 def _with_second_files(parts: SplitParts) -> list[str]:
     """The shards, and behind them the second files that some have."""
     pairs = zip(parts.shards, parts.parts, strict=False)
-    return [*parts.shards, *(name + WHOLE for name, part in pairs if part.has_second)]
+    return [*parts.shards, *(name + WHOLE for name, part in pairs if part.facts()["second_file"])]
 
 
 def _list_lines(parts: SplitParts) -> Iterator[bytes]:
@@ -233,13 +216,6 @@ def _list_lines(parts: SplitParts) -> Iterator[bytes]:
         with part.path("names").open("rb") as names:
             for name, label in zip(names, part.rows()["label"].tolist(), strict=True):
                 yield prefix + name.rstrip(b"\n") + b" %d\n" % label
-
-
-def _copy(file: ShardFile, paths: Sequence[Path]) -> None:
-    for path in paths:
-        with path.open("rb") as source:
-            while chunk := source.read(1 << 20):
-                file.write(chunk)
 
 
 def _npy_head(count: int) -> bytes:

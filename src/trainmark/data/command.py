@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 from trainmark.base.errors import UserError
 from trainmark.cli.main import LateCommand, LateCommands
 from trainmark.cli.options import json_option
+from trainmark.cli.progress import Progress
 from trainmark.cli.terminal import print_json
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "make": LateCommand("data.command_make", "Make a set of pictures or tokens to train on."),
     "imagenet": LateCommand("data.command", "Unpack ImageNet's two tars into class folders."),
-    "convert": LateCommand("data.command_convert", "Write a set in another format."),
+    "convert": LateCommand("data.command_make", "Write a set in another format."),
     "verify": LateCommand("data.command", "Compare every file of a set with its checksum."),
     "index": LateCommand("data.command", "Index a set that somebody else made."),
     "bench": LateCommand("data.command_bench", "Time every installed loader on the same files."),
@@ -42,6 +44,22 @@ def data_command() -> None:
     """
 
 
+def tell(record: Mapping[str, Any], text: str, as_json: bool) -> None:
+    if as_json:
+        print_json(record)
+    else:
+        click.echo(text)
+
+
+def splits_text(splits: Mapping[str, int]) -> str:
+    return " and ".join(f"{count:,} {split}" for split, count in splits.items())
+
+
+workers_option = click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes.  [default: one a processor]"
+)
+
+
 @click.command("index")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option(
@@ -49,7 +67,7 @@ def data_command() -> None:
     type=click.IntRange(0, 1),
     help="What the labels in the records count from.  [default: 1 in tfrecord, 0 elsewhere]",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
+@workers_option
 @json_option
 def index_command(path: Path, labels_from: int | None, workers: int | None, as_json: bool) -> int:
     """Find the records of a set that somebody else made, and write its index and checksums beside it.
@@ -65,35 +83,22 @@ def index_command(path: Path, labels_from: int | None, workers: int | None, as_j
       trainmark data index /data/records --labels-from 0
       trainmark data index /data/fineweb10B
     """
-    from trainmark.data.command_bench import data_display
-    from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.indexing import index_set
+    from trainmark.data.jobs import available_processors
     from trainmark.data.tokens.source import is_token_set
     from trainmark.data.tokens.verify import index_tokens
-    from trainmark.data.workers import available_processors
 
-    if is_token_set(path):
-        with data_display(f"indexing {path}") as display:
-            verdict = index_tokens(path, workers or available_processors(), display.progress)
-        if as_json:
-            print_json(verdict_record(path, verdict))
+    workers = workers or available_processors()
+    with Progress(f"indexing {path}") as display:
+        if is_token_set(path):
+            verdict = index_tokens(path, workers, display.progress)
+            record, text = _verdict_record(path, verdict), _verdict_text(path, verdict)
         else:
-            click.echo(verdict_text(path, verdict))
-        return 0
-    with data_display(f"indexing {path}") as display:
-        dataset = index_set(path, workers or available_processors(), labels_from, display.progress)
-    record = {
-        "path": str(path),
-        "format": dataset.format,
-        "classes": len(dataset.classes),
-        "splits": dict(dataset.splits),
-    }
-    splits = " and ".join(f"{count:,} {split}" for split, count in dataset.splits.items())
-    text = f"{path}: {splits} pictures of {len(dataset.classes):,} classes as {dataset.format}."
-    if as_json:
-        print_json(record)
-    else:
-        click.echo(text)
+            dataset = index_set(path, workers, labels_from, display.progress)
+            classes, splits = len(dataset.classes), dict(dataset.splits)
+            record = {"path": str(path), "format": dataset.format, "classes": classes, "splits": splits}
+            text = f"{path}: {splits_text(splits)} pictures of {classes:,} classes as {dataset.format}."
+    tell(record, text, as_json)
     return 0
 
 
@@ -103,7 +108,7 @@ SOUND, DAMAGED = 0, 1
 @click.command("verify")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--decode", is_flag=True, help="Decode every picture too (slow).")
-@click.option("--workers", type=click.IntRange(1), help="Processes.  [default: one a processor]")
+@workers_option
 @json_option
 def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool) -> int:
     """Compare every file of the set in PATH with its checksum, and name the damaged records.
@@ -118,33 +123,18 @@ def verify_command(path: Path, decode: bool, workers: int | None, as_json: bool)
       trainmark data verify /data/imagenet --decode --json
       trainmark data verify corpus
     """
-    from trainmark.data.command_bench import data_display
+    from trainmark.data.jobs import available_processors
     from trainmark.data.tokens.source import is_token_set
-    from trainmark.data.verify import verify
-    from trainmark.data.workers import available_processors
-
-    if is_token_set(path):
-        return _verify_tokens(path, workers or available_processors(), as_json)
-    with data_display(f"verifying {path}") as display:
-        verdict = verify(path, workers or available_processors(), decode, display.progress)
-    if as_json:
-        print_json(_verdict_record(path, verdict))
-    else:
-        click.echo(_verdict_text(path, verdict))
-    return SOUND if verdict.sound else DAMAGED
-
-
-def _verify_tokens(path: Path, workers: int, as_json: bool) -> int:
-    from trainmark.data.command_bench import data_display
-    from trainmark.data.command_make import verdict_record, verdict_text
     from trainmark.data.tokens.verify import verify_tokens
+    from trainmark.data.verify import verify
 
-    with data_display(f"verifying {path}") as display:
-        verdict = verify_tokens(path, workers, display.progress)
-    if as_json:
-        print_json(verdict_record(path, verdict))
-    else:
-        click.echo(verdict_text(path, verdict))
+    workers = workers or available_processors()
+    with Progress(f"verifying {path}") as display:
+        if is_token_set(path):
+            verdict = verify_tokens(path, workers, display.progress)
+        else:
+            verdict = verify(path, workers, decode, display.progress)
+    tell(_verdict_record(path, verdict), _verdict_text(path, verdict), as_json)
     return SOUND if verdict.sound else DAMAGED
 
 
@@ -152,30 +142,29 @@ def _verdict_text(path: Path, verdict: SetVerdict) -> str:
     from trainmark.pages.number import counted
 
     files = counted(verdict.files, "file")
-    if verdict.sound:
-        return f"{path} is sound: {files} with {counted(verdict.records, 'record')}, by {verdict.by}."
-    lines = [f"{path}: {counted(len(verdict.findings), 'finding')} in {files}, by {verdict.by}"]
-    return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
+    if not verdict.sound:
+        lines = [f"{path}: {counted(len(verdict.findings), 'finding')} in {files}, by {verdict.by}"]
+        return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])
+    content = counted(verdict.records, "record")
+    if verdict.format:
+        content = f"{splits_text(verdict.splits)} {verdict.unit}, the largest id {verdict.largest:,}"
+    return f"{path} is sound: {files} with {content}, by {verdict.by}."
 
 
 def _verdict_record(path: Path, verdict: SetVerdict) -> dict[str, Any]:
-    return {
-        "path": str(path),
-        "sound": verdict.sound,
-        "by": verdict.by,
-        "files": verdict.files,
-        "records": verdict.records,
-        "damaged_records": [name for finding in verdict.findings for name in finding.records],
-        "findings": [
-            {
-                "file": finding.file,
-                "kind": finding.kind,
-                "says": str(finding),
-                "records": list(finding.records),
-            }
-            for finding in verdict.findings
-        ],
-    }
+    record: dict[str, Any] = {"path": str(path), "sound": verdict.sound, "by": verdict.by}
+    findings: list[dict[str, Any]] = [
+        {"file": finding.file, "kind": finding.kind, "says": str(finding)} for finding in verdict.findings
+    ]
+    if verdict.format:
+        record |= {"format": verdict.format, "files": verdict.files, "unit": verdict.unit}
+        record |= {"splits": verdict.splits, "largest_id": verdict.largest}
+    else:
+        record |= {"files": verdict.files, "records": verdict.records}
+        record["damaged_records"] = [name for finding in verdict.findings for name in finding.records]
+        for entry, finding in zip(findings, verdict.findings, strict=True):
+            entry["records"] = list(finding.records)
+    return {**record, "findings": findings}
 
 
 LEFT_OUT = "-"
@@ -200,7 +189,7 @@ SHOWN = 20
     show_default=True,
     help="With damaged members: leave the set unfinished, or finish it without them.",
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a processor]")
+@workers_option
 @json_option
 def imagenet_command(
     train_tar: str,
@@ -222,10 +211,9 @@ def imagenet_command(
           --val-labels ILSVRC2012_devkit_t12.tar.gz
       trainmark data imagenet ILSVRC2012_img_train.tar - imagenet
     """
-    from trainmark.data.command_bench import data_display
     from trainmark.data.imagenet import unpack_imagenet
     from trainmark.data.imagenet_labels import read_labels
-    from trainmark.data.workers import available_processors
+    from trainmark.data.jobs import available_processors
 
     train, val = _tar(train_tar), _tar(val_tar)
     if train is None and val is None:
@@ -236,15 +224,12 @@ def imagenet_command(
         )
     labels = read_labels(val_labels) if val is not None and val_labels is not None else None
     began = time.monotonic()
-    with data_display(f"unpacking into {out}, MB:") as display:
+    with Progress(f"unpacking into {out}, MB:") as display:
         unpacked = unpack_imagenet(
             train, val, labels, out, workers or available_processors(), on_bad == "skip", display.progress
         )
     record = _unpacked_record(out, unpacked, time.monotonic() - began)
-    if as_json:
-        print_json(record)
-    else:
-        click.echo("\n".join(_lines(record)))
+    tell(record, "\n".join(_unpacked_lines(record)), as_json)
     return 0 if unpacked.finished else INCOMPLETE
 
 
@@ -275,14 +260,13 @@ def _unpacked_record(out: Path, unpacked: UnpackedImageNet, seconds: float) -> d
     }
 
 
-def _lines(record: dict[str, Any]) -> list[str]:
+def _unpacked_lines(record: dict[str, Any]) -> list[str]:
     lines = []
     for what in ("damaged", "kept"):
         lines += [f"{what}: {note['what']}" for note in record[what][:SHOWN]]
         if more := len(record[what]) - SHOWN:
             lines += [f"{what}: {more:,} more; --json names them all"] if more > 0 else []
-    splits = " and ".join(f"{count:,} {split}" for split, count in record["splits"].items())
-    contents = f"{splits} pictures of {record['classes']:,} classes"
+    contents = f"{splits_text(record['splits'])} pictures of {record['classes']:,} classes"
     if record["finished"]:
         code_counts = Counter(note["code"] for note in record["kept"])
         unusual = "".join(f", {count} {code}" for code, count in sorted(code_counts.items()))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import statistics
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,9 +13,10 @@ import click
 
 from trainmark.base.errors import UserError, nearest
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import MovingBar, Screen, print_json, terminal_width
+from trainmark.cli.terminal import rendered, terminal_width
+from trainmark.data.command import tell
 from trainmark.pages.number import counted
-from trainmark.report.format.table import Table
+from trainmark.view.blocks import Items, Page, Sentence, Table
 
 if TYPE_CHECKING:
     from trainmark.data.loader_bench import BenchedLoader, LoaderBenchSettings, LoaderResult
@@ -91,44 +91,36 @@ def bench_command(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=".bench-", dir=paths[0].parent))
             _convert(chosen, roots, Path(folder))
         standings = bench_loaders(chosen, roots, settings, lambda line: click.echo(line, err=True))
-    if as_json:
-        print_json(to_json(standings, settings))
-    else:
-        click.echo("\n".join(lines(standings, settings)))
+    page = loaders_page(standings, settings)
+    tell(to_json(standings, settings), rendered(page, "text", width=terminal_width()).rstrip(), as_json)
     return FAILED if any(each.failed for each in standings) else 0
 
 
 def _bench_tokens(path: Path, batch: int, length: int, seconds: float, rounds: int, as_json: bool) -> int:
-    import statistics
-
     from trainmark.data.loader_bench import bench_tokens
     from trainmark.data.tokens.source import check_batch
 
     check_batch(path, batch, length)
     measured = bench_tokens(path, batch, length, seconds, rounds, lambda line: click.echo(line, err=True))
-    first = measured[0]
-    rate = statistics.median(one.rate for one in measured)
-    per_core = statistics.median(one.rate_per_core for one in measured)
-    if as_json:
-        print_json(
-            {
-                "path": str(path),
-                "format": first.format,
-                "batch": batch,
-                "length": first.length,
-                "tokens_per_second": rate,
-                "tokens_per_second_per_core": per_core,
-                "rounds": [
-                    {"tokens": one.tokens, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
-                    for one in measured
-                ],
-            }
-        )
-    else:
-        click.echo(
-            f"{path} ({first.format}): {rate / 1e6:,.1f} million tokens/s, {per_core / 1e6:,.1f} for each "
-            f"core; length {first.length:,}, batch {batch}, {counted(rounds, 'round')} of {seconds:g} s."
-        )
+    rate = statistics.median(one.rate for one in measured.rounds)
+    per_core = statistics.median(one.rate_per_core for one in measured.rounds)
+    record = {
+        "path": str(path),
+        "format": measured.format,
+        "batch": batch,
+        "length": measured.length,
+        "tokens_per_second": rate,
+        "tokens_per_second_per_core": per_core,
+        "rounds": [
+            {"tokens": one.count, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
+            for one in measured.rounds
+        ],
+    }
+    text = (
+        f"{path} ({measured.format}): {rate / 1e6:,.1f} million tokens/s, {per_core / 1e6:,.1f} for each "
+        f"core; length {measured.length:,}, batch {batch}, {counted(rounds, 'round')} of {seconds:g} s."
+    )
+    tell(record, text, as_json)
     return 0
 
 
@@ -189,14 +181,13 @@ def _cores() -> int:
     return max(1, int(usable_cores()))
 
 
-def lines(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> list[str]:
-    measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
-    head = ["loader", "gives", "format", "img/s", "", "img/s a core", "", ""]
+def loaders_page(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> Page:
+    measured = _by_rate_per_core(standings)
     rows = [
         [
             each.loader.name,
             each.loader.gives,
-            each.format or "",
+            each.format,
             f"{each.rate:,.1f}",
             _range(each.rate_interval),
             f"{each.per_core:,.1f}",
@@ -205,16 +196,26 @@ def lines(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> l
         ]
         for each in measured
     ]
-    output = [
+    head = ["loader", "gives", "format", "img/s", "", "img/s a core", "", ""]
+    conditions = (
         f"{settings.image_size}², batch {settings.batch}, {counted(settings.workers, 'worker')}, "
-        f"{counted(settings.rounds, 'round')} of {settings.seconds:g} s; ranges over the rounds",
-        "",
-        *(Table(head, rows, frozenset({3, 5})).lines(terminal_width()) if rows else []),
-    ]
-    if verdict := _verdict(measured, standings):
-        output += ["", verdict]
-    output += [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]
-    return output
+        f"{counted(settings.rounds, 'round')} of {settings.seconds:g} s; ranges over the rounds"
+    )
+    reasons = [f"{each.loader.name}: {each.reason}" for each in standings if each.reason]
+    verdict = _verdict(measured, standings)
+    return Page(
+        "loaders",
+        [
+            Sentence(conditions),
+            *([Table(head, rows, frozenset({3, 5}))] if rows else []),
+            *([Sentence(verdict)] if verdict else []),
+            Items(reasons),
+        ],
+    )
+
+
+def _by_rate_per_core(standings: Sequence[LoaderResult]) -> list[LoaderResult]:
+    return sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
 
 
 def _range(interval: Interval | None) -> str:
@@ -249,16 +250,9 @@ def _verdict(measured: Sequence[LoaderResult], standings: Sequence[LoaderResult]
 
 
 def to_json(standings: Sequence[LoaderResult], settings: LoaderBenchSettings) -> dict[str, Any]:
-    measured = sorted((each for each in standings if each.rounds), key=lambda each: -each.per_core)
+    measured = _by_rate_per_core(standings)
     return {
-        "settings": {
-            "image_size": settings.image_size,
-            "batch": settings.batch,
-            "workers": settings.workers,
-            "seconds": settings.seconds,
-            "rounds": settings.rounds,
-            "device": settings.device,
-        },
+        "settings": {name: value for name, value in vars(settings).items() if name != "pythons"},
         "loaders": [_one_json(each) for each in standings],
         "fastest": max(measured, key=lambda each: each.rate).loader.name if measured else None,
         "fastest_per_core": measured[0].loader.name if measured else None,
@@ -275,7 +269,7 @@ def _one_json(each: LoaderResult) -> dict[str, Any]:
         "reason": each.reason,
         "failed": each.failed,
         "rounds": [
-            {"images": one.images, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
+            {"images": one.count, "seconds": one.seconds, "cpu_seconds": one.cpu_seconds}
             for one in each.rounds
         ],
     }
@@ -286,42 +280,5 @@ def _one_json(each: LoaderResult) -> dict[str, Any]:
 
 
 def _figure(value: float, interval: Interval | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {"median": value, "low": None, "high": None, "confidence": None}
-    if interval:
-        fields |= {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
-    return fields
-
-
-SECONDS_BETWEEN_LINES = 10.0
-
-
-class Lines(Screen):
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._last_line_at = time.monotonic()
-
-    def progress(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._last_line_at >= SECONDS_BETWEEN_LINES:
-            self._last_line_at = now
-            self.note(f"{self._what} {done:,} of {total:,}")
-
-
-class Moving(MovingBar, Lines):
-    """How many of how many, how fast, how long still."""
-
-    def __init__(self, what: str) -> None:
-        from rich.progress import TextColumn, TimeRemainingColumn
-
-        Lines.__init__(self, what)
-        MovingBar.__init__(self, what, TextColumn("{task.fields[rate]}"), TimeRemainingColumn(), rate="")
-        self._first: tuple[float, int] | None = None
-
-    def progress(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        began, before = self._first = self._first or (now, done)
-        self.show(done, total, rate=f"{(done - before) / (now - began):,.0f}/s" if now > began else "")
-
-
-def data_display(what: str) -> Lines:
-    return Moving(what) if sys.stderr.isatty() else Lines(what)
+    bounds = (interval.low, interval.high, interval.confidence) if interval else (None, None, None)
+    return {"median": value, **dict(zip(("low", "high", "confidence"), bounds, strict=True))}

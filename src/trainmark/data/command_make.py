@@ -1,23 +1,24 @@
-"""`trainmark data make` and `tokens`: datasets made here."""
+"""`trainmark data make` and `convert`: sets of pictures or tokens, made or in another format."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.base.errors import UserError
+from trainmark.base.errors import UserError, nearest
 from trainmark.cli.options import json_option
-from trainmark.cli.terminal import print_json
+from trainmark.cli.progress import Progress
+from trainmark.data.command import splits_text, tell, workers_option
 
 if TYPE_CHECKING:
-    from trainmark.data.make import MadeSet
+    from trainmark.data.convert import ConvertOutcome
+    from trainmark.data.make import Corpus, CorpusPlan, MadeSet
     from trainmark.data.scene import PicturePlan
-    from trainmark.data.tokens.convert import Converted
-    from trainmark.data.tokens.make import Corpus, CorpusPlan
-    from trainmark.data.tokens.verify import TokenVerdict
+    from trainmark.data.tokens.convert import ConvertedTokens
 
 
 @click.command("make")
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--size", default="500x375", show_default=True, help="Of most pictures; some differ.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Another set.")
-@click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: one a processor]")
+@workers_option
 @json_option
 def make_command(
     out: Path,
@@ -71,48 +72,43 @@ def make_command(
     if tokens is not None:
         if images is not None:
             raise UserError("give --images or --tokens, not both.")
-        return _make_corpus(
-            out,
-            tokens,
-            tokens // 10 if validation is None else validation,
-            vocabulary or 512,
-            order or 2,
-            classes or 16,
-            seed,
-            form or "llmc",
-            as_json,
-        )
-    if classes is None or images is None:
+        validation = tokens // 10 if validation is None else validation
+        chain = vocabulary or 512, order or 2, classes or 16
+        record, text = _made_corpus(out, tokens, validation, *chain, seed, form or "llmc")
+    elif classes is None or images is None:
         raise UserError("give --classes and --images for pictures, or --tokens for a corpus.")
-    if vocabulary or order or form:
+    elif vocabulary or order or form:
         raise UserError("--vocabulary, --order and --format are for a corpus; give --tokens.")
-    from trainmark.data.command_bench import data_display
-    from trainmark.data.make import make_set
-    from trainmark.data.scene import PicturePlan, default_validation, parse_difficulty, parse_size
-    from trainmark.data.workers import available_processors
-
-    width, height = parse_size(size)
-    plan = PicturePlan(
-        classes=classes,
-        images=images,
-        validation=default_validation(images, classes) if validation is None else validation,
-        difficulty=parse_difficulty(difficulty),
-        width=width,
-        height=height,
-        seed=seed,
-    )
-    began = time.monotonic()
-    with data_display(f"making {out}") as display:
-        made = make_set(plan, out, workers or available_processors(), display.progress, _encoder())
-    record = _record(out, plan, made, time.monotonic() - began)
-    if as_json:
-        print_json(record)
     else:
-        click.echo(_sentence(record))
+        record, text = _made_pictures(out, classes, images, validation, difficulty, size, seed, workers)
+    tell(record, text, as_json)
     return 0
 
 
-def _make_corpus(
+def _made_pictures(
+    out: Path,
+    classes: int,
+    images: int,
+    validation: int | None,
+    difficulty: str,
+    size: str,
+    seed: int,
+    workers: int | None,
+) -> tuple[dict[str, Any], str]:
+    from trainmark.data.jobs import available_processors
+    from trainmark.data.make import make_set
+    from trainmark.data.scene import PicturePlan, default_validation, parse_difficulty, parse_size
+
+    validation = default_validation(images, classes) if validation is None else validation
+    plan = PicturePlan(classes, images, validation, parse_difficulty(difficulty), *parse_size(size), seed)
+    began = time.monotonic()
+    with Progress(f"making {out}") as display:
+        made = make_set(plan, out, workers or available_processors(), display.progress, _encoder())
+    record = _made_record(out, plan, made, time.monotonic() - began)
+    return record, _made_text(record)
+
+
+def _made_corpus(
     out: Path,
     tokens: int,
     validation: int,
@@ -121,21 +117,15 @@ def _make_corpus(
     classes: int,
     seed: int,
     form: str,
-    as_json: bool,
-) -> int:
-    from trainmark.data.command_bench import data_display
-    from trainmark.data.tokens.make import CorpusPlan, make_corpus
+) -> tuple[dict[str, Any], str]:
+    from trainmark.data.make import CorpusPlan, make_corpus
 
     plan = CorpusPlan(tokens, validation, vocabulary, order, classes, seed, form)
     began = time.monotonic()
-    with data_display(f"making {out}, tokens:") as display:
+    with Progress(f"making {out}, tokens:") as display:
         corpus = make_corpus(plan, out, display.progress)
-    record = corpus_record(out, plan, corpus, time.monotonic() - began)
-    if as_json:
-        print_json(record)
-    else:
-        click.echo(corpus_text(record))
-    return 0
+    record = _corpus_record(out, plan, corpus, time.monotonic() - began)
+    return record, _corpus_text(record)
 
 
 def _encoder() -> dict[str, Any]:
@@ -152,7 +142,7 @@ def _encoder() -> dict[str, Any]:
     return {"encoder": f"Pillow {PIL.__version__}, {library} {version}", "numpy": np.__version__}
 
 
-def _record(out: Path, plan: PicturePlan, made: MadeSet, seconds: float) -> dict[str, Any]:
+def _made_record(out: Path, plan: PicturePlan, made: MadeSet, seconds: float) -> dict[str, Any]:
     return {
         "path": str(out),
         "format": "folder",
@@ -166,22 +156,16 @@ def _record(out: Path, plan: PicturePlan, made: MadeSet, seconds: float) -> dict
     }
 
 
-def _sentence(record: dict[str, Any]) -> str:
-    splits = " and ".join(f"{count:,} {split}" for split, count in record["splits"].items())
+def _made_text(record: dict[str, Any]) -> str:
+    content = f"{splits_text(record['splits'])} pictures of {record['classes']} classes"
     size = f"{record['bytes'] / 1e6:,.1f} MB, {record['bytes'] / record['images'] / 1e3:.1f} kB each"
     if not record["drawn"]:
-        return (
-            f"{record['path']} is complete already: {splits} pictures of {record['classes']} classes, {size}."
-        )
+        return f"{record['path']} is complete already: {content}, {size}."
     speed = f"{record['drawn']:,} drawn in {record['seconds']:.1f} s, {record['images_per_second']:,.0f}/s"
-    return f"{record['path']}: {splits} pictures of {record['classes']} classes, {size}; {speed}."
+    return f"{record['path']}: {content}, {size}; {speed}."
 
 
-def splits_text(splits: dict[str, int]) -> str:
-    return " and ".join(f"{count:,} {split}" for split, count in splits.items())
-
-
-def corpus_record(out: Path, plan: CorpusPlan, corpus: Corpus, seconds: float) -> dict[str, Any]:
+def _corpus_record(out: Path, plan: CorpusPlan, corpus: Corpus, seconds: float) -> dict[str, Any]:
     total = sum(corpus.splits.values())
     return {
         "path": str(out),
@@ -200,7 +184,7 @@ def corpus_record(out: Path, plan: CorpusPlan, corpus: Corpus, seconds: float) -
     }
 
 
-def corpus_text(record: dict[str, Any]) -> str:
+def _corpus_text(record: dict[str, Any]) -> str:
     state = " is complete already" if record["complete_already"] else ""
     lines = [
         f"{record['path']}{state}: {splits_text(record['splits'])} tokens of a vocabulary of "
@@ -213,7 +197,187 @@ def corpus_text(record: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def converted_record(out: Path, to: str, converted: Converted, seconds: float) -> dict[str, Any]:
+#: So many are named in the text; `--json` and dataset.json name all.
+NAMED = 20
+
+
+@click.command("convert")
+@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
+@click.argument("target", metavar="DST", type=click.Path(path_type=Path))
+@click.option(
+    "--to",
+    required=True,
+    metavar="FORMAT",
+    help="rec, tfrecord, ofrecord, mindrecord, beton, webdataset, list or folder; "
+    "tokens: llmc, nanogpt, megatron, arrow, mlm or tfrecord.",
+)
+@click.option("--shards", type=click.IntRange(1), help="Files a split.  [default: in proportion to ImageNet]")
+@click.option("--records-per-shard", type=click.IntRange(1), help="Instead: pictures a file.")
+@click.option(
+    "--shuffle",
+    "seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Another order of the training pictures.",
+)
+@click.option("--in-order", is_flag=True, help="Keep the order of SRC.")
+@click.option(
+    "--on-bad",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="What a bad picture does.",
+)
+@click.option(
+    "--keep",
+    metavar="KINDS",
+    help="Kinds of odd pictures to keep, or none.  [default: cmyk,mislabelled,not-jpeg]",
+)
+@click.option("--vocabulary", type=click.IntRange(2, 1 << 31), help="Of tokens, where the files do not say.")
+@click.option("--length", type=click.IntRange(8), help="Tokens of an MLM record.  [default: 128]")
+@click.option(
+    "--special",
+    metavar="IDS",
+    help="Of [PAD], [CLS], [SEP] and [MASK] in MLM records.  [default: above the vocabulary]",
+)
+@click.option("--masking", type=click.IntRange(0), help="Seed of MLM records; else 0.")
+@workers_option
+@json_option
+def convert_command(
+    source: Path,
+    target: Path,
+    to: str,
+    shards: int | None,
+    records_per_shard: int | None,
+    seed: int,
+    in_order: bool,
+    on_bad: str,
+    keep: str | None,
+    vocabulary: int | None,
+    length: int | None,
+    special: str | None,
+    masking: int | None,
+    workers: int | None,
+    as_json: bool,
+) -> int:
+    """Write the pictures of SRC into DST in another format; their bytes stay as they are.
+
+    SRC is a set of any format, or class folders. Every bad picture is named. Started again, it goes on.
+
+    Of a set of tokens, the ids stay as they are; --to mlm makes MLM records of a corpus.
+
+    \b
+    Examples:
+      trainmark data convert pictures pictures-rec --to rec
+      trainmark data convert pictures pictures-tfrecord --to tfrecord --shards 16
+      trainmark data convert /data/imagenet /data/imagenet-beton --to beton --on-bad skip
+      trainmark data convert corpus corpus-megatron --to megatron
+      trainmark data convert corpus corpus-mlm --to mlm --length 128
+    """
+    from trainmark.data.tokens.source import TOKEN_FORMATS, is_token_set
+
+    if shards and records_per_shard:
+        raise UserError("give --shards or --records-per-shard, not both.")
+    began = time.monotonic()
+    if to in TOKEN_FORMATS or is_token_set(source):
+        if records_per_shard:
+            raise UserError("--records-per-shard is for pictures; give --shards.")
+        from trainmark.data.tokens.convert import LENGTH, TokenRequest, convert_tokens
+
+        tokens = TokenRequest(
+            source, target, to, shards, vocabulary, length or LENGTH, _ids(special), masking or 0
+        )
+        with Progress(f"converting {source}") as display:
+            converted = convert_tokens(tokens, display.progress)
+        record = _tokens_record(target, to, converted, time.monotonic() - began)
+        tell(record, _tokens_text(record), as_json)
+        return 0
+    if any(value is not None for value in (vocabulary, length, special, masking)):
+        raise UserError(
+            "--vocabulary, --length, --special and --masking are for tokens, and these are pictures."
+        )
+    from trainmark.data.convert import ConvertRequest, convert
+    from trainmark.data.jobs import available_processors
+
+    request = ConvertRequest(
+        source,
+        target,
+        to,
+        seed=None if in_order else seed,
+        shards=shards,
+        records_per_shard=records_per_shard,
+        on_bad=on_bad,
+        keep=_kinds(keep),
+        workers=workers or available_processors(),
+    )
+    with Progress(f"converting {source}") as display:
+        outcome = convert(request, display.progress)
+    record = _converted_record(request.target, to, outcome, time.monotonic() - began)
+    tell(record, _converted_text(record), as_json)
+    return 0
+
+
+def _ids(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    words = text.split(",")
+    if len(words) != 4 or not all(word.strip().isdecimal() for word in words):
+        raise UserError(f"--special {text}: give four ids, as in 0,101,102,103.")
+    return tuple(int(word) for word in words)
+
+
+def _kinds(words: str | None) -> frozenset[str]:
+    from trainmark.data.picture import KEEPABLE, TOLERATED_IN_SET
+
+    if words is None:
+        return TOLERATED_IN_SET
+    kinds = frozenset(word for word in words.replace(" ", "").split(",") if word and word != "none")
+    for kind in sorted(kinds - KEEPABLE):
+        raise UserError(f"--keep: there is no kind '{kind}' that can be kept{nearest(kind, KEEPABLE)}")
+    return kinds
+
+
+def _converted_record(target: Path, to: str, outcome: ConvertOutcome, seconds: float) -> dict[str, Any]:
+    problems = Counter(code for trouble in outcome.troubles for code in trouble.codes)
+    return {
+        "path": str(target),
+        "format": to,
+        "complete_already": outcome.already,
+        "found": outcome.pictures,
+        "written": outcome.written,
+        "skipped": outcome.skipped,
+        "files": outcome.files,
+        "bytes": outcome.bytes,
+        "seconds": round(seconds, 3),
+        "problems": dict(problems),
+        "pictures": [
+            {
+                "name": trouble.name,
+                "problems": list(trouble.codes),
+                "kept": trouble.tolerated,
+                "note": trouble.note,
+                "says": str(trouble),
+            }
+            for trouble in outcome.troubles
+        ],
+    }
+
+
+def _converted_text(record: dict[str, Any]) -> str:
+    content = f"{splits_text(record['written'])} pictures as {record['format']}"
+    if record["complete_already"]:
+        return f"{record['path']} is complete already: {content}."
+    speed = f"{record['bytes'] / 1e6:,.1f} MB in {record['seconds']:.1f} s"
+    lines = [f"{record['path']}: {content}, {speed}; {record['skipped']:,} skipped."]
+    named = record["pictures"]
+    lines += [f"  {'kept' if one['kept'] else 'skipped'}: {one['says']}" for one in named[:NAMED]]
+    if len(named) > NAMED:
+        lines.append(f"  and {len(named) - NAMED:,} more, named in {record['path']}/dataset.json")
+    return "\n".join(lines)
+
+
+def _tokens_record(out: Path, to: str, converted: ConvertedTokens, seconds: float) -> dict[str, Any]:
     return {
         "path": str(out),
         "format": to,
@@ -226,36 +390,9 @@ def converted_record(out: Path, to: str, converted: Converted, seconds: float) -
     }
 
 
-def converted_text(record: dict[str, Any]) -> str:
+def _tokens_text(record: dict[str, Any]) -> str:
     content = f"{splits_text(record['splits'])} {record['unit']} as {record['format']}"
     if record["complete_already"]:
         return f"{record['path']} is complete already: {content}."
     speed = f"{record['bytes'] / 1e6:,.1f} MB in {record['seconds']:.1f} s"
     return f"{record['path']}: {content}, vocabulary {record['vocabulary']:,}, {speed}."
-
-
-def verdict_record(path: Path, verdict: TokenVerdict) -> dict[str, Any]:
-    return {
-        "path": str(path),
-        "sound": verdict.sound,
-        "by": verdict.by,
-        "format": verdict.format,
-        "files": verdict.files,
-        "unit": verdict.unit,
-        "splits": verdict.splits,
-        "largest_id": verdict.largest,
-        "findings": [
-            {"file": finding.file, "kind": finding.kind, "says": str(finding)} for finding in verdict.findings
-        ],
-    }
-
-
-def verdict_text(path: Path, verdict: TokenVerdict) -> str:
-    from trainmark.pages.number import counted
-
-    files = counted(verdict.files, "file")
-    if verdict.sound:
-        content = f"{splits_text(verdict.splits)} {verdict.unit}, the largest id {verdict.largest:,}"
-        return f"{path} is sound: {files} with {content}, by {verdict.by}."
-    lines = [f"{path}: {counted(len(verdict.findings), 'finding')} in {files}, by {verdict.by}"]
-    return "\n".join([*lines, *(f"  {finding}" for finding in verdict.findings)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -12,17 +12,22 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data import formats, listing, workers
+from trainmark.data import formats
 from trainmark.data.assemble import Assembly, SplitParts
-from trainmark.data.convert_shard import ConvertJob, convert_shard
-from trainmark.data.defects import EMPTY_CLASS, MISLABELLED, TOLERATED, UNREADABLE_FOLDER, PictureDefect
-from trainmark.data.files import Shards
+from trainmark.data.convert_shard import TargetShard, convert_shard
+from trainmark.data.files import Shards, read_lines
 from trainmark.data.index import INDEX, NAMES, SHARDS, ImageDataset, read_dataset
+from trainmark.data.jobs import Job, Progress, no_progress, results
 from trainmark.data.journal import Journal
-from trainmark.data.listing import ListingSummary
+from trainmark.data.picture import (
+    EMPTY_CLASS,
+    MISLABELLED,
+    TOLERATED_IN_SET,
+    UNREADABLE_FOLDER,
+    PictureDefect,
+)
 from trainmark.data.records import Loose, Sharded
-from trainmark.data.source import ImageSource, open_source
-from trainmark.data.workers import in_parallel
+from trainmark.data.source import ImageSource, ListingSummary, open_source, write_listing
 
 SEED = 0
 #: Pictures that are files of their own are linked or copied so many at a time.
@@ -40,7 +45,7 @@ class ConvertRequest:
     shards: int | None = None
     records_per_shard: int | None = None
     on_bad: str = "stop"
-    keep: frozenset[str] = TOLERATED
+    keep: frozenset[str] = TOLERATED_IN_SET
     workers: int = 1
 
     def plan(self) -> dict[str, object]:
@@ -64,31 +69,28 @@ class ConvertRequest:
         shards = max(1, min(self.shards or to.shard_count(split, count), count))
         return [count * number // shards for number in range(shards + 1)]
 
-    def tasks(
+    def target_shards(
         self, source: ImageSource, listed: dict[str, ListingSummary], journal: Path
-    ) -> list[ConvertJob]:
-        tasks: list[ConvertJob] = []
-        for split, summary in listed.items():
-            bounds = self.bounds(split, summary.count)
-            for number, first in enumerate(bounds[:-1]):
-                tasks.append(
-                    ConvertJob(
-                        source=source,
-                        split=split,
-                        to=self.to,
-                        target=self.target,
-                        journal=journal,
-                        number=number,
-                        total=len(bounds) - 1,
-                        first=first,
-                        last=bounds[number + 1],
-                        largest=summary.largest,
-                        keep=self.keep,
-                        on_bad=self.on_bad,
-                        slot=len(tasks),
-                    )
-                )
-        return tasks
+    ) -> list[TargetShard]:
+        return [
+            TargetShard(
+                split=split,
+                number=number,
+                total=len(bounds) - 1,
+                records=bounds[number + 1] - first,
+                largest=summary.largest,
+                source=source,
+                to=self.to,
+                target=self.target,
+                journal=journal,
+                first=first,
+                keep=self.keep,
+                on_bad=self.on_bad,
+            )
+            for split, summary in listed.items()
+            for bounds in [self.bounds(split, summary.count)]
+            for number, first in enumerate(bounds[:-1])
+        ]
 
 
 def mislabelled(root: Path, splits: Sequence[SplitParts], tolerated: bool) -> list[PictureDefect]:
@@ -143,7 +145,7 @@ class _Written:
         split, place = self._place(number)
         row = self._rows[split][place]
         folder = self._folders[split]
-        shards = Shards(folder, tuple(_lines(folder / SHARDS)))
+        shards = Shards(folder, tuple(read_lines(folder / SHARDS)))
         try:
             return shards.read(int(row["shard"]), int(row["offset"]), int(row["size"]))
         finally:
@@ -151,12 +153,8 @@ class _Written:
 
     def names(self, numbers: Sequence[int]) -> list[str]:
         places = [self._place(number) for number in numbers]
-        names = {split: _lines(self._folders[split] / NAMES) for split, _ in places}
+        names = {split: read_lines(self._folders[split] / NAMES) for split, _ in places}
         return [f"{self._folders[split].name}/{names[split][place]}" for split, place in places]
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
 PICTURES_A_WORKER = 1000
@@ -178,10 +176,8 @@ class ConvertOutcome:
         return sum(self.pictures.values()) - sum(self.written.values())
 
 
-def convert(
-    request: ConvertRequest, begun: Callable[[Path, int], None] = lambda journal, size: None
-) -> ConvertOutcome:
-    """`begun` is told the journal, where the progress can be read, and how many pictures there are."""
+def convert(request: ConvertRequest, progress: Progress = no_progress) -> ConvertOutcome:
+    """Progress counts pictures."""
     formats.named(request.to)  # refuses one that there is not
     source = open_source(request.source)
     _refuse_nesting(request)
@@ -189,7 +185,7 @@ def convert(
     if not journal.open(request.plan()):
         return _already(request.target)
     listed = {
-        split: listing.write_listing(
+        split: write_listing(
             source, split, journal.folder / split, request.seed if split == "train" else None
         )
         for split in source.folders
@@ -198,13 +194,11 @@ def convert(
     size = sum(summary.bytes for summary in listed.values())
     _refuse_bad_places(request, listing_troubles)
     _refuse_full_disk(request, size)
-    tasks = request.tasks(source, listed, journal.folder)
-    workers.prepare_progress(journal.folder, len(tasks))
-    begun(journal.folder, sum(summary.count for summary in listed.values()))
-    parts, assembly = _written(request, tasks)
+    shards = request.target_shards(source, listed, journal.folder)
+    parts, assembly = _written(request, shards, progress)
     twice = mislabelled(request.target, parts, tolerated=MISLABELLED in request.keep)
     if twice and MISLABELLED not in request.keep:
-        parts, assembly = _written(request, _without(request, tasks, twice))
+        parts, assembly = _written(request, _without(request, shards, twice), progress)
         twice = []
     troubles = [
         *listing_troubles,
@@ -222,40 +216,35 @@ def convert(
     return ConvertOutcome(pictures, written, files, size, tuple(troubles))
 
 
-def _written(request: ConvertRequest, tasks: Sequence[ConvertJob]) -> tuple[list[SplitParts], Assembly]:
-    for _ in in_parallel(convert_shard, tasks, _workers(request, tasks)):
+def _written(
+    request: ConvertRequest, shards: Sequence[TargetShard], progress: Progress
+) -> tuple[list[SplitParts], Assembly]:
+    jobs = [Job(convert_shard, (shard,), shard.records) for shard in shards]
+    # No more than have something to do: to start one takes as long as some hundred pictures.
+    workers = min(request.workers, sum(job.size for job in jobs) // PICTURES_A_WORKER)
+    for _ in results(jobs, workers, progress):
         pass
-    splits = dict.fromkeys(task.split for task in tasks)
-    parts = [_parts(split, [task for task in tasks if task.split == split]) for split in splits]
     assembly = Assembly(request.target, formats.named(request.to))
-    for split in parts:
-        assembly.split(split)
+    parts = []
+    for split, mine in groupby(shards, key=lambda shard: shard.split):
+        in_split = list(mine)
+        names = [shard.name for shard in in_split if shard.name]
+        parts.append(SplitParts(split, [shard.record for shard in in_split], names))
+        assembly.split(parts[-1])
     return parts, assembly
 
 
-def _parts(split: str, tasks: Sequence[ConvertJob]) -> SplitParts:
-    names = [name for task in tasks if (name := task.shard_name()) is not None]
-    return SplitParts(split, [task.shard_record for task in tasks], names)
-
-
-def _workers(request: ConvertRequest, tasks: Sequence[ConvertJob]) -> int:
-    """No more than have something to do: to start one takes as long as some hundred pictures."""
-    pictures = sum(task.last - task.first for task in tasks)
-    return max(1, min(request.workers, len(tasks), pictures // PICTURES_A_WORKER))
-
-
 def _without(
-    request: ConvertRequest, tasks: Sequence[ConvertJob], bad: Sequence[PictureDefect]
-) -> list[ConvertJob]:
-    """The tasks that wrote one of these leave it out when they are done again; the others stay done."""
+    request: ConvertRequest, shards: Sequence[TargetShard], bad: Sequence[PictureDefect]
+) -> list[TargetShard]:
+    """Shards that have one of these leave it out when they are written again; the others stay done."""
     if request.on_bad == "stop":
         raise UserError(f"{bad[0]}; remove all but one of them, or give --on-bad skip or --keep mislabelled.")
     names = {trouble.name for trouble in bad}
     again = []
-    for task in tasks:
-        with task.shard_record.path("names").open(encoding="utf-8", errors="surrogateescape") as lines:
-            mine = names & {f"{task.split}/{name}" for name in lines.read().split("\n")}
-        again.append(replace(task, left_out=frozenset(mine)))
+    for shard in shards:
+        mine = {f"{shard.split}/{name}" for name in read_lines(shard.record.path("names"))}
+        again.append(replace(shard, left_out=frozenset(names & mine)))
     return again
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import zlib
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.base.errors import UserError
-from trainmark.data import checksums, formats, listing, picture
+from trainmark.base.files import read_regular
+from trainmark.data import formats, jobs
 from trainmark.data.assemble import WHOLE, ShardRecord, ShardRecorder
-from trainmark.data.defects import (
+from trainmark.data.files import Shards, checksum, checksum_of, part_of, write_whole
+from trainmark.data.index import read_index
+from trainmark.data.picture import (
     MISLABELLED,
     NAME,
     NO_FILE,
@@ -20,147 +24,124 @@ from trainmark.data.defects import (
     TOO_LARGE,
     UNREADABLE,
     PictureDefect,
+    picture_defects,
+    picture_header,
 )
-from trainmark.data.files import NoFileError, Shards, part_of, read_file, write_whole
-from trainmark.data.headers import PictureHeader
-from trainmark.data.index import read_index
-from trainmark.data.records import ImageFormat, ImageRecord, RecordOffset, Sharded, ShardFile, ShardPlan
-from trainmark.data.source import ImageSource
-from trainmark.data.workers import TaskCounter
+from trainmark.data.records import ImageRecord, RecordOffset, Sharded, ShardFile, ShardPlan
+from trainmark.data.source import ImageSource, ListedPicture, listing_digest, read_listing
 
 BUFFER = 1 << 20
+UNREADABLE_CODES = {errno.EINVAL: NO_FILE, errno.EFBIG: TOO_LARGE}  # what `read_regular` refuses
 
 
 @dataclass(frozen=True)
-class ConvertJob:
-    """Shard `number` of `total`, made of the listed pictures `first` up to `last`."""
+class TargetShard(ShardPlan):
+    """A shard of the listed pictures from `first` on, or so many pictures that are files of their own."""
 
     source: ImageSource
-    split: str
     to: str
     target: Path
     journal: Path
-    number: int
-    total: int
     first: int
-    last: int
-    largest: int
     keep: frozenset[str]
     on_bad: str
-    slot: int
     left_out: frozenset[str] = frozenset()
 
     @property
-    def shard_record(self) -> ShardRecord:
+    def last(self) -> int:
+        return self.first + self.records
+
+    @property
+    def record(self) -> ShardRecord:
         return ShardRecord(self.journal, f"{self.split}-{self.number:05d}")
 
     @property
     def folder(self) -> Path:
         return self.target / self.split
 
-    def shard_name(self) -> str | None:
+    @property
+    def name(self) -> str:
+        """Of its file; none where the pictures are files."""
         to = formats.named(self.to)
-        return to.shard_name(self.split, self.number, self.total) if isinstance(to, Sharded) else None
+        return to.shard_name(self.split, self.number, self.total) if isinstance(to, Sharded) else ""
 
 
-def convert_shard(task: ConvertJob) -> int:
-    """Writes it, unless it is there already; gives back how many pictures it was to hold."""
-    listed = task.journal / task.split
-    digest = f"{listing.listing_digest(listed, task.first, task.last)} {sorted(task.left_out)}"
-    pictures_in_shard = task.last - task.first
-    with contextlib.closing(TaskCounter(task.journal, task.slot)) as counter:
-        if task.shard_record.is_whole(digest, task.target):
-            counter.finish(pictures_in_shard)
-            return pictures_in_shard
-        task.folder.mkdir(parents=True, exist_ok=True)
-        with (
-            ShardRecorder(task.shard_record) as recorder,
-            contextlib.closing(JobRecords(task, recorder, counter)) as pictures,
-        ):
-            to = formats.named(task.to)
-            if isinstance(to, Sharded):
-                _write_shard(to, task, pictures, recorder, digest)
-            else:
-                for record in pictures:
-                    _write_file(task, record, Path(pictures.path), recorder)
-                recorder.done(digest, pictures_in_shard, has_second=False)
-    return pictures_in_shard
+def convert_shard(shard: TargetShard) -> None:
+    """Writes it, unless it is there already."""
+    listed = shard.journal / shard.split
+    digest = f"{listing_digest(listed, shard.first, shard.last)} {sorted(shard.left_out)}"
+    if shard.record.is_whole(digest, shard.target):
+        return
+    shard.folder.mkdir(parents=True, exist_ok=True)
+    with (
+        ShardRecorder(shard.record) as recorder,
+        contextlib.closing(SourceRecords(shard, recorder)) as pictures,
+    ):
+        to = formats.named(shard.to)
+        if isinstance(to, Sharded):
+            _write_shard(to, shard, pictures, recorder, digest)
+        else:
+            for record in pictures:
+                _write_file(shard, record, Path(pictures.path), recorder)
+            recorder.done(digest, shard.records, has_second=False)
 
 
-class JobRecords:
-    """The records of a task; those that are bad are told to the journal, or end the task."""
+class SourceRecords:
+    """The records for a shard; those that are bad are told to the journal, or end the job."""
 
-    def __init__(self, task: ConvertJob, recorder: ShardRecorder, counter: TaskCounter) -> None:
-        self._task, self._recorder, self._counter = task, recorder, counter
-        self._to: ImageFormat = formats.named(task.to)
+    def __init__(self, shard: TargetShard, recorder: ShardRecorder) -> None:
+        self._shard, self._recorder = shard, recorder
+        self._to = formats.named(shard.to)
         self._shards: Shards | None = None
-        if not task.source.loose:
-            folder = task.source.folders[task.split]
+        if not shard.source.loose:
+            folder = shard.source.folders[shard.split]
             self._shards = Shards(folder, read_index(folder).shards)
         self.last: ImageRecord
         self.path = ""
 
     def __iter__(self) -> Iterator[ImageRecord]:
-        task = self._task
-        for entry in listing.read_listing(task.journal / task.split, task.first, task.last):
-            name = task.source.name(task.split, entry.path)
+        shard = self._shard
+        for entry in read_listing(shard.journal / shard.split, shard.first, shard.last):
+            name = shard.source.name(shard.split, entry.path)
             content, codes, note = self._read(entry, name)
-            header = picture.picture_header(content)
-            if not codes and not _plain(header):
-                codes = picture.picture_defects(content)
+            header = picture_header(content)
+            codes = codes or picture_defects(content, header)
             if codes:
-                tolerated = task.keep.issuperset(codes) and self._to.unfit.isdisjoint(codes)
-                trouble = PictureDefect(f"{task.split}/{name}", tuple(codes), tolerated, note)
-                if not tolerated and task.on_bad == "stop":
+                tolerated = shard.keep.issuperset(codes) and self._to.unfit.isdisjoint(codes)
+                trouble = PictureDefect(f"{shard.split}/{name}", tuple(codes), tolerated, note)
+                if not tolerated and shard.on_bad == "stop":
                     raise UserError(f"{trouble}; mend or remove it, or give --on-bad skip.")
                 self._recorder.troubles.append(trouble)
-            self._counter.add(1)
+            jobs.count(1)
             if not codes or tolerated:
-                self.last = ImageRecord(
-                    name,
-                    entry.label,
-                    entry.number,
-                    content,
-                    header.format,
-                    header.width,
-                    header.height,
-                    header.components,
-                )
-                self.path = f"{task.source.root}/{entry.path}"
+                size = header.width, header.height, header.components
+                self.last = ImageRecord(name, entry.label, entry.number, content, header.format, *size)
+                self.path = f"{shard.source.root}/{entry.path}"
                 yield self.last
 
-    def _read(self, entry: listing.ListedPicture, name: str) -> tuple[bytes, list[str], str]:
+    def _read(self, entry: ListedPicture, name: str) -> tuple[bytes, list[str], str]:
         """The bytes, and what is wrong before one has looked at them."""
-        if not 0 <= entry.label < len(self._task.source.classes):
+        if not 0 <= entry.label < len(self._shard.source.classes):
             return b"", [NO_LABEL], ""
         if any(mark in name for mark in self._to.forbidden) or not _stays_inside(name):
             return b"", [NAME], ""
-        if f"{self._task.split}/{name}" in self._task.left_out:
+        if f"{self._shard.split}/{name}" in self._shard.left_out:
             return b"", [MISLABELLED], ""
+        if self._shards is not None and entry.size > self._to.largest:
+            return b"", [TOO_LARGE], ""
         try:
             if self._shards is not None:
-                content: bytes | None = self._shards.read(entry.shard, entry.offset, entry.size)
-            else:
-                content = read_file(f"{self._task.source.root}/{entry.path}", self._to.largest)
-        except NoFileError:
-            return b"", [NO_FILE], ""
-        except (OSError, ValueError) as error:
-            return b"", [UNREADABLE], getattr(error, "strerror", None) or str(error)
-        return (
-            (b"", [TOO_LARGE], "")
-            if content is None or len(content) > self._to.largest
-            else (content, [], "")
-        )
+                return self._shards.read(entry.shard, entry.offset, entry.size), [], ""
+            return read_regular(self._shard.source.root / entry.path, self._to.largest), [], ""
+        except OSError as error:
+            code = UNREADABLE_CODES.get(error.errno or 0, UNREADABLE)
+            return b"", [code], error.strerror or "" if code == UNREADABLE else ""
+        except ValueError as error:
+            return b"", [UNREADABLE], str(error)
 
     def close(self) -> None:
         if self._shards is not None:
             self._shards.close()
-
-
-def _plain(header: PictureHeader) -> bool:
-    """Nothing odd at all, as almost all pictures are: one need not look closer."""
-    one = header.format == "jpeg" and header.whole and header.frames == 1
-    return one and header.bits == 8 and not header.cmyk and header.width > 1 and header.height > 1
 
 
 def _stays_inside(name: str) -> bool:
@@ -169,19 +150,18 @@ def _stays_inside(name: str) -> bool:
 
 
 def _write_shard(
-    to: Sharded, task: ConvertJob, pictures: JobRecords, recorder: ShardRecorder, digest: str
+    to: Sharded, shard: TargetShard, pictures: SourceRecords, recorder: ShardRecorder, digest: str
 ) -> None:
-    name = to.shard_name(task.split, task.number, task.total)
+    name = shard.name
     parts: dict[str, Path] = {}
     try:
         with contextlib.ExitStack() as files:
 
             def opened(file_name: str) -> ShardFile:
-                parts[file_name] = part_of(task.folder / file_name)
+                parts[file_name] = part_of(shard.folder / file_name)
                 file = files.enter_context(parts[file_name].open("w+b", buffering=BUFFER))
                 return ShardFile(file, lambda: opened(name + WHOLE))
 
-            shard = ShardPlan(task.split, task.number, task.total, task.last - task.first, task.largest)
             written = {name: opened(name)}
             sides = [(side, opened(side)) for side in to.side_names(name)]
             for place in to.write(written[name], pictures, shard):
@@ -192,27 +172,27 @@ def _write_shard(
             if second := written[name].beside:
                 written[name + WHOLE] = second
             for file_name, file in [*written.items(), *sides]:
-                recorder.add_file(file.finish(), f"{task.split}/{file_name}")
+                recorder.add_file(file.finish(), f"{shard.split}/{file_name}")
         for file_name, part in to.finish(name, parts[name]).items():
             parts[file_name] = part
-            recorder.add_file(checksums.of_file(part), f"{task.split}/{file_name}")
-        recorder.done(digest, task.last - task.first, name + WHOLE in parts)
+            recorder.add_file(checksum_of(part), f"{shard.split}/{file_name}")
+        recorder.done(digest, shard.records, name + WHOLE in parts)
         for file_name, part in parts.items():
-            part.replace(task.folder / file_name)
+            part.replace(shard.folder / file_name)
     finally:
         for part in parts.values():
             part.unlink(missing_ok=True)
 
 
-def _write_file(task: ConvertJob, record: ImageRecord, source: Path, recorder: ShardRecorder) -> None:
+def _write_file(shard: TargetShard, record: ImageRecord, source: Path, recorder: ShardRecorder) -> None:
     """A hard link where the file system has them and source and target share it, else a copy."""
-    path = task.folder / record.name
+    path = shard.folder / record.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not (task.source.loose and _linked(source, path)):
+    if not (shard.source.loose and _linked(source, path)):
         write_whole(path, record.data)
     crc, size = zlib.crc32(record.data), len(record.data)
     recorder.add(record.name, record.label, RecordOffset(0, size, 0, size, crc), record.data)
-    recorder.add_file(checksums.of_bytes(record.data), f"{task.split}/{record.name}")
+    recorder.add_file(checksum(record.data), f"{shard.split}/{record.name}")
 
 
 def _linked(source: Path, path: Path) -> bool:

@@ -1,17 +1,20 @@
-"""Files of a set: under their final name only when whole, mapped as memory, or read by place."""
+"""Files of a set: under their final name only when whole, mapped as memory, read by place, summed up."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
-import stat
+import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 PART_ENDING = ".part"
+# Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
+READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
@@ -35,16 +38,6 @@ def write_whole(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-@contextlib.contextmanager
-def open_descriptor(path: Path) -> Iterator[int]:
-    """A descriptor to read from at any place."""
-    fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
 def part_of(path: Path) -> Path:
     """Of this process only: two that write the same file do not write into each other's."""
     return path.with_name(f".{path.name}.{os.getpid()}{PART_ENDING}")
@@ -52,6 +45,31 @@ def part_of(path: Path) -> Path:
 
 def is_part(name: str) -> bool:
     return name.startswith(".") and name.endswith(PART_ENDING)
+
+
+def lines_of(names: Iterable[str]) -> bytes:
+    """A line for each name, which need not be UTF-8."""
+    return "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
+
+
+def read_lines(path: Path) -> list[str]:
+    return path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
+
+
+def copy_into(write: Callable[[bytes], object], path: Path) -> None:
+    with path.open("rb") as source:
+        while chunk := source.read(CHUNK):
+            write(chunk)
+
+
+@contextlib.contextmanager
+def open_descriptor(path: Path) -> Iterator[int]:
+    """A descriptor to read from at any place."""
+    descriptor = os.open(path, READ)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -67,28 +85,6 @@ def mapped_file(path: Path) -> Iterator[memoryview]:
 OPEN_FILES = 64
 
 
-class NoFileError(OSError):
-    """Not a plain file: a pipe, a device, a folder."""
-
-
-def read_file(path: str, largest: int) -> bytes | None:
-    """All of a plain file; None where it is larger than `largest`."""
-    # Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NoFileError(0, "not a plain file", path)
-        if status.st_size > largest:
-            return None
-        content = os.read(descriptor, status.st_size + 1)
-        while len(content) < status.st_size and (more := os.read(descriptor, status.st_size - len(content))):
-            content += more
-        return content
-    finally:
-        os.close(descriptor)
-
-
 class Shards:
     """Reads out of a few files at a time, by their place in `names`."""
 
@@ -101,15 +97,54 @@ class Shards:
         return os.pread(self._descriptor(shard), size, offset)
 
     def _descriptor(self, shard: int) -> int:
-        if shard in self._open:
-            self._open.move_to_end(shard)
-            return self._open[shard]
-        if len(self._open) >= OPEN_FILES:
-            os.close(self._open.popitem(last=False)[1])
-        descriptor = os.open(self._folder / self._names[shard], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        self._open[shard] = descriptor
-        return descriptor
+        if shard not in self._open:
+            if len(self._open) >= OPEN_FILES:
+                os.close(self._open.popitem(last=False)[1])
+            self._open[shard] = os.open(self._folder / self._names[shard], READ)
+        self._open.move_to_end(shard)
+        return self._open[shard]
 
     def close(self) -> None:
         while self._open:
             os.close(self._open.popitem()[1])
+
+
+CHUNK = 1 << 20
+CHECKSUMS = "checksums.txt"
+# Strict, so that every flipped byte of the list shows: lower case, two blanks.
+CHECKSUM_LINE = re.compile(rb"([0-9a-f]{64})  ([^\n]+)\n", re.DOTALL)
+
+
+def checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def checksum_of(path: Path) -> str:
+    summed = hashlib.sha256()
+    buffer = bytearray(CHUNK)
+    view = memoryview(buffer)
+    with path.open("rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            summed.update(view[:count])
+    return summed.hexdigest()
+
+
+def checksum_line(checksum: str, path: str) -> bytes:
+    """A line in the form that `sha256sum --check` reads."""
+    return lines_of([f"{checksum}  {path}"])
+
+
+def write_checksums(root: Path, sums: Mapping[str, str]) -> None:
+    """By path, sorted."""
+    with whole_file(root / CHECKSUMS) as file:
+        file.writelines(checksum_line(sums[path], path) for path in sorted(sums))
+
+
+def read_checksums(path: Path) -> Iterator[tuple[int, str, str]]:
+    """The number of each line, the checksum and the path; both are "" where it is no such line."""
+    with path.open("rb") as lines:
+        for number, entry in enumerate(lines, 1):
+            if match := CHECKSUM_LINE.fullmatch(entry):
+                yield number, match[1].decode(), match[2].decode("utf-8", "surrogateescape")
+            else:
+                yield number, "", ""

@@ -1,93 +1,202 @@
-"""ImageNet (ILSVRC2012) from its two tars to class folders, by several processes."""
+"""ImageNet (ILSVRC2012) from its two tars to class folders, by several processes.
+
+Python's `tarfile` ends without a word at a bad header in the middle; the walk here tells it, and goes on at
+the next good one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import tarfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainmark.base.errors import UserError
-from trainmark.data.defects import (
-    BAD_TAR,
-    TAR_DAMAGED,
-    TAR_EMPTY_CLASS,
-    TAR_NAME,
-    TAR_NO_LABEL,
-    TAR_TWICE,
-    TarNote,
-    damaged_note,
-    unusual_note,
-)
 from trainmark.data.files import open_descriptor
 from trainmark.data.imagenet_labels import Labels
-from trainmark.data.journal import Chunk, FileEntry, Journal, finish_folder_set, is_chunk_intact, write_image
-from trainmark.data.picture import TOLERATED_DEFECTS, defect_sentence, picture_defects
-from trainmark.data.tar import TarDamage, TarEntry, is_tar, tar_members
-from trainmark.data.workers import in_parallel
+from trainmark.data.index import read_dataset, read_index
+from trainmark.data.jobs import Job, Progress
+from trainmark.data.journal import Chunk, FileEntry, Journal, finish_folder_set, write_image
+from trainmark.data.picture import TOLERATED_DEFECTS, PictureDefect, picture_defects
+
+DAMAGED, TOLERATED = "damaged", "kept"
+# Beside the codes of pictures.
+BAD_TAR, NO_LABEL, NAME, TWICE, EMPTY_CLASS = "tar", "no-label", "name", "twice", "empty-class"
+
+
+@dataclass(frozen=True)
+class TarNote:
+    """`kind`: left out because it is damaged, or kept although it is unusual."""
+
+    kind: str
+    code: str
+    text: str
+
+    def line(self) -> str:
+        return f"{self.kind} {self.code} {self.text}"
+
+    @classmethod
+    def of(cls, line: str) -> TarNote:
+        return cls(*line.split(" ", 2))
+
+
+def damaged_note(code: str, text: str) -> TarNote:
+    return TarNote(DAMAGED, code, " ".join(text.split()))
+
+
+BLOCK = 512
+MAGIC, MAGIC_AT = b"ustar", 257
+PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+LONG_NAME, PAX = tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE
+# Names are longer than this in no tar that we know; a crafted length must not fill the memory.
+LONGEST_NAME = 1 << 16
+SCAN = 1 << 20
+
+
+@dataclass(frozen=True)
+class TarEntry:
+    """A plain file: `size` bytes from `offset`; not `whole` where the tar ends before they do."""
+
+    name: str
+    offset: int
+    size: int
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class TarDamage:
+    """A sentence about what is wrong at this place."""
+
+    at: int
+    what: str
+
+
+def is_tar(fd: int, begin: int = 0) -> bool:
+    block = os.pread(fd, BLOCK, begin)
+    return len(block) == BLOCK and (header(block) is not None or block[MAGIC_AT : MAGIC_AT + 5] == MAGIC)
+
+
+def tar_members(fd: int, begin: int, end: int) -> Iterator[TarEntry | TarDamage]:
+    """Every plain file between these places of the open file, in order."""
+    at, long_name, long_size, last = begin, "", -1, "the beginning"
+    while at + BLOCK <= end:
+        block = os.pread(fd, BLOCK, at)
+        if len(block) == BLOCK and not any(block):
+            # Only padding may follow. Behind a lost header of a tar within the tar it is that one's end mark.
+            then = _next_header(fd, at + BLOCK, end, begin)
+            if then is None:
+                return
+            yield TarDamage(at, f"an end mark at byte {at:,}, after {last}, though more follows")
+            at = then
+            continue
+        head = header(block)
+        if head is None:
+            then = _next_header(fd, at + BLOCK, end, begin)
+            yield TarDamage(at, f"no tar header at byte {at:,}, after {last}; {_skipped(at, then)}")
+            if then is None:
+                return
+            at, long_name, long_size = then, "", -1
+            continue
+        offset = at + BLOCK
+        size = head.size
+        if head.type in (LONG_NAME, PAX):
+            content = os.pread(fd, min(size, LONGEST_NAME), offset)
+            if head.type == LONG_NAME:
+                long_name = content.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            else:
+                long_name, long_size = _pax(content)
+        else:
+            name, size = long_name or head.name, long_size if long_size >= 0 else size
+            if head.type in PLAIN:
+                yield TarEntry(name, offset, min(size, end - offset), whole=offset + size <= end)
+            if offset + size > end:
+                yield TarDamage(at, f"the tar ends within {name}, after {end - offset:,} of {size:,} bytes")
+                return
+            last, long_name, long_size = name, "", -1
+        at = offset + -(-size // BLOCK) * BLOCK
+    yield TarDamage(min(at, end), f"the tar ends after {last}, without its end mark")
+
+
+def header(block: bytes) -> tarfile.TarInfo | None:
+    """What the block says, or None where its checksum or a number in it is wrong."""
+    try:
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+    except (tarfile.TarError, ValueError):
+        return None
+    return member if member.size >= 0 else None
+
+
+def _next_header(fd: int, at: int, end: int, begin: int) -> int | None:
+    """The next block that is a header beyond doubt."""
+    while at < end:
+        chunk = os.pread(fd, min(SCAN, end - at), at)
+        if not chunk:
+            return None
+        place = chunk.find(MAGIC)
+        while place >= 0:
+            start = at + place - MAGIC_AT
+            # One that begins before this chunk was looked at with the last: chunks overlap by a block.
+            if (
+                (start - begin) % BLOCK == 0
+                and start >= at
+                and header(os.pread(fd, BLOCK, start)) is not None
+            ):
+                return start
+            place = chunk.find(MAGIC, place + 1)
+        at += max(BLOCK, len(chunk) - BLOCK)
+    return None
+
+
+def _skipped(at: int, then: int | None) -> str:
+    return "nothing behind it can be read" if then is None else f"{then - at:,} bytes are lost"
+
+
+def _pax(content: bytes) -> tuple[str, int]:
+    """The path and the size that `LENGTH key=value` lines give to the next member, as far as they do."""
+    path, size = "", -1
+    for line in content.split(b"\n"):
+        key, _, value = line.partition(b" ")[2].partition(b"=")
+        if key == b"path":
+            path = value.decode("utf-8", "surrogateescape")
+        elif key == b"size" and value.isdigit():
+            size = int(value)
+    return path, size
+
 
 SAFE = re.compile(r"[\w-][\w. -]*")
 # No picture is as large; a wrong length must not fill the memory.
 LARGEST = 1 << 30
 
 
-@dataclass(frozen=True)
-class ClassTar:
+def unpack_class(split: Path, tar: Path, synset: str, offset: int, size: int) -> Chunk:
     """A class of the training set: a tar within the tar."""
-
-    split: Path
-    tar: Path
-    synset: str
-    offset: int
-    size: int
-
-    @property
-    def chunk(self) -> str:
-        return f"train-{self.synset}-{self.size}"
-
-
-@dataclass(frozen=True)
-class ValidationSlice:
-    """Some images of the validation set, each with its synset."""
-
-    split: Path
-    tar: Path
-    members: tuple[tuple[TarEntry, str], ...]
-
-    @property
-    def chunk(self) -> str:
-        first, last = self.members[0][0], self.members[-1][0]
-        return f"val-{first.offset}-{last.offset + last.size}"
-
-    @property
-    def size(self) -> int:
-        return sum(member.size for member, _ in self.members)
-
-
-UnpackJob = ClassTar | ValidationSlice
-
-
-def unpack_members(task: UnpackJob) -> Chunk:
-    with open_descriptor(task.tar) as fd:
-        if isinstance(task, ValidationSlice):
-            return _written(fd, task.split, task.members, [])
-        notes: list[TarNote] = []
-        chunk = _written(fd, task.split, _of_class(fd, task, notes), notes)
+    notes: list[TarNote] = []
+    with open_descriptor(tar) as fd:
+        members = _noted(tar_members(fd, offset, offset + size), f"{synset}.tar", notes)
+        chunk = _written(fd, split, ((member, synset) for member in members), notes)
     if not chunk.entries:
-        empty = damaged_note(TAR_EMPTY_CLASS, f"{task.synset}.tar has no picture in it")
+        empty = damaged_note(EMPTY_CLASS, f"{synset}.tar has no picture in it")
         chunk = Chunk((), (*chunk.notes, empty.line()))
     return chunk
 
 
-def _of_class(fd: int, task: ClassTar, notes: list[TarNote]) -> Iterator[tuple[TarEntry, str]]:
-    for entry in tar_members(fd, task.offset, task.offset + task.size):
+def unpack_slice(split: Path, tar: Path, members: Iterable[tuple[TarEntry, str]]) -> Chunk:
+    """Some images of the validation set, each with its synset."""
+    with open_descriptor(tar) as fd:
+        return _written(fd, split, members, [])
+
+
+def _noted(members: Iterable[TarEntry | TarDamage], tar: str, notes: list[TarNote]) -> Iterator[TarEntry]:
+    """The members; what is damaged goes to the notes."""
+    for entry in members:
         if isinstance(entry, TarDamage):
-            notes.append(damaged_note(BAD_TAR, f"{task.synset}.tar: {entry.what}"))
+            notes.append(damaged_note(BAD_TAR, f"{tar}: {entry.what}"))
         else:
-            yield entry, task.synset
+            yield entry
 
 
 def _written(fd: int, split: Path, members: Iterable[tuple[TarEntry, str]], notes: list[TarNote]) -> Chunk:
@@ -95,22 +204,18 @@ def _written(fd: int, split: Path, members: Iterable[tuple[TarEntry, str]], note
     for member, synset in members:
         name = f"{synset}/{PurePosixPath(member.name).name}"
         if not SAFE.fullmatch(PurePosixPath(member.name).name):
-            notes.append(damaged_note(TAR_NAME, f"{synset}: {member.name!r} is no name for a file"))
+            notes.append(damaged_note(NAME, f"{synset}: {member.name!r} is no name for a file"))
         elif name in entries:
-            notes.append(damaged_note(TAR_TWICE, f"{name} comes twice"))
+            notes.append(damaged_note(TWICE, f"{name} comes twice"))
         elif member.whole and member.size <= LARGEST:
             content = os.pread(fd, member.size, member.offset)
-            codes = picture_defects(content)
+            codes = tuple(picture_defects(content))
+            what = str(PictureDefect(name, codes)) if codes else f"{name} cannot be read"
             if not set(codes) <= TOLERATED_DEFECTS or len(content) != member.size:
-                notes.append(
-                    damaged_note(
-                        codes[0] if codes else BAD_TAR,
-                        defect_sentence(name, codes) if codes else f"{name} cannot be read",
-                    )
-                )
+                notes.append(damaged_note(codes[0] if codes else BAD_TAR, what))
                 continue
             entries[name] = write_image(split, name, content)
-            notes += [unusual_note(code, defect_sentence(name, [code])) for code in codes]
+            notes += [TarNote(TOLERATED, code, str(PictureDefect(name, (code,)))) for code in codes]
         else:
             notes.append(damaged_note(BAD_TAR, f"{name} is cut off"))
     return Chunk(tuple(entries.values()), tuple(note.line() for note in notes))
@@ -144,68 +249,51 @@ def unpack_imagenet(
     root: Path,
     workers: int,
     skip: bool,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> UnpackedImageNet:
     """Begins a set or goes on with it; progress is in megabytes of the tars."""
     notes: list[TarNote] = []
-    tasks: list[UnpackJob] = []
     # Read before anything is written: what is no tar leaves no folder behind.
-    class_tars = list(_class_tars(train, root / TRAIN, notes)) if train else []
-    classes = tuple(sorted({task.synset for task in class_tars}))
+    jobs = list(_class_tars(train, root / TRAIN, notes)) if train else []
+    classes = tuple(sorted({job.arguments[2] for job in jobs}))
     if val and labels:
         classes = classes or labels.classes
-        tasks = [*class_tars, *_validation(val, root / VAL, labels, frozenset(classes), notes)]
-    else:
-        tasks = [*class_tars]
-    splits = [split for split, tar in ((TRAIN, train), (VAL, val)) if tar]
+        jobs += _validation(val, root / VAL, labels, frozenset(classes), notes)
     journal = Journal(root)
     origin = _origin(train, val, labels)
     if not journal.open(origin):
         return _complete(root)
-    written, chunk_notes = _carry_out(tasks, journal, workers, progress)
-    notes += chunk_notes
-    chunks = {split: [task.chunk for task in tasks if task.split.name == split] for split in splits}
+    unpacked = journal.carry_out(jobs, workers, lambda done, total: progress(done // MB, -(-total // MB)))
+    written = sum(len(journal.read(job.key).entries) for job in unpacked)
+    notes += [TarNote.of(line) for job in jobs for line in journal.read(job.key).notes]
+    splits = [split for split, tar in ((TRAIN, train), (VAL, val)) if tar]
+    chunks = {split: [job.key for job in jobs if job.key.startswith(f"{split}-")] for split in splits}
     counts = {
         split: sum(len(journal.read(name).entries) for name in names) for split, names in chunks.items()
     }
-    bad = [note for note in notes if note.kind == TAR_DAMAGED]
+    bad = [note for note in notes if note.kind == DAMAGED]
     if (bad and not skip) or not all(counts.values()):
         # To be read again from a better tar, or to be skipped on request.
-        journal.forget(task.chunk for task in tasks if _has_damage(journal, task.chunk))
+        journal.forget(job.key for job in jobs if _has_damage(journal, job.key))
         return UnpackedImageNet(False, len(classes), counts, written, 0, tuple(notes))
     about = {**origin, "notes": [note.line() for note in notes]}
     size = finish_folder_set(journal, classes, chunks, about)
     return UnpackedImageNet(True, len(classes), counts, written, size, tuple(notes))
 
 
-def _carry_out(
-    tasks: list[UnpackJob], journal: Journal, workers: int, progress: Callable[[int, int], None]
-) -> tuple[int, list[TarNote]]:
-    total = sum(task.size for task in tasks)
-    todo = [task for task in tasks if not is_chunk_intact(journal, task.chunk, task.split)]
-    done, written = total - sum(task.size for task in todo), 0
-    progress(done // MB, -(-total // MB))
-    for task, chunk in in_parallel(unpack_members, todo, workers):
-        journal.keep(task.chunk, chunk)
-        written += len(chunk.entries)
-        done += task.size
-        progress(done // MB, -(-total // MB))
-    lines = (line for task in tasks for line in journal.read(task.chunk).notes)
-    return written, [TarNote.of(line) for line in lines]
-
-
-def _class_tars(tar: Path, split: Path, notes: list[TarNote]) -> Iterator[ClassTar]:
+def _class_tars(tar: Path, split: Path, notes: list[TarNote]) -> Iterator[Job[Chunk]]:
     for member in _members(tar, notes):
-        path = PurePosixPath(member.name)
-        if path.suffix == ".tar" and SAFE.fullmatch(path.stem):
-            yield ClassTar(split, tar, path.stem, member.offset, member.size)
+        synset, ending = PurePosixPath(member.name).stem, PurePosixPath(member.name).suffix
+        if ending == ".tar" and SAFE.fullmatch(synset):
+            arguments = split, tar, synset, member.offset, member.size
+            yield Job(unpack_class, arguments, member.size, f"train-{synset}-{member.size}")
         else:
-            notes.append(damaged_note(TAR_NAME, f"{tar.name}: {member.name!r} is no tar of a class"))
+            notes.append(damaged_note(NAME, f"{tar.name}: {member.name!r} is no tar of a class"))
 
 
 def _validation(
     tar: Path, split: Path, labels: Labels, classes: frozenset[str], notes: list[TarNote]
-) -> Iterator[ValidationSlice]:
+) -> Iterator[Job[Chunk]]:
     labelled: list[tuple[TarEntry, str]] = []
     for member in _members(tar, notes):
         synset = labels.of(member.name)
@@ -215,24 +303,23 @@ def _validation(
             why = (
                 "has no label" if synset is None else f"has the label {synset}, which is no class of this set"
             )
-            notes.append(damaged_note(TAR_NO_LABEL, f"{PurePosixPath(member.name).name} {why}"))
-    for first in range(0, len(labelled), IN_A_CHUNK):
-        yield ValidationSlice(split, tar, tuple(labelled[first : first + IN_A_CHUNK]))
+            notes.append(damaged_note(NO_LABEL, f"{PurePosixPath(member.name).name} {why}"))
+    for place in range(0, len(labelled), IN_A_CHUNK):
+        members = tuple(labelled[place : place + IN_A_CHUNK])
+        first, last = members[0][0], members[-1][0]
+        key = f"val-{first.offset}-{last.offset + last.size}"
+        yield Job(unpack_slice, (split, tar, members), sum(member.size for member, _ in members), key)
 
 
 def _members(tar: Path, notes: list[TarNote]) -> Iterator[TarEntry]:
     with open_descriptor(tar) as fd:
         if not is_tar(fd):
             raise UserError(f"{tar} is no tar; give the ILSVRC2012 tar as it was downloaded.")
-        for entry in tar_members(fd, 0, tar.stat().st_size):
-            if isinstance(entry, TarDamage):
-                notes.append(damaged_note(BAD_TAR, f"{tar.name}: {entry.what}"))
-            else:
-                yield entry
+        yield from _noted(tar_members(fd, 0, tar.stat().st_size), tar.name, notes)
 
 
 def _has_damage(journal: Journal, chunk: str) -> bool:
-    return any(TarNote.of(line).kind == TAR_DAMAGED for line in journal.read(chunk).notes)
+    return any(TarNote.of(line).kind == DAMAGED for line in journal.read(chunk).notes)
 
 
 def _origin(train: Path | None, val: Path | None, labels: Labels | None) -> dict[str, Any]:
@@ -250,8 +337,6 @@ def _origin(train: Path | None, val: Path | None, labels: Labels | None) -> dict
 
 def _complete(root: Path) -> UnpackedImageNet:
     """As it was finished before."""
-    from trainmark.data.index import read_dataset, read_index
-
     dataset = read_dataset(root)
     size = sum(int(read_index(root / split).rows["size"].sum(dtype="u8")) for split in dataset.splits)
     notes = tuple(TarNote.of(line) for line in dataset.about.get("notes", []))

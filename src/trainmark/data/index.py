@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data.files import write_whole
+from trainmark.data.files import lines_of, read_lines, write_whole
 
 VERSION = 1
 SPLITS = ("train", "val")
 DATASET, INDEX, SHARDS, NAMES = "dataset.json", "index.npy", "shards.txt", "names.txt"
-CHECKSUMS = "checksums.txt"
 
 # begin and length: the whole record in its shard; offset and size: the image's own bytes in the same file;
 # crc: zlib.crc32 of the whole record; label: the place of the class among the sorted names.
@@ -44,10 +43,6 @@ class SplitIndex:
     shards: tuple[str, ...]
     names: tuple[str, ...]
 
-    @property
-    def count(self) -> int:
-        return len(self.rows)
-
 
 @dataclass(frozen=True)
 class ImageDataset:
@@ -57,18 +52,16 @@ class ImageDataset:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def index_files(index: SplitIndex) -> dict[str, bytes]:
-    """The three files of a split's index, by name."""
+def write_index(folder: Path, index: SplitIndex) -> dict[str, bytes]:
+    """Writes its three files, each whole or not at all, and gives back what was written by name."""
     if not len(index.rows) == len(index.names):
         raise ValueError(f"{len(index.rows)} rows, but {len(index.names)} names")
+    for name in (*index.shards, *index.names):
+        if "\n" in name or "\r" in name:
+            raise UserError(f"the name {name!r} has a line break in it; rename that file.")
     array = io.BytesIO()
     np.save(array, np.ascontiguousarray(index.rows, dtype=RECORD), allow_pickle=False)
-    return {INDEX: array.getvalue(), SHARDS: _lines(index.shards), NAMES: _lines(index.names)}
-
-
-def write_index(folder: Path, index: SplitIndex) -> dict[str, bytes]:
-    """Writes them, each whole or not at all, and gives back what was written."""
-    files = index_files(index)
+    files = {INDEX: array.getvalue(), SHARDS: lines_of(index.shards), NAMES: lines_of(index.names)}
     for name, content in files.items():
         write_whole(folder / name, content)
     return files
@@ -76,7 +69,7 @@ def write_index(folder: Path, index: SplitIndex) -> dict[str, bytes]:
 
 def read_index(folder: Path) -> SplitIndex:
     rows = _rows(folder / INDEX)
-    shards, names = _read_lines(folder / SHARDS), _read_lines(folder / NAMES)
+    shards, names = _names(folder / SHARDS), _names(folder / NAMES)
     if len(names) != len(rows):
         raise UserError(f"{folder}: {INDEX} has {len(rows)} records but {NAMES} {len(names)} lines; {_MEND}")
     if len(rows) and int(rows["shard"].max()) >= len(shards):
@@ -141,16 +134,8 @@ def _rows(path: Path) -> Rows:
     return rows
 
 
-def _lines(names: Sequence[str]) -> bytes:
-    for name in names:
-        if "\n" in name or "\r" in name:
-            raise UserError(f"the name {name!r} has a line break in it; rename that file.")
-    return "".join(f"{name}\n" for name in names).encode("utf-8", "surrogateescape")
-
-
-def _read_lines(path: Path) -> tuple[str, ...]:
+def _names(path: Path) -> tuple[str, ...]:
     try:
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
+        return tuple(read_lines(path))
     except FileNotFoundError as error:
         raise UserError(f"{path} is missing; `trainmark data index` makes it.") from error
-    return tuple(text.split("\n")[:-1])

@@ -5,29 +5,40 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.base.errors import UserError
+from trainmark.base.files import read_regular
 from trainmark.base.wire import DamageError
-from trainmark.data import checksums, formats
+from trainmark.data import formats
 from trainmark.data.assemble import WHOLE, Assembly, ShardRecord, ShardRecorder, SplitParts
-from trainmark.data.defects import NO_LABEL, UNREADABLE, PictureDefect
-from trainmark.data.files import mapped_file, read_file, whole_file, write_whole
-from trainmark.data.index import CHECKSUMS, DATASET, ImageDataset, dataset_bytes
+from trainmark.data.files import (
+    CHECKSUMS,
+    checksum,
+    checksum_of,
+    lines_of,
+    mapped_file,
+    read_lines,
+    whole_file,
+    write_checksums,
+    write_whole,
+)
+from trainmark.data.index import DATASET, ImageDataset, dataset_bytes
+from trainmark.data.jobs import Job, Progress, no_progress, results
 from trainmark.data.journal import UNFINISHED_FOLDER
+from trainmark.data.picture import NO_LABEL, UNREADABLE, PictureDefect
 from trainmark.data.records import RecordOffset, Sharded, ShardFile
-from trainmark.data.source import SourcePicture, open_source
+from trainmark.data.source import SourcePicture, numbered_classes, open_source
 from trainmark.data.verify import sharded_formats, shards_in
-from trainmark.data.workers import in_parallel
 
 LARGEST = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
-class IndexJob:
+class ForeignShard:
     """A shard, or some pictures with their labels; paths are relative to the set's folder."""
 
     root: Path
@@ -39,23 +50,22 @@ class IndexJob:
     shift: int = 0
 
     @property
-    def shard_record(self) -> ShardRecord:
+    def record(self) -> ShardRecord:
         return ShardRecord(self.journal, f"{self.split}-{self.number:05d}")
 
 
-def index_shard(task: IndexJob) -> dict[int, str]:
+def index_shard(shard: ForeignShard) -> dict[int, str]:
     """Writes the rows into the journal; gives back what each label is called where the names tell."""
-    form = formats.named(task.format)
-    with ShardRecorder(task.shard_record) as recorder:
+    form = formats.named(shard.format)
+    with ShardRecorder(shard.record) as recorder:
         if isinstance(form, Sharded):
-            classes = _index_shard(task, form, recorder)
-        else:
-            classes = _index_files(task, recorder)
-    return classes
+            return _index_shard(shard, form, recorder)
+        _index_files(shard, recorder)
+        return {}
 
 
-def _index_shard(task: IndexJob, form: Sharded, recorder: ShardRecorder) -> dict[int, str]:
-    path = task.root / task.files[0][0]
+def _index_shard(shard: ForeignShard, form: Sharded, recorder: ShardRecorder) -> dict[int, str]:
+    path = shard.root / shard.files[0][0]
     classes: dict[int, str] = {}
     with ExitStack() as files, mapped_file(path) as data:
 
@@ -65,7 +75,7 @@ def _index_shard(task: IndexJob, form: Sharded, recorder: ShardRecorder) -> dict
         second: ShardFile | None = None
         try:
             for record in form.scan(path):
-                label = record.label + task.shift
+                label = record.label + shard.shift
                 if label < 0:
                     raise UserError(
                         f"{path}: {PictureDefect(record.name or 'a record', (NO_LABEL,))}; see --labels-from."
@@ -84,31 +94,29 @@ def _index_shard(task: IndexJob, form: Sharded, recorder: ShardRecorder) -> dict
     return classes
 
 
-def _index_files(task: IndexJob, recorder: ShardRecorder) -> dict[int, str]:
+def _index_files(shard: ForeignShard, recorder: ShardRecorder) -> None:
     """Each is a shard of its own; its place is told relative to the split's folder."""
-    folder = task.root / task.split
-    with task.shard_record.path("shards").open("wb") as shards:
-        for path, label in task.files:
+    folder = shard.root / shard.split
+    with shard.record.path("shards").open("wb") as places:
+        for path, label in shard.files:
             try:
-                content = read_file(str(task.root / path), LARGEST) or b""
+                content = read_regular(shard.root / path, LARGEST)
             except OSError as error:
                 raise UserError(
                     f"{PictureDefect(path, (UNREADABLE,), note=error.strerror or '')}; remove it."
                 ) from error
             size = len(content)
             recorder.add(
-                path.removeprefix(f"{task.split}/"),
+                path.removeprefix(f"{shard.split}/"),
                 label,
                 RecordOffset(0, size, 0, size, zlib.crc32(content)),
                 b"",
             )
-            place = os.path.relpath(task.root / path, folder)
-            shards.write(f"{place}\n".encode("utf-8", "surrogateescape"))
+            places.write(lines_of([os.path.relpath(shard.root / path, folder)]))
     recorder.done("", recorder.count, has_second=False)
-    return {}
 
 
-FILES_A_TASK = 1000
+FILES_OF_JOB = 1000
 #: What the files of a split are called where both lie in one folder.
 BEGINNINGS = {"train": "train", "val": "val", "validation": "val"}
 #: The first label that others count from; Inception's 0 is the background.
@@ -119,7 +127,7 @@ def index_set(
     root: Path,
     workers: int,
     labels_from: int | None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = no_progress,
 ) -> ImageDataset:
     if not root.is_dir():
         raise UserError(f"{root} is no folder; name the folder of a set.")
@@ -137,29 +145,25 @@ def index_set(
 
 
 def _indexed(
-    root: Path, journal: Path, workers: int, labels_from: int | None, progress: Callable[[int, int], None]
+    root: Path, journal: Path, workers: int, labels_from: int | None, progress: Progress
 ) -> ImageDataset:
-    tasks, classes = _shard_tasks(root, journal, labels_from), tuple[str, ...]()
-    if not tasks:
-        tasks, classes = _file_tasks(root, journal)
+    shards, classes = _foreign_shards(root, journal, labels_from), tuple[str, ...]()
+    if not shards:
+        shards, classes = _foreign_files(root, journal)
     named: dict[int, str] = {}
-    for done, (_, label_names) in enumerate(
-        in_parallel(index_shard, tasks, max(1, min(workers, len(tasks)))), 1
-    ):
+    for _, label_names in results([Job(index_shard, (shard,)) for shard in shards], workers, progress):
         named.update(label_names)
-        progress(done, len(tasks))
-    classes = classes or _class_names(named)
-    splits = {task.split: [other for other in tasks if other.split == task.split] for task in tasks}
-    form = formats.named(tasks[0].format)
+    classes = classes or numbered_classes(named)
+    form = formats.named(shards[0].format)
     assembly = Assembly(root, form)
     counts = {}
-    for split, mine in splits.items():
-        for task in mine:
-            _give_names(task, classes)
-        _refuse_same_names(split, [task.shard_record for task in mine])
-        parts = SplitParts(
-            split, [task.shard_record for task in mine], _shard_paths(root, mine) if named else []
-        )
+    for split in dict.fromkeys(shard.split for shard in shards):
+        mine = [shard for shard in shards if shard.split == split]
+        for shard in mine:
+            _give_names(shard, classes)
+        _refuse_same_names(split, [shard.record for shard in mine])
+        places = [os.path.relpath(root / shard.files[0][0], root / split) for shard in mine]
+        parts = SplitParts(split, [shard.record for shard in mine], places if named else [])
         assembly.split(parts)
         counts[split] = parts.count
     dataset = ImageDataset(form.name, classes, counts, {"indexed": True, "labels_from": labels_from})
@@ -169,7 +173,7 @@ def _indexed(
     return dataset
 
 
-def _shard_tasks(root: Path, journal: Path, labels_from: int | None) -> list[IndexJob]:
+def _foreign_shards(root: Path, journal: Path, labels_from: int | None) -> list[ForeignShard]:
     """The shards of the first format that there are any of, split by split."""
     for form in sharded_formats():
         shards_by_split: dict[str, list[Path]] = {"train": [], "val": []}
@@ -185,7 +189,7 @@ def _shard_tasks(root: Path, journal: Path, labels_from: int | None) -> list[Ind
             standard = LABELS_FROM.get(form.name, 0)
             shift = 0 if labels_from is None else standard - labels_from
             return [
-                IndexJob(
+                ForeignShard(
                     root, form.name, split, number, journal, ((shard.relative_to(root).as_posix(), 0),), shift
                 )
                 for split, shards in shards_by_split.items()
@@ -194,11 +198,11 @@ def _shard_tasks(root: Path, journal: Path, labels_from: int | None) -> list[Ind
     return []
 
 
-def _file_tasks(root: Path, journal: Path) -> tuple[list[IndexJob], tuple[str, ...]]:
+def _foreign_files(root: Path, journal: Path) -> tuple[list[ForeignShard], tuple[str, ...]]:
     shutil.rmtree(journal)  # or the set counts as unfinished
     source = open_source(root)
     journal.mkdir()
-    tasks = []
+    shards = []
     for split in source.folders:
         listed = list(source.pictures(split))
         bad = [entry for entry in listed if isinstance(entry, PictureDefect) and not entry.tolerated]
@@ -210,37 +214,24 @@ def _file_tasks(root: Path, journal: Path) -> tuple[list[IndexJob], tuple[str, .
         ]
         if bad:
             raise UserError(f"{bad[0]}; mend or remove it ({len(bad)} in all).")
-        for number, first in enumerate(range(0, len(pictures), FILES_A_TASK)):
-            files = tuple((one.path, one.label) for one in pictures[first : first + FILES_A_TASK])
-            tasks.append(IndexJob(root, source.format, split, number, journal, files))
-    return tasks, source.classes
+        for number, first in enumerate(range(0, len(pictures), FILES_OF_JOB)):
+            files = tuple((one.path, one.label) for one in pictures[first : first + FILES_OF_JOB])
+            shards.append(ForeignShard(root, source.format, split, number, journal, files))
+    return shards, source.classes
 
 
-def _class_names(named: dict[int, str]) -> tuple[str, ...]:
-    """What the records call them, or their numbers, as wide as needed to be sorted."""
-    labels = range(max(named, default=-1) + 1)
-    names = [named.get(label, "") for label in labels]
-    if all(names) and names == sorted(set(names)):
-        return tuple(names)
-    return tuple(f"{label:0{len(str(len(labels)))}d}" for label in labels)
-
-
-def _shard_paths(root: Path, tasks: Sequence[IndexJob]) -> list[str]:
-    return [os.path.relpath(root / task.files[0][0], root / task.split) for task in tasks]
-
-
-def _give_names(task: IndexJob, classes: Sequence[str]) -> None:
+def _give_names(shard: ForeignShard, classes: Sequence[str]) -> None:
     """A record whose format has no names is called by its class and its number."""
-    path = task.shard_record.path("names")
-    names = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")[:-1]
+    path = shard.record.path("names")
+    names = read_lines(path)
     if all(names):
         return
-    labels = task.shard_record.rows()["label"].tolist()
+    labels = shard.record.rows()["label"].tolist()
     made = (
-        name or f"{classes[label]}/{task.split}_{task.number:05d}_{place:08d}.JPEG"
+        name or f"{classes[label]}/{shard.split}_{shard.number:05d}_{place:08d}.JPEG"
         for place, (name, label) in enumerate(zip(names, labels, strict=True))
     )
-    path.write_bytes("".join(f"{name}\n" for name in made).encode("utf-8", "surrogateescape"))
+    path.write_bytes(lines_of(made))
 
 
 def _refuse_same_names(split: str, parts: Sequence[ShardRecord]) -> None:
@@ -259,14 +250,6 @@ def _refuse_same_names(split: str, parts: Sequence[ShardRecord]) -> None:
 def _write_checksums(root: Path, dataset: ImageDataset, workers: int) -> None:
     """Of every file there is, also of those that are none of ours."""
     paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
-    tasks = [(root, path) for path in paths if path not in (CHECKSUMS, DATASET)]
-    sums = {
-        path: checksum
-        for (_, path), checksum in in_parallel(_sum, tasks, max(1, min(workers, len(tasks) // 2)))
-    }
-    sums[DATASET] = checksums.of_bytes(dataset_bytes(dataset))
-    checksums.write_checksums(root, sums)
-
-
-def _sum(task: tuple[Path, str]) -> str:
-    return checksums.of_file(task[0] / task[1])
+    jobs = [Job(checksum_of, (root / path,), 1, path) for path in paths if path not in (CHECKSUMS, DATASET)]
+    sums = {job.key: summed for job, summed in results(jobs, min(workers, len(jobs) // 2))}
+    write_checksums(root, {**sums, DATASET: checksum(dataset_bytes(dataset))})

@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 
 from trainmark.base.errors import UserError
-from trainmark.data import checksums
-from trainmark.data.files import is_part, whole_file, write_whole
+from trainmark.data.files import checksum, is_part, lines_of, read_lines, write_checksums, write_whole
 from trainmark.data.index import (
-    CHECKSUMS,
     DATASET,
     RECORD,
     ImageDataset,
     SplitIndex,
     dataset_bytes,
     read_dataset,
-    write_dataset,
     write_index,
 )
+from trainmark.data.jobs import Job, Progress, results
 
 UNFINISHED_FOLDER = ".unfinished"
 PLAN = "plan.json"
@@ -66,33 +64,39 @@ class Journal:
     def open(self, plan: Mapping[str, Any]) -> bool:
         """Begins the set, or goes on with it; False where it is there already, whole, from the same plan."""
         if (self.root / DATASET).exists():
-            _require_same_plan(self.root, plan, read_dataset(self.root).about)
-            self._remove()
+            require_same_plan(self.root, plan, read_dataset(self.root).about)
+            self.close()
             return False
         if (self.folder / PLAN).exists():
-            _require_same_plan(self.root, plan, _read(self.folder / PLAN))
-            _sweep(self.root)
+            require_same_plan(self.root, plan, read_plan(self.folder / PLAN))
+            # Half-written files of a process that was killed.
+            for path in self.root.rglob(".*"):
+                if is_part(path.name):
+                    path.unlink(missing_ok=True)
             return True
-        if self.root.exists() and (not self.root.is_dir() or any(self.root.iterdir())):
-            raise UserError(
-                f"{self.root} exists and is no unfinished set; choose a folder that is new or empty."
-            )
+        refuse_other_content(self.root)
         self.folder.mkdir(parents=True)
-        write_whole(self.folder / PLAN, (json.dumps(dict(plan), indent=1) + "\n").encode())
+        write_whole(self.folder / PLAN, json_bytes(plan))
         return True
 
-    def keep(self, chunk: str, done: Chunk) -> None:
-        lines = [*(entry.line() for entry in done.entries), *(f"! {note}" for note in done.notes)]
-        write_whole(
-            self.folder / chunk, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-        )
+    def carry_out(self, jobs: Sequence[Job[Chunk]], workers: int, progress: Progress) -> list[Job[Chunk]]:
+        """Do what is not done yet, and keep what each wrote under its key; return these."""
+        todo = [job for job in jobs if not self._is_intact(job.key)]
+        done_before = sum(job.size for job in jobs) - sum(job.size for job in todo)
+        for job, chunk in results(todo, workers, progress, done_before):
+            notes = (f"! {note}" for note in chunk.notes)
+            write_whole(self.folder / job.key, lines_of([*(entry.line() for entry in chunk.entries), *notes]))
+        return todo
 
-    def has(self, chunk: str) -> bool:
-        return (self.folder / chunk).exists()
+    def _is_intact(self, chunk: str) -> bool:
+        """Whether this chunk is done and its files are still there, of the size they had."""
+        if not (self.folder / chunk).exists():
+            return False
+        split = self.root / chunk.partition("-")[0]
+        return all(_size(split / entry.name) == entry.size for entry in self.read(chunk).entries)
 
     def read(self, chunk: str) -> Chunk:
-        text = (self.folder / chunk).read_bytes().decode("utf-8", "surrogateescape")
-        lines = text.split("\n")[:-1]
+        lines = read_lines(self.folder / chunk)
         return Chunk(
             tuple(FileEntry.of(line) for line in lines if not line.startswith("! ")),
             tuple(line[2:] for line in lines if line.startswith("! ")),
@@ -104,13 +108,10 @@ class Journal:
 
     def close(self) -> None:
         """Called when dataset.json is there."""
-        self._remove()
-
-    def _remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _require_same_plan(root: Path, plan: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+def require_same_plan(root: Path, plan: Mapping[str, Any], before: Mapping[str, Any]) -> None:
     for name, wanted in plan.items():
         if before.get(name) != wanted:
             raise UserError(
@@ -119,22 +120,20 @@ def _require_same_plan(root: Path, plan: Mapping[str, Any], before: Mapping[str,
             )
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def refuse_other_content(root: Path) -> None:
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UserError(f"{root} exists and is no unfinished set; choose a folder that is new or empty.")
+
+
+def read_plan(path: Path) -> dict[str, Any]:
     try:
-        value: dict[str, Any] = json.loads(path.read_bytes())
-        return dict(value)
-    except ValueError as error:
+        return dict(json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
         raise UserError(f"{path} is damaged ({error}); remove {path.parents[1]} and begin again.") from error
 
 
-def _sweep(root: Path) -> None:
-    """Half-written files of a process that was killed."""
-    for path in root.rglob(".*"):
-        if is_part(path.name):
-            path.unlink(missing_ok=True)
-
-
-FOLDER_FORMAT = "folder"
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(dict(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def write_image(split: Path, name: str, content: bytes) -> FileEntry:
@@ -144,14 +143,7 @@ def write_image(split: Path, name: str, content: bytes) -> FileEntry:
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)
-    return FileEntry(name, len(content), zlib.crc32(content), checksums.of_bytes(content))
-
-
-def is_chunk_intact(journal: Journal, chunk: str, split: Path) -> bool:
-    """Whether this chunk is done and its files are still there, of the size they had."""
-    if not journal.has(chunk):
-        return False
-    return all(_size(split / entry.name) == entry.size for entry in journal.read(chunk).entries)
+    return FileEntry(name, len(content), zlib.crc32(content), checksum(content))
 
 
 def finish_folder_set(
@@ -168,15 +160,13 @@ def finish_folder_set(
         )
         (root / split).mkdir(exist_ok=True)
         for name, content in write_index(root / split, folder_index(entries, labels)).items():
-            sums[f"{split}/{name}"] = checksums.of_bytes(content)
+            sums[f"{split}/{name}"] = checksum(content)
         sums.update((f"{split}/{entry.name}", entry.sha256) for entry in entries)
         counts[split] = len(entries)
         total += sum(entry.size for entry in entries)
-    dataset = ImageDataset(FOLDER_FORMAT, tuple(classes), counts, about)
-    sums[DATASET] = checksums.of_bytes(dataset_bytes(dataset))
-    with whole_file(root / CHECKSUMS) as file:
-        file.writelines(checksums.line(sums[path], path) for path in sorted(sums))
-    write_dataset(root, dataset)
+    content = dataset_bytes(ImageDataset("folder", tuple(classes), counts, about))
+    write_checksums(root, {**sums, DATASET: checksum(content)})
+    write_whole(root / DATASET, content)
     journal.close()
     return total
 

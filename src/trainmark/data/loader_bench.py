@@ -1,4 +1,4 @@
-"""Every loader of pictures or tokens on the same files, each round in a fresh process, round by round."""
+"""Every loader of pictures or tokens on the same files, each round in a fresh process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,55 +26,81 @@ TOKEN_START_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class TokenRound:
-    """What the loader gave in one round."""
+class LoaderRound:
+    """How many images or tokens a loader gave in one round."""
 
-    tokens: int
-    sequences: int
-    length: int
-    format: str
+    count: int
     seconds: float
     cpu_seconds: float
 
     @property
     def rate(self) -> float:
-        return self.tokens / self.seconds
+        return self.count / self.seconds
 
     @property
     def rate_per_core(self) -> float:
-        """Tokens for each second of processor time, all threads together."""
-        return self.tokens / self.cpu_seconds if self.cpu_seconds else float("nan")
+        """Images or tokens for each second of processor time, whoever spent it."""
+        return self.count / self.cpu_seconds if self.cpu_seconds else float("nan")
+
+
+@dataclass(frozen=True)
+class TokenBench:
+    """The rounds of our own loader of tokens; `length`: of the sequences that it gave."""
+
+    format: str
+    length: int
+    rounds: tuple[LoaderRound, ...]
 
 
 def bench_tokens(
     root: Path, batch: int, length: int, seconds: float, rounds: int, progress: Callable[[str], None]
-) -> list[TokenRound]:
+) -> TokenBench:
     """Time so many rounds; UserError, in the loader's own sentence, where it cannot read the files."""
-    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
-        code = Path(folder) / "code"
-        keep_code(code)
-        measured = []
+    options = {"dataset": root.absolute(), "batch": batch, "length": length, "seconds": seconds}
+    limit = TOKEN_START_SECONDS + 4 * seconds
+    answers = []
+    with code_folder() as code:
         for number in range(rounds):
             progress(f"round {number + 1} of {rounds}")
-            measured.append(_token_round(root, batch, length, seconds, code))
-    return measured
-
-
-def _token_round(root: Path, batch: int, length: int, seconds: float, code: Path) -> TokenRound:
-    lines: list[str] = []
-    options = {"--dataset": root.absolute(), "--batch": batch, "--length": length, "--seconds": seconds}
-    ended = run(
-        [sys.executable, "-m", TOKEN_PROGRAM, *(str(word) for pair in options.items() for word in pair)],
-        lines.append,
-        limit=TOKEN_START_SECONDS + 4 * seconds,
-        environment={**os.environ, "PYTHONPATH": str(code)},
+            ended, answer = _program([sys.executable, "-m", TOKEN_PROGRAM], options, limit, code)
+            if "unfit" in answer:
+                raise UserError(str(answer["unfit"]))
+            if ended.code != 0 or not answer:
+                raise UserError(f"the loader failed: {ended.how}: {ended.last_line}")
+            answers.append(answer)
+    return TokenBench(
+        str(answers[0]["format"]), int(answers[0]["length"]), tuple(_round(one, "tokens") for one in answers)
     )
-    answer: dict[str, Any] = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else {}
-    if "unfit" in answer:
-        raise UserError(str(answer["unfit"]))
-    if ended.code != 0 or not answer:
-        raise UserError(f"the loader failed: {ended.how}: {ended.last_line}")
-    return TokenRound(**answer)
+
+
+@contextmanager
+def code_folder() -> Iterator[Path]:
+    """A copy of the code as a run has it, until the end."""
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
+        keep_code(Path(folder) / "code")
+        yield Path(folder) / "code"
+
+
+def _program(
+    command: Sequence[str], options: Mapping[str, Any], limit: float, code: Path, **environment: str
+) -> tuple[ProcessExit, dict[str, Any]]:
+    """Run it; return how it ended and its last line that is JSON: frameworks print what they like."""
+    heard: list[str] = []
+    ended = run(
+        [*command, *(str(word) for name, value in options.items() for word in (f"--{name}", value))],
+        heard.append,
+        limit=limit,
+        environment={**os.environ, "PYTHONPATH": str(code), **environment},
+    )
+    for line in reversed(heard):
+        with suppress(ValueError):
+            if line.startswith("{"):
+                return ended, dict(json.loads(line))
+    return ended, {}
+
+
+def _round(answer: Mapping[str, Any], counted: str) -> LoaderRound:
+    return LoaderRound(int(answer[counted]), float(answer["seconds"]), float(answer["cpu_seconds"]))
 
 
 PROGRAM = "trainmark.workloads.images.bench"
@@ -153,22 +180,6 @@ class LoaderBenchSettings:
 
 
 @dataclass(frozen=True)
-class LoaderRound:
-    images: int
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def rate(self) -> float:
-        return self.images / self.seconds
-
-    @property
-    def rate_per_core(self) -> float:
-        """Images for each second of processor time, whoever spent it."""
-        return self.images / self.cpu_seconds if self.cpu_seconds else float("nan")
-
-
-@dataclass(frozen=True)
 class LoaderResult:
     """One loader: its rounds, or why there are none. `failed`: it should have run, and did not."""
 
@@ -205,9 +216,7 @@ def bench_loaders(
     absent = {loader: reason for loader in loaders if (reason := _why_not(loader, roots, settings))}
     rounds: dict[BenchedLoader, list[LoaderRound]] = {loader: [] for loader in loaders}
     failed: set[BenchedLoader] = set()
-    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
-        code = Path(folder) / "code"
-        keep_code(code)
+    with code_folder() as code:
         for number in range(settings.rounds):
             for loader in loaders:
                 if loader in absent:
@@ -254,42 +263,23 @@ def _loader_round(
     loader: BenchedLoader, root: Path, settings: LoaderBenchSettings, code: Path
 ) -> LoaderRound | tuple[str, bool]:
     """One round, or why there is none and whether that is a failure."""
-    heard: list[str] = []
-    ended = run(
-        [
-            *(str(_python(loader, settings)), "-m", PROGRAM, *loader.arguments),
-            *("--dataset", str(root), "--batch", str(settings.batch)),
-            *("--image-size", str(settings.image_size), "--workers", str(settings.workers)),
-            *("--seconds", str(settings.seconds), "--device", settings.device),
-        ],
-        heard.append,
-        limit=START_SECONDS + 4 * settings.seconds,
-        environment={**os.environ, "PYTHONPATH": str(code), "OMP_NUM_THREADS": str(settings.workers)},
-    )
-    answer = _answer(heard)
+    options = {
+        "dataset": root,
+        "batch": settings.batch,
+        "image-size": settings.image_size,
+        "workers": settings.workers,
+        "seconds": settings.seconds,
+        "device": settings.device,
+    }
+    command = [str(_python(loader, settings)), "-m", PROGRAM, *loader.arguments]
+    limit = START_SECONDS + 4 * settings.seconds
+    ended, answer = _program(command, options, limit, code, OMP_NUM_THREADS=str(settings.workers))
     if ended.code == UNFIT and "unfit" in answer:
         return _with_get(str(answer["unfit"]), loader), False
     if ended.code != 0 or not answer:
-        return _how(ended), True
-    return LoaderRound(int(answer["images"]), float(answer["seconds"]), float(answer["cpu_seconds"]))
+        return (f"{ended.how}: {ended.last_line}" if ended.last_line != ended.how else ended.how), True
+    return _round(answer, "images")
 
 
 def _with_get(reason: str, loader: BenchedLoader) -> str:
     return f"{reason} ({loader.get})" if loader.get and loader.get not in reason else reason
-
-
-def _how(ended: ProcessExit) -> str:
-    return f"{ended.how}: {ended.last_line}" if ended.last_line != ended.how else ended.how
-
-
-def _answer(lines: Sequence[str]) -> dict[str, Any]:
-    """The last line that is JSON: frameworks print what they like."""
-    for line in reversed(lines):
-        if line.startswith("{"):
-            try:
-                answer = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(answer, dict):
-                return answer
-    return {}

@@ -1,33 +1,28 @@
-"""Makes a stand-in for ImageNet: pictures in chunks, by several processes, then its index and checksums."""
+"""Sets made here: a stand-in for ImageNet, drawn by several processes, and a corpus of known entropy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark.data.journal import Chunk, Journal, finish_folder_set, is_chunk_intact, write_image
-from trainmark.data.scene import PicturePlan, draw_picture
-from trainmark.data.workers import in_parallel
+import numpy.typing as npt
 
+from trainmark.base.errors import UserError, nearest
+from trainmark.data.index import read_index
+from trainmark.data.jobs import Job, Progress
+from trainmark.data.journal import Chunk, Journal, finish_folder_set, write_image
+from trainmark.data.scene import PicturePlan, draw_picture
+from trainmark.data.tokens import arrow
+from trainmark.data.tokens.target import WRITERS, TokenTarget, check_shards, default_shards, write_split
+from trainmark.workloads.tokens.markov import Markov, check
+
+MADE_BY = "trainmark data make"
 # What the pictures look like; counted up when that changes.
 RECIPE = 1
 # A set is cut into about this many chunks, within these bounds: they are what a stopped command has to redo.
 CHUNKS, SMALLEST, LARGEST = 64, 8, 256
-
-
-@dataclass(frozen=True)
-class MakeJob:
-    root: Path
-    plan: PicturePlan
-    split: str
-    first: int
-    count: int
-
-    @property
-    def chunk(self) -> str:
-        return f"{self.split}-{self.first:09}"
 
 
 @dataclass(frozen=True)
@@ -40,7 +35,7 @@ class MadeSet:
 
 
 def make_set(
-    plan: PicturePlan, root: Path, workers: int, progress: Callable[[int, int], None], about: dict[str, Any]
+    plan: PicturePlan, root: Path, workers: int, progress: Progress, about: dict[str, Any]
 ) -> MadeSet:
     """Begins a set or goes on with it; the same bytes whatever the number of workers.
 
@@ -48,53 +43,120 @@ def make_set(
     """
     total = sum(plan.splits.values())
     journal = Journal(root)
-    origin = {"made_by": "trainmark data make", "recipe": RECIPE, **plan.about(), **about}
+    origin = {"made_by": MADE_BY, "recipe": RECIPE, **asdict(plan), **about}
     if not journal.open(origin):
         progress(total, total)
-        return MadeSet(total, 0, _bytes_of(root, plan))
-    tasks = list(_tasks(root, plan))
-    todo = [task for task in tasks if not is_chunk_intact(journal, task.chunk, root / task.split)]
-    drawn = sum(task.count for task in todo)
-    done = total - drawn
-    progress(done, total)
-    for task, chunk in in_parallel(draw_chunk, todo, workers):
-        journal.keep(task.chunk, chunk)
-        done += task.count
-        progress(done, total)
-    chunks = {split: [task.chunk for task in tasks if task.split == split] for split in plan.splits}
-    size = finish_folder_set(journal, plan.class_names, chunks, origin)
-    return MadeSet(total, drawn, size)
+        sizes = (read_index(root / split).rows["size"] for split in plan.splits)
+        return MadeSet(total, 0, sum(int(size.sum(dtype="u8")) for size in sizes))
+    chunks = {split: list(_chunks(root, plan, split)) for split in plan.splits}
+    drawn = journal.carry_out([job for jobs in chunks.values() for job in jobs], workers, progress)
+    keys = {split: [job.key for job in jobs] for split, jobs in chunks.items()}
+    size = finish_folder_set(journal, plan.class_names, keys, origin)
+    return MadeSet(total, sum(job.size for job in drawn), size)
 
 
-def draw_chunk(task: MakeJob) -> Chunk:
-    """Carried out by a worker: draws and writes the pictures of one chunk."""
-    entries = []
-    for label, number in _records(task):
-        name = task.plan.class_names[label]
-        file = f"{name}/{name}_{task.split}_{number:06}.JPEG"
-        entries.append(
-            write_image(task.root / task.split, file, draw_picture(task.plan, task.split, label, number))
-        )
+def _chunks(root: Path, plan: PicturePlan, split: str) -> Iterator[Job[Chunk]]:
+    total = plan.splits[split]
+    size = min(LARGEST, max(SMALLEST, total // CHUNKS))
+    for first in range(0, total, size):
+        count = min(size, total - first)
+        yield Job(draw_chunk, (root, plan, split, first, count), count, f"{split}-{first:09}")
+
+
+def draw_chunk(root: Path, plan: PicturePlan, split: str, first: int, count: int) -> Chunk:
+    """Carried out by a worker: draws and writes these pictures, which are in the order of classes."""
+    entries, begin = [], 0
+    for label, of_class in enumerate(plan.of_class(split)):
+        name = plan.class_names[label]
+        for number in range(max(first, begin) - begin, min(first + count, begin + of_class) - begin):
+            file = f"{name}/{name}_{split}_{number:06}.JPEG"
+            entries.append(write_image(root / split, file, draw_picture(plan, split, label, number)))
+        begin += of_class
     return Chunk(tuple(entries))
 
 
-def _tasks(root: Path, plan: PicturePlan) -> Iterator[MakeJob]:
-    for split, count in plan.splits.items():
-        size = min(LARGEST, max(SMALLEST, count // CHUNKS))
-        for first in range(0, count, size):
-            yield MakeJob(root, plan, split, first, min(size, count - first))
+# What the source of tokens draws; counted up when that changes.
+CORPUS_RECIPE = 1
+PIECE = 1 << 21  # tokens
 
 
-def _records(task: MakeJob) -> Iterator[tuple[int, int]]:
-    """Label and number within the class of each picture of the chunk; records are in the order of classes."""
-    begin = 0
-    for label, count in enumerate(task.plan.of_class(task.split)):
-        low, high = max(task.first, begin), min(task.first + task.count, begin + count)
-        yield from ((label, record - begin) for record in range(low, high))
-        begin += count
+@dataclass(frozen=True)
+class CorpusPlan:
+    """What decides over the bytes of a corpus."""
+
+    tokens: int
+    validation: int
+    vocabulary: int
+    order: int
+    classes: int
+    seed: int
+    format: str
+
+    def check(self) -> None:
+        if self.format not in WRITERS:
+            raise UserError(f"there is no format '{self.format}' of corpora{nearest(self.format, WRITERS)}")
+        if self.format == "nanogpt" and self.vocabulary > 1 << 16:
+            raise UserError("nanoGPT's ids are below 65,536; use another --format or a smaller --vocabulary.")
+        try:
+            check(self.vocabulary, self.order, self.classes)
+        except ValueError as error:
+            raise UserError(str(error)) from error
 
 
-def _bytes_of(root: Path, plan: PicturePlan) -> int:
-    from trainmark.data.index import read_index
+@dataclass(frozen=True)
+class Corpus:
+    """What there is now; `drawn` is False where it was there already. Entropies in nats a token."""
 
-    return sum(int(read_index(root / split).rows["size"].sum(dtype="u8")) for split in plan.splits)
+    drawn: bool
+    splits: dict[str, int]
+    entropy: float
+    plateaus: tuple[float, ...]
+    bytes: int
+
+
+def make_corpus(plan: CorpusPlan, root: Path, progress: Progress) -> Corpus:
+    """Make a corpus with its training and validation part; the same plan gives the same bytes."""
+    plan.check()
+    source = Markov(plan.vocabulary, plan.order, plan.classes, plan.seed)
+    plateaus = tuple(source.plateaus())
+    splits = {"train": plan.tokens, "val": plan.validation}
+    splits = {split: count for split, count in splits.items() if count}
+    shards = {split: default_shards(plan.format, count) for split, count in splits.items()}
+    for split, count in splits.items():
+        check_shards(plan.format, shards[split], {split: count})
+    if plan.format == arrow.NAME:
+        arrow.import_pyarrow()
+    target = TokenTarget(root, {"made_by": MADE_BY, "recipe": CORPUS_RECIPE, **asdict(plan)})
+    if not target.begin():
+        size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
+        return Corpus(False, splits, plateaus[-1], plateaus, size)
+    total, done = sum(splits.values()), 0
+
+    def wrote(count: int) -> None:
+        nonlocal done
+        done += count
+        progress(done, total)
+
+    for split, count in splits.items():
+        pieces = _pieces(source, split, count)
+        write_split(root, plan.format, split, count, pieces, plan.vocabulary, shards[split], wrote)
+    if plan.format == arrow.NAME:
+        arrow.finish(root, shards)
+    size = target.finish(
+        {
+            "format": plan.format,
+            "vocabulary": plan.vocabulary,
+            "splits": splits,
+            "source": {"kind": "markov", "order": plan.order, "classes": plan.classes, "seed": plan.seed},
+            "entropy": plateaus[-1],
+            "plateaus": list(plateaus),
+        }
+    )
+    return Corpus(True, splits, plateaus[-1], plateaus, size)
+
+
+def _pieces(source: Any, split: str, count: int) -> Iterator[npt.NDArray[Any]]:
+    state = None
+    for at in range(0, count, PIECE):
+        ids, state = source.draw(split, at, min(PIECE, count - at), state)
+        yield ids

@@ -260,18 +260,22 @@ class DecodedExample:
         return bytes(data[begin:end]).decode("utf-8", "surrogateescape")
 
 
-def decode_example(data: memoryview, begin: int, end: int, number_list: int) -> DecodedExample:
-    """ValueError where it is no such record; lists of floats are passed over."""
-    places: dict[str, tuple[int, int]] = {}
-    numbers: dict[str, int] = {}
+def features(data: memoryview, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Key of each feature, and where its lists begin and end; ValueError where it is no such record."""
     for field, _, start, stop in fields(data, begin, end):
         if field != MAP_ENTRY:
             continue
         parts = {number: (at, to) for number, _, at, to in fields(data, start, stop)}
-        if KEY not in parts or VALUE not in parts:
-            continue
-        key = bytes(data[slice(*parts[KEY])]).decode("utf-8", "replace")
-        for kind, _, at, to in fields(data, *parts[VALUE]):
+        if KEY in parts and VALUE in parts:
+            yield bytes(data[slice(*parts[KEY])]).decode("utf-8", "replace"), *parts[VALUE]
+
+
+def decode_example(data: memoryview, begin: int, end: int, number_list: int) -> DecodedExample:
+    """ValueError where it is no such record; lists of floats are passed over."""
+    places: dict[str, tuple[int, int]] = {}
+    numbers: dict[str, int] = {}
+    for key, start, stop in features(data, begin, end):
+        for kind, _, at, to in fields(data, start, stop):
             for _, value, first, last in fields(data, at, to):
                 if kind == BYTES_LIST:
                     places.setdefault(key, (first, last))

@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,10 +66,6 @@ class PicturePlan:
             raise UserError(
                 f"a size must be between {MIN_SIDE} and {MAX_SIDE} pixels, not {self.width}x{self.height}."
             )
-
-    def about(self) -> dict[str, Any]:
-        """All that decides over the bytes, in words for dataset.json."""
-        return asdict(self)
 
     @property
     def splits(self) -> dict[str, int]:
@@ -189,48 +184,37 @@ RIM_SIZE = 1.07
 
 
 @dataclass(frozen=True)
-class PictureClass:
-    """A class: what it is cut to and cut from."""
-
-    outline: Outline
-    tile: Bytes
-
-
-@dataclass(frozen=True)
-class SharedProps:
-    """What all pictures of a set share: foreign outlines and textures, and the weather."""
+class SharedParts:
+    """What all pictures of a set share: foreign outlines and textures, and noise."""
 
     outlines: tuple[Outline, ...]
     tiles: tuple[Bytes, ...]
-    weather: NoiseFields
+    noise: NoiseFields
 
 
-def draw_jpeg(
-    random: np.random.Generator,
-    kind: PictureClass,
-    props: SharedProps,
-    hardship: Difficulty,
-    size: tuple[int, int],
-) -> bytes:
+@dataclass(frozen=True)
+class PictureClass:
+    """A class: what it is cut to and cut from, among what all classes share."""
+
+    outline: Outline
+    tile: Bytes
+    shared: SharedParts
+    difficulty: Difficulty
+
+
+def draw_jpeg(random: np.random.Generator, kind: PictureClass, size: tuple[int, int]) -> bytes:
     """The bytes of one picture; the same generator gives the same."""
     width, height = picture_size(random, *size)
     quality = jpeg_quality(random)
-    layers = _layers(random, kind, props, hardship, width, height)
-    luma, blue, red = _coloured(random, layers, hardship)
-    return _encoded([add_noise(random, luma, props.weather), blue, red], quality)
+    layers = _layers(random, kind, width, height)
+    luma, blue, red = _coloured(random, layers, kind.difficulty)
+    return _encoded([add_noise(random, luma, kind.shared.noise), blue, red], quality)
 
 
-def _layers(
-    random: np.random.Generator,
-    kind: PictureClass,
-    props: SharedProps,
-    hardship: Difficulty,
-    width: int,
-    height: int,
-) -> Bytes:
-    other = props.tiles[int(random.integers(len(props.tiles)))]
-    layer = _mask(random, kind, props, hardship, width, height)
-    own, ground = (_places(random, width, height, most) for most in (hardship.turn, 1.0))
+def _layers(random: np.random.Generator, kind: PictureClass, width: int, height: int) -> Bytes:
+    other = kind.shared.tiles[int(random.integers(len(kind.shared.tiles)))]
+    layer = _mask(random, kind, width, height)
+    own, ground = (_places(random, width, height, most) for most in (kind.difficulty.turn, 1.0))
     # Both tiles in one table: one look-up a pixel.
     places = np.where(layer == CLASS, own, ground + np.uint32(TILE_SIDE * TILE_SIDE))
     levels: Bytes = np.take(np.concatenate([kind.tile.ravel(), other.ravel()]), places)
@@ -239,32 +223,25 @@ def _layers(
     return levels
 
 
-def _mask(
-    random: np.random.Generator,
-    kind: PictureClass,
-    props: SharedProps,
-    hardship: Difficulty,
-    width: int,
-    height: int,
-) -> Bytes:
+def _mask(random: np.random.Generator, kind: PictureClass, width: int, height: int) -> Bytes:
     from PIL import Image, ImageDraw
 
-    short = min(width, height)
+    difficulty, short = kind.difficulty, min(width, height)
     mask = Image.new("L", (width, height), GROUND)
     pen = ImageDraw.Draw(mask)
 
     def scatter(outline: Outline, sizes: tuple[float, float], fills: tuple[tuple[float, int], ...]) -> None:
         x, y = random.uniform(0.1, 0.9) * width, random.uniform(0.1, 0.9) * height
-        size, turn = random.uniform(*sizes) * short, _turn(random, hardship.turn)
+        size, turn = random.uniform(*sizes) * short, _turn(random, difficulty.turn)
         for factor, fill in fills:
             pen.polygon(placed(outline, x, y, size * factor, turn), fill=fill)
 
-    for _ in range(int(random.integers(hardship.objects[0], hardship.objects[1] + 1))):
+    for _ in range(int(random.integers(difficulty.objects[0], difficulty.objects[1] + 1))):
         hole = kind.outline.hole
         fills = ((RIM_SIZE, RIM), (1.0, CLASS), (hole * RIM_SIZE, RIM), (hole, GROUND))
-        scatter(kind.outline, hardship.object_size, fills if hole else fills[:2])
-    for _ in range(hardship.clutter):
-        foreign = props.outlines[int(random.integers(len(props.outlines)))]
+        scatter(kind.outline, difficulty.object_size, fills if hole else fills[:2])
+    for _ in range(difficulty.clutter):
+        foreign = kind.shared.outlines[int(random.integers(len(kind.shared.outlines)))]
         scatter(foreign, CLUTTER_SIZE, ((1.0, CLUTTER),))
     return np.asarray(mask)
 
@@ -297,14 +274,14 @@ def _turn(random: np.random.Generator, most: float) -> float:
     return random.uniform(-most, most) * math.pi
 
 
-def _coloured(random: np.random.Generator, layers: Bytes, hardship: Difficulty) -> list[Bytes]:
+def _coloured(random: np.random.Generator, layers: Bytes, difficulty: Difficulty) -> list[Bytes]:
     """Luma and two chroma planes: each layer has a mean colour, and its texture sways about it."""
     steps = (np.arange(LEVELS) - (LEVELS - 1) / 2) / (LEVELS / 2)
     means = random.uniform((96, 104, 104), (160, 152, 152), (LAYERS, 3))
     sways = random.uniform(0.8, 1.2, (LAYERS, 3))
     sways[:, 1:] *= random.choice([-1.0, 1.0], (LAYERS, 2))
-    sways *= hardship.contrast * np.array([1.5, 0.25, 0.25])
-    sways[GROUND] *= hardship.ground
+    sways *= difficulty.contrast * np.array([1.5, 0.25, 0.25])
+    sways[GROUND] *= difficulty.ground
     table = means[:, None, :] + sways[:, None, :] * steps[None, :, None]
     rounded = np.clip(np.rint(table), 0, 255).astype(np.uint8).reshape(LAYERS * LEVELS, 3)
     return [_translated(layers, rounded[:, plane]) for plane in range(3)]
@@ -336,27 +313,25 @@ DEVIATION = 45.0
 def draw_picture(plan: PicturePlan, split: str, label: int, number: int) -> bytes:
     """The JPEG of the `number`-th picture of a class; it does not depend on how many there are."""
     random = np.random.default_rng((plan.seed, PICTURE_STREAM, SPLIT_NUMBER[split], label, number))
-    kind, props = _picture_class(plan.seed, plan.difficulty, label), _shared_props(plan.seed, plan.difficulty)
-    return draw_jpeg(random, kind, props, difficulty_settings(plan.difficulty), (plan.width, plan.height))
+    return draw_jpeg(random, _picture_class(plan.seed, plan.difficulty, label), (plan.width, plan.height))
 
 
 @lru_cache(maxsize=128)
-def _picture_class(seed: int, difficulty: float, label: int) -> PictureClass:
-    likeness = difficulty_settings(difficulty).likeness
+def _picture_class(seed: int, level: float, label: int) -> PictureClass:
+    difficulty = difficulty_settings(level)
     random = np.random.default_rng((seed, CLASS_STREAM, label))
-    return PictureClass(
-        outline(random, label, likeness),
-        levels(mix_textures(texture(random, label), _common(seed), likeness), DEVIATION),
-    )
+    drawn = outline(random, label, difficulty.likeness)
+    tile = levels(mix_textures(texture(random, label), _common(seed), difficulty.likeness), DEVIATION)
+    return PictureClass(drawn, tile, _shared_parts(seed, difficulty.noise), difficulty)
 
 
 @lru_cache(maxsize=1)
-def _shared_props(seed: int, difficulty: float) -> SharedProps:
+def _shared_parts(seed: int, noise: float) -> SharedParts:
     random = np.random.default_rng((seed, SHARED_STREAM))
-    return SharedProps(
+    return SharedParts(
         outlines=tuple(outline(random, number, 0.0) for number in range(FOREIGN)),
         tiles=tuple(levels(texture(random, number), DEVIATION) for number in range(FOREIGN)),
-        weather=noise_fields(random, difficulty_settings(difficulty).noise),
+        noise=noise_fields(random, noise),
     )
 
 

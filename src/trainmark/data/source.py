@@ -1,20 +1,27 @@
-"""Where pictures come from: a set of ours in any format, or folders and lists that somebody else made."""
+"""Where pictures come from: a set of ours in any format, or folders and lists that somebody else made.
+
+What is to be written is listed on disk, in its order, so that memory stays flat.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from trainmark.base.errors import UserError
 from trainmark.data import formats
-from trainmark.data.defects import EMPTY_CLASS, NO_LABEL, UNREADABLE_FOLDER, PictureDefect
-from trainmark.data.files import is_part
-from trainmark.data.index import CHECKSUMS, DATASET, INDEX, NAMES, SHARDS, SPLITS, read_dataset, read_index
-from trainmark.data.journal import UNFINISHED_FOLDER as UNFINISHED
+from trainmark.data.files import CHECKSUMS, is_part, lines_of, mapped_file, whole_file
+from trainmark.data.index import DATASET, INDEX, NAMES, SHARDS, SPLITS, read_dataset, read_index
+from trainmark.data.journal import UNFINISHED_FOLDER
+from trainmark.data.picture import EMPTY_CLASS, NO_LABEL, UNREADABLE_FOLDER, PictureDefect
 from trainmark.data.records import Loose, Sharded
 
 OWN_FILES = frozenset({INDEX, SHARDS, NAMES})
@@ -67,7 +74,7 @@ def open_source(root: Path) -> ImageSource:
         if dataset.format == "folder" and any((root / name).is_dir() for name in dataset.classes):
             folders = {"train": root}  # class folders without a split; train/ has only the index
         return ImageSource(root, dataset.format, dataset.classes, folders)
-    if (root / UNFINISHED).exists():
+    if (root / UNFINISHED_FOLDER).exists():
         raise UserError(f"{root} is unfinished; give the command that began it once more, and it goes on.")
     splits = {split: root / split for split in SPLITS if (root / split).is_dir()}
     if any((root / f"{split}{_LIST}").is_file() for split in SPLITS):
@@ -161,10 +168,15 @@ def _listed_classes(root: Path, splits: dict[str, Path]) -> tuple[str, ...]:
             if isinstance(picture, SourcePicture) and picture.label >= 0:
                 folder = picture.path.rpartition("/")[0].removeprefix(f"{split}/")
                 names[picture.label] = folder if names.get(picture.label, folder) == folder else ""
-    labels = range(max(names, default=-1) + 1)
-    named = [names.get(label, "") for label in labels]
-    if all(named) and named == sorted(set(named)):
-        return tuple(named)
+    return numbered_classes(names)
+
+
+def numbered_classes(named: dict[int, str]) -> tuple[str, ...]:
+    """What each label is called, or the numbers, as wide as needed to be sorted, where some have no name."""
+    labels = range(max(named, default=-1) + 1)
+    names = [named.get(label, "") for label in labels]
+    if all(names) and names == sorted(set(names)):
+        return tuple(names)
     return tuple(f"{label:0{len(str(len(labels)))}d}" for label in labels)
 
 
@@ -172,3 +184,86 @@ def _indexed(folder: Path) -> Iterator[SourcePicture | PictureDefect]:
     index = read_index(folder)
     for row, name in zip(index.rows, index.names, strict=True):
         yield SourcePicture(name, int(row["label"]), int(row["size"]), int(row["shard"]), int(row["offset"]))
+
+
+LISTING_ENTRY = np.dtype(
+    [
+        ("path_at", "<u8"),
+        ("path_length", "<u4"),
+        ("label", "<i4"),
+        ("shard", "<u4"),
+        ("offset", "<u8"),
+        ("size", "<u8"),
+    ]
+)
+PATHS, ENTRIES = "paths", "entries.npy"
+
+
+class ListedPicture(NamedTuple):
+    """A picture to be written, and its number in the split."""
+
+    number: int
+    path: str
+    label: int
+    shard: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True)
+class ListingSummary:
+    count: int
+    bytes: int
+    largest: int
+    troubles: tuple[PictureDefect, ...]
+
+
+def write_listing(source: ImageSource, split: str, folder: Path, seed: int | None) -> ListingSummary:
+    """Lists the split into `folder`; shuffled where a seed is given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    columns = {name: array("Q" if name != "label" else "q") for name in LISTING_ENTRY.names or ()}
+    troubles = []
+    with whole_file(folder / PATHS) as file:
+        at = 0
+        for picture in source.pictures(split):
+            if isinstance(picture, PictureDefect):
+                troubles.append(picture)
+                continue
+            path = picture.path.encode("utf-8", "surrogateescape")
+            file.write(path)
+            for name, value in zip(columns, _values(picture, at, len(path)), strict=True):
+                columns[name].append(value)
+            at += len(path)
+    entries = np.empty(len(columns["label"]), LISTING_ENTRY)
+    for name, values in columns.items():
+        entries[name] = values
+    if seed is not None:
+        entries = entries[np.random.default_rng(seed).permutation(len(entries))]
+    with whole_file(folder / ENTRIES) as file:
+        np.save(file, entries, allow_pickle=False)
+    sizes = entries["size"]
+    return ListingSummary(len(entries), int(sizes.sum()), int(sizes.max(initial=0)), tuple(troubles))
+
+
+def _values(picture: SourcePicture, at: int, length: int) -> tuple[int, ...]:
+    label = picture.label if -1 <= picture.label < 1 << 31 else -1
+    return at, length, label, picture.shard, picture.offset, picture.size
+
+
+def read_listing(folder: Path, first: int, last: int) -> Iterator[ListedPicture]:
+    """Those from number `first` up to `last`."""
+    entries = np.load(folder / ENTRIES, mmap_mode="r", allow_pickle=False)
+    with mapped_file(folder / PATHS) as paths:
+        for block in range(first, last, 4096):
+            rows = entries[block : min(block + 4096, last)].tolist()
+            for number, (at, length, label, shard, offset, size) in enumerate(rows, block):
+                path = str(paths[at : at + length], "utf-8", "surrogateescape")
+                yield ListedPicture(number, path, label, shard, offset, size)
+
+
+def listing_digest(folder: Path, first: int, last: int) -> str:
+    """What a shard is made of: other pictures, another order or other sizes give another."""
+    summed = hashlib.sha256()
+    for listed in read_listing(folder, first, last):
+        summed.update(lines_of([f"{listed.number} {listed.label} {listed.size} {listed.path}"]))
+    return summed.hexdigest()

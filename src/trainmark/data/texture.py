@@ -74,13 +74,7 @@ def _free(random: np.random.Generator) -> Points:
     return at_least
 
 
-OUTLINE_FAMILIES: tuple[Callable[[np.random.Generator], Points], ...] = (
-    _polygon,
-    _star,
-    _flower,
-    _gear,
-    _free,
-)
+OUTLINE_FAMILIES = (_polygon, _star, _flower, _gear, _free)
 
 
 Field = npt.NDArray[np.float64]
@@ -99,11 +93,8 @@ def texture(random: np.random.Generator, number: int) -> Field:
     Tiles of neighbouring numbers are of different families and wavelengths, so that few are far apart.
     """
     periods = FEWEST * (MOST / FEWEST) ** (number * GOLDEN % 1.0)
-    return _standardized(
-        _soft(
-            TEXTURE_FAMILIES[number % len(TEXTURE_FAMILIES)](random, number // len(TEXTURE_FAMILIES), periods)
-        )
-    )
+    family, number = TEXTURE_FAMILIES[number % len(TEXTURE_FAMILIES)], number // len(TEXTURE_FAMILIES)
+    return _standardized(_soft(family(random, number, periods)))
 
 
 def mix_textures(own: Field, common: Field, likeness: float) -> Field:
@@ -123,12 +114,10 @@ def _waves(random: np.random.Generator, number: int, periods: float) -> Field:
     count = 1 + number % 3
     spread = np.pi / count * random.uniform(0.7, 1.3)
     first = random.uniform(0, np.pi)
-    waves = [
-        waveform(
-            _plane(periods * random.uniform(0.8, 1.25), first + spread * wave, random.uniform(0, 2 * np.pi))
-        )
-        for wave in range(count)
-    ]
+    waves = []
+    for wave in range(count):
+        cycles, phase = periods * random.uniform(0.8, 1.25), random.uniform(0, 2 * np.pi)
+        waves.append(waveform(_plane(cycles, first + spread * wave, phase)))
     together: Field = np.prod(waves, axis=0) if random.random() < 0.5 else np.sum(waves, axis=0)
     return together
 
@@ -170,11 +159,7 @@ def _noise_texture(random: np.random.Generator, number: int, periods: float) -> 
     return np.tanh(sharp * field) if sharp else field
 
 
-TEXTURE_FAMILIES: tuple[Callable[[np.random.Generator, int, float], Field], ...] = (
-    _waves,
-    _cells,
-    _noise_texture,
-)
+TEXTURE_FAMILIES = (_waves, _cells, _noise_texture)
 WAVEFORMS: tuple[Callable[[Field], Field], ...] = (
     np.sin,
     lambda phase: np.tanh(6 * np.sin(phase)),
@@ -250,10 +235,7 @@ def add_noise(random: np.random.Generator, luma: Bytes, fields: NoiseFields) -> 
 def _window(random: np.random.Generator, field: Signed, shape: tuple[int, ...]) -> Signed:
     height, width = shape
     if height <= FIELD_SIDE and width <= FIELD_SIDE:
-        top, left = (
-            int(random.integers(FIELD_SIDE - height + 1)),
-            int(random.integers(FIELD_SIDE - width + 1)),
-        )
+        top, left = (int(random.integers(FIELD_SIDE - side + 1)) for side in (height, width))
         return field[top : top + height, left : left + width]
     top, left = random.integers(FIELD_SIDE, size=2).tolist()
     return field[np.ix_((top + np.arange(height)) % FIELD_SIDE, (left + np.arange(width)) % FIELD_SIDE)]

@@ -198,7 +198,7 @@ def _of_program(
     choice: LaunchOptions,
     steps: int,
 ) -> Explained:
-    from trainmark.cli.terminal import live_display
+    from trainmark.cli.progress import TrialProgress
     from trainmark.explain.explained_trial import explain_trial
     from trainmark.explain.profiled_trial import ensure_profile, profile_run, with_one_trial
     from trainmark.runner.prepare import prepare_program
@@ -208,7 +208,7 @@ def _of_program(
     if choice.is_local:
         require_script(words)
     prepared = with_one_trial(prepare_program(text, name_of(words), str(Path.cwd()), (), choice))
-    with closing(prepared), live_display() as display:
+    with closing(prepared), TrialProgress() as display:
         run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
         trial = profile_run(run, prepared, display, steps)
         ensure_profile(run, prepared, trial, display, steps)
@@ -225,7 +225,7 @@ def _of_target(target: Target, again: bool, verify: bool, choice: LaunchOptions,
 
 def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOptions, steps: int) -> Explained:
     """Read what was explained before, or take a trial of the case; what is to be changed must run here."""
-    from trainmark.cli.terminal import live_display
+    from trainmark.cli.progress import TrialProgress
     from trainmark.explain.explained_trial import explain_trial, stored_explanation
     from trainmark.explain.profiled_trial import ensure_profile, profile_case, profiled_before, with_one_trial
     from trainmark.launch.options import stored_options
@@ -242,7 +242,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
         (case,) = prepared.plan.cases
         trial = None if again else profiled_before(run, case)
         if trial is None:
-            with live_display() as display:
+            with TrialProgress() as display:
                 trial = profile_case(run, prepared, display, steps)
                 ensure_profile(run, prepared, trial, display, steps)
     return explain_trial(run, trial)
@@ -250,12 +250,12 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
 
 def _verified(explained: Explained, repeats: int, changes: Sequence[str], runs: Path) -> Explained:
     """Make the changes that can be made, each beside the case as it is; their errors join the record."""
-    from trainmark.cli.terminal import live_display
+    from trainmark.cli.progress import TrialProgress
     from trainmark.explain.verify import verify_changes
 
     if explained.case is None or explained.situation is None:
         raise UserError("only a case of a run can be changed, and a trace is none.")
-    with live_display() as display:
+    with TrialProgress() as display:
         return verify_changes(explained, runs, display, repeats, changes)
 
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data.files import part_of, write_whole
-from trainmark.data.tokens.writers.shard import TokenShard
+from trainmark.data.files import whole_file, write_whole
 from trainmark.workloads.tokens import dataset
 
 NAME = "arrow"
@@ -92,27 +91,19 @@ def _columns(path: Path) -> Iterator[Array]:
         raise UserError(f"{path} is no whole Arrow stream: {error}.") from error
 
 
-def write(root: Path, shard: TokenShard) -> None:
+def write(path: Path, pieces: Iterator[Array]) -> None:
     """Write one file of a split."""
     pa = import_pyarrow()
     schema = pa.schema(
         [(COLUMN, pa.list_(pa.int32()))],
         metadata={"huggingface": json.dumps({"info": {"features": FEATURES}})},
     )
-    folder = root / shard.split
-    folder.mkdir(exist_ok=True)
-    path = folder / file_name(shard.number, shard.total)
-    part = part_of(path)
-    try:
-        with pa.OSFile(str(part), "wb") as file, pa.ipc.new_stream(file, schema) as stream:
-            for ids in _batches(shard.pieces):
-                offsets = np.minimum(np.arange(0, len(ids) + ROW, ROW), len(ids)).astype(np.int32)
-                rows = pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids.astype(np.int32)))
-                stream.write_batch(pa.record_batch([rows], schema=schema))
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    path.parent.mkdir(exist_ok=True)
+    with whole_file(path) as file, pa.ipc.new_stream(file, schema) as stream:
+        for ids in _batches(pieces):
+            offsets = np.minimum(np.arange(0, len(ids) + ROW, ROW), len(ids)).astype(np.int32)
+            rows = pa.ListArray.from_arrays(pa.array(offsets), pa.array(ids.astype(np.int32)))
+            stream.write_batch(pa.record_batch([rows], schema=schema))
 
 
 def _batches(pieces: Iterator[Array]) -> Iterator[Array]:

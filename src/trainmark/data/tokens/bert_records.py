@@ -17,11 +17,12 @@ import numpy.typing as npt
 from trainmark.base.errors import UserError
 from trainmark.base.wire import DamageError, fields, framed, frames, message, varint
 from trainmark.data.files import mapped_file, whole_file
+from trainmark.data.records import KEY, MAP_ENTRY, VALUE, features
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 
 NAME = "tfrecord"
-FEATURES, MAP_ENTRY, KEY, VALUE, FLOAT_LIST, INT64_LIST = 1, 1, 1, 2, 2, 3
+FEATURES, FLOAT_LIST, INT64_LIST = 1, 2, 3
 WEIGHTS = "masked_lm_weights"
 KEYS = (
     "input_ids",
@@ -101,16 +102,12 @@ def _array(rows: list[tuple[Any, ...]], dtype: Any) -> Array:
 def decode(data: memoryview, at: int, begin: int, end: int) -> dict[str, Array]:
     """Return the lists of numbers of one Example by their names."""
     try:
-        lists: dict[str, Array] = {}
-        for field, _, first, last in fields(data, begin, end):
-            if field != FEATURES:
-                continue
-            for entry, _, start, stop in fields(data, first, last):
-                parts = {number: (low, high) for number, _, low, high in fields(data, start, stop)}
-                if entry == MAP_ENTRY and KEY in parts and VALUE in parts:
-                    name = bytes(data[slice(*parts[KEY])]).decode("utf-8", "replace")
-                    lists[name] = _numbers(data, *parts[VALUE])
-        return lists
+        return {
+            name: _numbers(data, *place)
+            for field, _, first, last in fields(data, begin, end)
+            if field == FEATURES
+            for name, *place in features(data, first, last)
+        }
     except (ValueError, IndexError) as error:
         raise DamageError(at, "a record that is no Example") from error
 

@@ -1,4 +1,4 @@
-"""A token set in another format; MLM records made from a corpus, and to and from BERT's TFRecords."""
+"""A token set in another format; MLM records from a corpus, and to and from BERT's TFRecords."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ import numpy.typing as npt
 
 from trainmark.base.errors import UserError, nearest
 from trainmark.data.files import whole_file
+from trainmark.data.jobs import Progress
 from trainmark.data.tokens import arrow, bert_records
 from trainmark.data.tokens.masking import MARKS, SHORTEST, Masking, Special, plan, records
 from trainmark.data.tokens.source import TOKEN_FORMATS, TokenSource, TokenSplit, check_ids, open_token_source
-from trainmark.data.tokens.target import TokenTarget, check_shards, default_shards, write_split
-from trainmark.data.tokens.writers.shard import cut_into_shards
+from trainmark.data.tokens.target import (
+    TokenTarget,
+    check_shards,
+    cut_into_shards,
+    default_shards,
+    write_split,
+)
 from trainmark.workloads.tokens import feed
 from trainmark.workloads.tokens.formats import mlm
 
 LENGTH = 128
 LONGEST = 1 << 16
 Array = npt.NDArray[Any]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class TokenRequest:
 
 
 @dataclass(frozen=True)
-class Converted:
+class ConvertedTokens:
     """What there is now; `already` where it was there before. `unit` is tokens or sequences."""
 
     already: bool
@@ -51,7 +56,7 @@ class Converted:
     bytes: int
 
 
-def convert_tokens(request: TokenRequest, progress: Progress) -> Converted:
+def convert_tokens(request: TokenRequest, progress: Progress) -> ConvertedTokens:
     known = (*TOKEN_FORMATS, bert_records.NAME)
     if request.to not in known:
         raise UserError(f"there is no format '{request.to}' of tokens{nearest(request.to, known)}")
@@ -97,14 +102,16 @@ def _checksum(source: TokenSource) -> str:
     return str(feed.checksum(source.path, Files))
 
 
-def _to_stream(request: TokenRequest, source: TokenSource, vocabulary: int, progress: Progress) -> Converted:
+def _to_stream(
+    request: TokenRequest, source: TokenSource, vocabulary: int, progress: Progress
+) -> ConvertedTokens:
     splits = {name: split.count for name, split in source.splits.items()}
     shards = {name: request.shards or default_shards(request.to, count) for name, count in splits.items()}
     for name, total in shards.items():
         check_shards(request.to, total, {name: splits[name]})
     target = TokenTarget(request.target, _plan(request, source, vocabulary))
     if not target.begin():
-        return Converted(True, "tokens", splits, vocabulary, 0)
+        return ConvertedTokens(True, "tokens", splits, vocabulary, 0)
     count = _counter(progress, source.total)
     with target.cleared_on_error():
         for name, split in source.splits.items():
@@ -114,10 +121,12 @@ def _to_stream(request: TokenRequest, source: TokenSource, vocabulary: int, prog
         arrow.finish(request.target, shards)
     carried = _carried(source, "source", "entropy", "plateaus")
     meta: dict[str, Any] = {"format": request.to, "vocabulary": vocabulary, "splits": splits, **carried}
-    return Converted(False, "tokens", splits, vocabulary, target.finish(meta))
+    return ConvertedTokens(False, "tokens", splits, vocabulary, target.finish(meta))
 
 
-def _to_records(request: TokenRequest, source: TokenSource, vocabulary: int, progress: Progress) -> Converted:
+def _to_records(
+    request: TokenRequest, source: TokenSource, vocabulary: int, progress: Progress
+) -> ConvertedTokens:
     if source.records:
         counts = {name: split.count for name, split in source.splits.items()}
         dtype, makers = _known(source, vocabulary)
@@ -131,7 +140,7 @@ def _to_records(request: TokenRequest, source: TokenSource, vocabulary: int, pro
         carried = {"special": masking.special._asdict(), **_carried(source, "source")}
     target = TokenTarget(request.target, _plan(request, source, vocabulary, **more))
     if not target.begin():
-        return Converted(True, "sequences", counts, vocabulary, 0)
+        return ConvertedTokens(True, "sequences", counts, vocabulary, 0)
     count = _counter(progress, sum(counts.values()))
     write = _write_mlm if request.to == mlm.NAME else _write_bert
     with target.cleared_on_error():
@@ -139,7 +148,7 @@ def _to_records(request: TokenRequest, source: TokenSource, vocabulary: int, pro
             pieces = _checked(maker(), vocabulary, name, count)
             write(request.target, name, counts[name], dtype, pieces, request.shards or 1)
     meta: dict[str, Any] = {"format": request.to, "vocabulary": vocabulary, "splits": counts, **carried}
-    return Converted(False, "sequences", counts, vocabulary, target.finish(meta))
+    return ConvertedTokens(False, "sequences", counts, vocabulary, target.finish(meta))
 
 
 def _carried(source: TokenSource, *names: str) -> dict[str, Any]:

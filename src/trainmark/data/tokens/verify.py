@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,21 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.data import checksums
-from trainmark.data.defects import DIFFERS, EXTRA, MISSING, STRUCTURE, UNREADABLE_FILE, SetFinding
-from trainmark.data.index import CHECKSUMS
+from trainmark.data.files import CHECKSUMS, checksum_of
+from trainmark.data.jobs import Job, Progress, results
 from trainmark.data.tokens import arrow, bert_records
 from trainmark.data.tokens.source import PIECE, ROWS, SPLITS, token_format
 from trainmark.data.tokens.target import write_meta
-from trainmark.data.verify import Progress
-from trainmark.data.workers import in_parallel
+from trainmark.data.verify import (
+    DIFFERS,
+    MISSING,
+    STRUCTURE,
+    UNREADABLE_FILE,
+    SetFinding,
+    SetVerdict,
+    extra_files,
+    listed_checksums,
+)
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 from trainmark.workloads.tokens.formats.mapped import UnfitTokens
@@ -27,43 +33,7 @@ BYTES_OF_WORKER = 1 << 26  # fewer are read before another process has started
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True)
-class TokenVerdict:
-    """What was looked at and what is wrong; `unit` is tokens or sequences, `largest` the largest id."""
-
-    format: str
-    by: str
-    files: int
-    splits: dict[str, int]
-    unit: str
-    largest: int
-    findings: tuple[SetFinding, ...]
-
-    @property
-    def sound(self) -> bool:
-        return not self.findings
-
-
-@dataclass(frozen=True)
-class TokenFileJob:
-    """One file; `format` is None where only its checksum is compared, `checksum` where it has none."""
-
-    root: Path
-    file: str
-    format: str | None
-    split: str
-    vocabulary: int | None
-    checksum: str | None
-
-
-@dataclass(frozen=True)
-class TokenFileReport:
-    count: int
-    largest: int
-    findings: tuple[SetFinding, ...]
-
-
-def verify_tokens(root: Path, workers: int, progress: Progress = lambda done, total: None) -> TokenVerdict:
+def verify_tokens(root: Path, workers: int, progress: Progress) -> SetVerdict:
     findings: list[SetFinding] = []
     about: dict[str, Any] = {}
     try:
@@ -74,58 +44,35 @@ def verify_tokens(root: Path, workers: int, progress: Progress = lambda done, to
     form = str(about.get("format"))
     if form not in FORMATS or (root / dataset.UNFINISHED).exists():
         form = token_format(root)
-    listed = _listed(root, findings)
-    tasks = _tasks(root, form, about.get("vocabulary"), listed, findings)
+    listed: dict[str, str] = {}
+    if about or (root / CHECKSUMS).exists():
+        listed, unlisted = listed_checksums(root)
+        findings += unlisted
+    if listed:
+        findings += extra_files(root, listed)
+    split_of = {path.relative_to(root).as_posix(): split for split, path in _data_files(root, form)}
+    names = sorted({*split_of, *listed})
+    there = [name for name in names if (root / name).exists()]
+    findings += [SetFinding(name, MISSING, "is missing") for name in names if name not in there]
+    vocabulary = about.get("vocabulary")
+    jobs = [
+        Job(verify_file, (root, name, form if name in split_of else None, vocabulary, listed.get(name)))
+        for name in there
+    ]
     splits: dict[str, int] = {}
     largest = -1
-    size = sum((root / task.file).stat().st_size for task in tasks)
-    parallel = in_parallel(verify_file, tasks, max(1, min(workers, len(tasks), size // BYTES_OF_WORKER)))
-    for number, (task, answer) in enumerate(parallel, 1):
-        findings += answer.findings
-        largest = max(largest, answer.largest)
-        if task.format:
-            splits[task.split] = splits.get(task.split, 0) + answer.count
-        progress(number, len(tasks))
+    size = sum((root / name).stat().st_size for name in there)
+    for job, (count, most, damage) in results(jobs, min(workers, size // BYTES_OF_WORKER), progress):
+        findings += damage
+        largest = max(largest, most)
+        if split := split_of.get(job.arguments[1]):
+            splits[split] = splits.get(split, 0) + count
     findings += _miscounted(about.get("splits", {}), splits, findings)
     unit = "sequences" if form in (mlm.NAME, bert_records.NAME) else "tokens"
     by = "checksums and the rules of" if listed else "the rules of"
     ordered = {split: splits[split] for split in SPLITS if split in splits}
-    return TokenVerdict(form, f"{by} {form}", len(tasks), ordered, unit, largest, tuple(sorted(findings)))
-
-
-def _listed(root: Path, findings: list[SetFinding]) -> dict[str, str]:
-    listed: dict[str, str] = {}
-    if not (root / CHECKSUMS).exists():
-        if (root / dataset.META).exists() and dataset.describe(str(root)):
-            findings.append(SetFinding(CHECKSUMS, MISSING, "is missing; nothing can be compared"))
-        return listed
-    for number, checksum, path in checksums.read(root):
-        if not checksum or path in listed:
-            findings.append(SetFinding(CHECKSUMS, DIFFERS, f"line {number} is no checksum of another file"))
-        else:
-            listed[path] = checksum
-    return listed
-
-
-def _tasks(
-    root: Path, form: str, vocabulary: int | None, listed: dict[str, str], findings: list[SetFinding]
-) -> list[TokenFileJob]:
-    data = {path.relative_to(root).as_posix(): split for split, path in _data_files(root, form)}
-    names = sorted({*data, *listed})
-    there = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
-    if listed:
-        findings += [
-            SetFinding(name, EXTRA, f"is not listed in {CHECKSUMS}")
-            for name in sorted(there - {*listed, CHECKSUMS})
-        ]
-    findings += [SetFinding(name, MISSING, "is missing") for name in names if name not in there]
-    return [
-        TokenFileJob(
-            root, name, form if name in data else None, data.get(name, ""), vocabulary, listed.get(name)
-        )
-        for name in names
-        if name in there
-    ]
+    counts = len(jobs), sum(splits.values())
+    return SetVerdict(f"{by} {form}", *counts, tuple(sorted(findings)), form, unit, ordered, largest)
 
 
 def _data_files(root: Path, form: str) -> list[tuple[str, Path]]:
@@ -136,40 +83,46 @@ def _data_files(root: Path, form: str) -> list[tuple[str, Path]]:
     return [(split, Path(path)) for split in SPLITS for path in dataset.files_of(str(root), form, split)]
 
 
-def verify_file(task: TokenFileJob) -> TokenFileReport:
-    """Carried out by a worker."""
-    path = task.root / task.file
+def verify_file(
+    root: Path, name: str, form: str | None, vocabulary: int | None, checksum: str | None
+) -> tuple[int, int, list[SetFinding]]:
+    """Return the count and the largest id of one file, and what is wrong with it.
+
+    Without a format only its checksum is compared, where it has one.
+    """
+    path = root / name
     findings: list[SetFinding] = []
-    try:
-        if task.checksum and checksums.of_file(path) != task.checksum:
-            findings.append(SetFinding(task.file, DIFFERS, "differs from its checksum"))
-        count, largest = _content(task, path, findings) if task.format else (0, -1)
-    except (UnfitTokens, UserError) as error:
-        findings.append(SetFinding(task.file, STRUCTURE, _without(path, error)))
-        count, largest = 0, -1
-    except OSError as error:
-        findings.append(SetFinding(task.file, UNREADABLE_FILE, f"cannot be read: {error.strerror}"))
-        count, largest = 0, -1
-    return TokenFileReport(count, largest, tuple(findings))
-
-
-def _content(task: TokenFileJob, path: Path, findings: list[SetFinding]) -> tuple[int, int]:
-    """Return how many tokens or records there are, and the largest id; note what is wrong with them."""
     count, largest = 0, -1
-    for piece in _pieces(str(task.format), path):
+    try:
+        if checksum and checksum_of(path) != checksum:
+            findings.append(SetFinding(name, DIFFERS, "differs from its checksum"))
+        if form:
+            count, largest, odd = _content(path, form, vocabulary)
+            findings += [SetFinding(name, STRUCTURE, what) for what in odd]
+    except (UnfitTokens, UserError) as error:
+        findings.append(SetFinding(name, STRUCTURE, _without(path, error)))
+    except OSError as error:
+        findings.append(SetFinding(name, UNREADABLE_FILE, f"cannot be read: {error.strerror}"))
+    return count, largest, findings
+
+
+def _content(path: Path, form: str, vocabulary: int | None) -> tuple[int, int, list[str]]:
+    """Return how many tokens or records there are, the largest id, and what is wrong with them."""
+    odd: list[str] = []
+    count, largest = 0, -1
+    for piece in _pieces(form, path):
         if piece.dtype.names:
-            findings += _odd_records(task, piece, count)
+            odd += _odd_records(piece, count)
             ids = np.concatenate([piece["tokens"].reshape(-1), piece["labels"].reshape(-1)])
         else:
             ids = piece
             if ids.size and int(ids.min()) < 0:
-                findings.append(SetFinding(task.file, STRUCTURE, f"has the id {int(ids.min())}"))
+                odd.append(f"has the id {int(ids.min())}")
         count += len(piece)
         largest = max(largest, int(ids.max()) if ids.size else -1)
-    if task.vocabulary is not None and largest >= task.vocabulary:
-        sentence = f"has the id {largest}, and the vocabulary has {task.vocabulary}"
-        findings.append(SetFinding(task.file, STRUCTURE, sentence))
-    return count, largest
+    if vocabulary is not None and largest >= vocabulary:
+        odd.append(f"has the id {largest}, and the vocabulary has {vocabulary}")
+    return count, largest, odd
 
 
 def _pieces(form: str, path: Path) -> Any:
@@ -184,7 +137,7 @@ def _pieces(form: str, path: Path) -> Any:
             yield opened[at : at + step]
 
 
-def _odd_records(task: TokenFileJob, rows: Array, first: int) -> list[SetFinding]:
+def _odd_records(rows: Array, first: int) -> list[str]:
     used = rows["labels"] >= 0
     lengths = rows["lengths"].astype(np.int64)
     wrong = {
@@ -196,7 +149,7 @@ def _odd_records(task: TokenFileJob, rows: Array, first: int) -> list[SetFinding
         "a next-sentence label that is neither 0 nor 1": rows["next_sentence"] > 1,
     }
     return [
-        SetFinding(task.file, STRUCTURE, f"has {what} in record {first + int(np.flatnonzero(bad)[0])}")
+        f"has {what} in record {first + int(np.flatnonzero(bad)[0])}"
         for what, bad in wrong.items()
         if bad.any()
     ]
@@ -222,7 +175,7 @@ def _without(path: Path, error: Exception) -> str:
     return str(error).replace(f"{path} ", "", 1).replace(f"{path}: ", "", 1).rstrip(".")
 
 
-def index_tokens(root: Path, workers: int, progress: Progress) -> TokenVerdict:
+def index_tokens(root: Path, workers: int, progress: Progress) -> SetVerdict:
     """Read all of it, note its counts and its vocabulary; UserError where it is not sound."""
     if (root / dataset.META).exists():
         raise UserError(f"{root} has a {dataset.META} already; `trainmark data verify {root}` checks it.")
