@@ -123,7 +123,7 @@ def token_page(
     return render_page(
         request,
         "admin.html.j2",
-        "admin",
+        "/admin",
         status=status,
         tokens=rows,
         audit=audit,

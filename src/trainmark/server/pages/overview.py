@@ -39,7 +39,7 @@ def overview(request: Request) -> Response:
     return render_page(
         request,
         "overview.html.j2",
-        "overview",
+        "/",
         view=view,
         days=days,
         periods=PERIODS,
@@ -70,7 +70,7 @@ def runs(request: Request) -> Response:
     return render_page(
         request,
         "runs.html.j2",
-        "runs",
+        "/runs",
         rows=rows[:ROWS_A_PAGE],
         heads=heads,
         number_of_page=number,
@@ -89,7 +89,7 @@ def run(request: Request) -> Response:
     return render_page(
         request,
         "run.html.j2",
-        "runs",
+        "/runs",
         run=detail.run,
         results=detail.results,
         facts=dict(sorted(detail.results[0].facts.items())) if detail.results else {},
