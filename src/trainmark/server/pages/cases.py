@@ -22,11 +22,10 @@ from trainmark.pages.history.page import change_sentence, drift_sentence
 from trainmark.pages.history.verdict import no_change_verdict
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.overview import cases_with
-from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.database import case_queries, machine_queries
+from trainmark.server.database.overview_queries import cases_with
+from trainmark.server.database.rows import CaseSeries, ChangeRow, SeriesPoint
 from trainmark.server.pages.charts import health_chart
-from trainmark.server.pages.queries import facts_over_time, machine_states, siblings
 from trainmark.server.pages.respond import id_in, number_in, render_page, requires, text_in
 from trainmark.view.chart.model import Chart
 
@@ -73,10 +72,12 @@ def case(request: Request) -> Response:
     everything = request.query_params.get("all") == "1"
     order = request.query_params.get("by", DATE)
     with viewing(request) as connection:
-        series = queries.case_series(connection, id_in(request), ALL_POINTS if everything else MOST_POINTS)
+        series = case_queries.case_series(
+            connection, id_in(request), ALL_POINTS if everything else MOST_POINTS
+        )
         if series is None:
             raise HTTPException(404)
-        others = siblings(connection, series.case)
+        others = case_queries.siblings(connection, series.case)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
     shown_rows = len(series.points) if everything else MOST_ROWS
@@ -181,20 +182,20 @@ MOST_FACT_CHANGES = 40
 @requires(Role.READ)
 def machines(request: Request) -> Response:
     with viewing(request) as connection:
-        rows = queries.machines(connection)
-        states = machine_states(connection)
+        rows = machine_queries.machines(connection)
+        states = machine_queries.machine_states(connection)
     return render_page(request, "machines.html.j2", "/machines", rows=rows, states=states)
 
 
 @requires(Role.READ)
 def machine(request: Request) -> Response:
     with viewing(request) as connection:
-        row = queries.machine(connection, id_in(request))
+        row = machine_queries.machine(connection, id_in(request))
         if row is None:
             raise HTTPException(404)
-        cases = queries.cases_of_machine(connection, row.id, MOST_CASES + 1)
-        runs = queries.health_with_facts(connection, row.id, MOST_RUNS)
-        facts, changed = facts_over_time(connection, runs)
+        cases = case_queries.cases(connection, machine_id=row.id, most=MOST_CASES + 1)
+        runs = machine_queries.health_with_facts(connection, row.id, MOST_RUNS)
+        facts, changed = machine_queries.facts_over_time(connection, runs)
     health = [run for run, _ in runs]
     known = [run for run in health if run.of_best is not None]
     doubts = Counter(code for run in health for code in run.doubts)

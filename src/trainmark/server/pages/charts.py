@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from trainmark.pages import number
 from trainmark.pages.history.time_axis import time_axis
-from trainmark.server.database.queries.rows import Health
+from trainmark.server.database.rows import Health
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.chart import svg
 from trainmark.view.chart.axis import linear

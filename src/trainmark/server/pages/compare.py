@@ -20,9 +20,9 @@ from trainmark.pages.history.model import SEVERE
 from trainmark.pages.label import rate_unit
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import ResultRow, RunRow, weighty
-from trainmark.server.pages.queries import case_keys, headlines, results_of, runs_by_uuid
+from trainmark.server.database import run_queries
+from trainmark.server.database.case_queries import case_keys
+from trainmark.server.database.rows import ResultRow, RunRow, weighty
 from trainmark.server.pages.respond import render_page, requires, show_page
 from trainmark.view.blocks import Block, Section, Sentence, Table
 from trainmark.view.message import _
@@ -39,20 +39,16 @@ Identity = tuple[Any, ...]
 def compare(request: Request) -> Response:
     uuids = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
     with viewing(request) as connection:
-        runs = runs_by_uuid(connection, uuids)
+        runs = run_queries.runs_by_uuid(connection, uuids)
         if len(runs) < 2:
-            recent = queries.runs(connection, most=RECENT_RUNS)
+            recent = run_queries.runs(connection, most=RECENT_RUNS)
+            heads = run_queries.headlines(connection, recent)
             return render_page(
-                request,
-                "compare.html.j2",
-                "/runs",
-                recent=recent,
-                heads=headlines(connection, recent),
-                most=MOST_RUNS,
+                request, "compare.html.j2", "/runs", recent=recent, heads=heads, most=MOST_RUNS
             )
-        results = results_of(connection, [run.id for run in runs])
-        keys = case_keys(connection, {result.case_id for own in results.values() for result in own})
-    sides = [results.get(run.uuid, []) for run in runs]
+        results = run_queries.results(connection, [run.id for run in runs])
+        keys = case_keys(connection, {result.case_id for result in results})
+    sides = [[result for result in results if result.run_uuid == run.uuid] for run in runs]
     page = comparison_page(compared(runs, sides, keys), MOST_CHART_ROWS)
     differing = Section(_("What differs between the environments"), [_environments(runs, sides)])
     return show_page(request, replace(page, blocks=(*page.blocks, differing)), "/runs", runs=runs)

@@ -18,8 +18,8 @@ from trainmark.pages.label import axes, rate_unit
 from trainmark.pages.standing import standing_text
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database.queries.rows import CaseRow
-from trainmark.server.pages.queries import cases_of, workloads
+from trainmark.server.database.case_queries import fastest_cases, workloads
+from trainmark.server.database.rows import CaseRow
 from trainmark.server.pages.respond import render_page, requires, text_in
 
 MOST_RANKED_CASES = 2000
@@ -72,7 +72,7 @@ def leaderboard(request: Request) -> Response:
     with viewing(request) as connection:
         names = workloads(connection)
         workload = wanted if wanted in names else next(iter(names), "")
-        cases = cases_of(connection, workload, MOST_RANKED_CASES) if workload else ()
+        cases = fastest_cases(connection, workload, MOST_RANKED_CASES) if workload else ()
     devices = sorted({case.device for case in cases})
     most = MOST_RANKED_CASES if request.query_params.get("all") == "1" else ROWS_A_BOARD
     chosen = [case for case in cases if not device or case.device == device]
@@ -154,7 +154,7 @@ def published_page(request: Request) -> Response:
         names = offered(own)
         workload = asked if asked in entries_by_workload() else names[0]
         measured = [name for name in own if is_model(name, workload)]
-        cases = [case for name in measured for case in cases_of(connection, name, MOST_CASES)]
+        cases = [case for name in measured for case in fastest_cases(connection, name, MOST_CASES)]
     terms = wanted.lower().split()[:MOST_WORDS]
     entries = entries_by_workload()[workload]
     rows = [entry for entry, text in entries if all(term in text for term in terms)]
