@@ -18,7 +18,7 @@ from benchmarks.serving.postgres import NoPostgresError, cluster
 from benchmarks.serving.process import ServerProcess
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import open_engine, reading
-from trainmark.server.database.queries import runs
+from trainmark.server.database.run_queries import runs
 
 MOST_MS = 200.0
 MOST_GROWTH_MB = 60.0

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from trainmark.server.pages.account import LARGEST_FORM_BYTES, MEDIA_TYPE, form_fields
-from trainmark.server.pages.language import accepted_language, language
+from trainmark.server.pages.respond import COOKIE, accepted_language, language_of
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,9 @@ def test_a_chosen_language_stays(served):
 )
 def test_the_browser_asks_for_a_language_by_weight(header, lang):
     assert accepted_language(header) == lang
-    assert language("nonsense", "zh", header) == "zh"
+    headers = [(b"cookie", f"{COOKIE}=zh".encode()), (b"accept-language", header.encode())]
+    scope = {"type": "http", "query_string": b"lang=nonsense", "headers": headers}
+    assert language_of(Request(scope)) == "zh"
 
 
 def form_of(chunks, media_type=MEDIA_TYPE, length: int | None = None):

@@ -112,7 +112,7 @@ def test_another_argument_is_another_case_which_a_comparison_names(site):
     first, _, other = site.uuids
     labels = re.findall(r'<a href="/cases/\d">(own [^<]*)</a>', site.get("/cases").text)
     assert sorted(label.partition("own.py")[2] for label in labels) == ["", " --width 8"]
-    assert "command +--width 8" in site.get(f"/compare?run={first}&run={other}").text
+    assert "command +--width 8" in site.get(f"/compare?run={first}&run={other}&lang=en").text
 
 
 def test_of_two_results_the_page_says_that_they_are_too_few_to_tell(site):

@@ -1,34 +1,49 @@
-"""JSON of the API, of which parts are sent as the database stores them."""
+"""Rows as the database stores them, and the facts that differ from one result to the next."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 import pytest
+from sqlalchemy import JSON
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from trainmark.server.api.operations import changed_facts, encoded_rows
+from trainmark.server.api.operations import changed_facts
+from trainmark.server.database.rows import RowKind
+
+
+class MeasuredBase(DeclarativeBase):
+    pass
+
+
+class MeasuredTable(MeasuredBase):
+    __tablename__ = "measured"
+    name: Mapped[str] = mapped_column(primary_key=True)
+    rate: Mapped[float | None]
+    values: Mapped[list[float]] = mapped_column(JSON)
+    facts: Mapped[dict[str, str]] = mapped_column(JSON)
 
 
 @dataclass
 class Measured:
+    values: tuple[float, ...]
     name: str
-    rate: float | None
-    values: list[float]
-    doubts: list[str]
+    facts: dict[str, str]
 
 
-def test_stored_json_stands_unchanged_beside_values_that_are_escaped():
-    rows = [('a "quoted"\n name', None, "[1.50, 2]", '["few-trials"]'), ("二", 0.1, "[]", "[]")]
-    assert json.loads(encoded_rows(Measured, rows, stored=2)) == [
-        {"name": 'a "quoted"\n name', "rate": None, "values": [1.5, 2], "doubts": ["few-trials"]},
-        {"name": "二", "rate": 0.1, "values": [], "doubts": []},
-    ]
+KIND = RowKind(Measured, MeasuredTable)
 
 
-def test_a_row_with_too_few_values_is_an_error_and_not_a_shorter_object():
-    with pytest.raises(ValueError, match="shorter"):
-        encoded_rows(Measured, [("a", "[1]", "[]")], stored=2)
+def test_stored_json_is_asked_for_as_text_and_decoded_wherever_it_stands():
+    assert "CAST(measured.values AS TEXT)" in str(KIND.select)
+    rows = KIND.rows([("[1.50, 2]", 'a "quoted"\n name', "{}", 7), ("[]", "二", '{"driver": "550"}', 8)])
+    assert rows == (Measured((1.5, 2), 'a "quoted"\n name', {}), Measured((), "二", {"driver": "550"}))
+    assert KIND.rows([]) == ()
+
+
+def test_a_row_with_too_few_values_is_an_error_and_not_another_row():
+    with pytest.raises((TypeError, IndexError)):
+        KIND.rows([("[1]", "a")])
 
 
 SHARED = {"driver": "550", "kernel": "6.1"}

@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from trainmark.server import faults
 from trainmark.server.access.tokens import Role
 from trainmark.server.database.engine import opened, reading
-from trainmark.server.database.queries import audit_log
+from trainmark.server.database.overview_queries import audit_log
 from trainmark.server.faults import fault_of
 from trainmark.server.ingest import files
 from trainmark.server.ingest.files import IngestError

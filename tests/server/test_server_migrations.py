@@ -15,7 +15,7 @@ from trainmark.base.errors import UserError
 from trainmark.server.access import tokens
 from trainmark.server.access.tokens import Role
 from trainmark.server.backup import backup, restore
-from trainmark.server.database import migrate, queries
+from trainmark.server.database import migrate, run_queries
 from trainmark.server.database.engine import open_engine, opened, reading, writing
 from trainmark.server.database.models import Base
 from trainmark.server.ingest.files import Upload, pack_path
@@ -66,7 +66,7 @@ class Filled:
 
     def notes(self, run: str):
         with reading(self.engine) as connection:
-            return queries.run(connection, run).scrubbed
+            return run_queries.run(connection, run).scrubbed
 
 
 @pytest.fixture(scope="module")

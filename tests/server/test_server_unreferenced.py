@@ -19,7 +19,7 @@ from trainmark.server.access import tokens
 from trainmark.server.access.tokens import Role
 from trainmark.server.database import migrate
 from trainmark.server.database.engine import open_engine, reading, writing
-from trainmark.server.database.queries import audit_log
+from trainmark.server.database.overview_queries import audit_log
 from trainmark.server.ingest.files import clear_incoming, pack_path, publishing_mark
 from trainmark.server.ingest.ingest import FRESH_SECONDS, prune_unreferenced, remove_unfinished
 from trainmark.server.ingest.store import Received, store

@@ -25,7 +25,7 @@ def messages(file: Path) -> set[str]:
     """Every text that a module or template marks as one to translate."""
     text = file.read_text(encoding="utf-8")
     if file.suffix == ".j2":
-        return set(re.findall(r'\b_\("([^"]+)"\)', text))
+        return set(re.findall(r'\b_\("([^"]+)"[,)]', text))
     found = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("_", "_n"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from trainmark.measure.cost import Cost
 from trainmark.measure.history.facts import FactChange
@@ -51,12 +52,13 @@ PEAKS = _("Shares of the peak: MFU, HFU, and the MFU that other codes would give
 NO_DIFFERENCE, THROUGHPUT = _("none"), _("throughput ÷ baseline")
 
 
-def comparison_page(comparisons: Comparisons) -> Page:
+def comparison_page(comparisons: Comparisons, most_drawn: int | None = None) -> Page:
+    """Return what a comparison says; of more cases than `most_drawn` those that changed most are drawn."""
     return Page(
         _("Comparison with {run}", run=comparisons.baseline),
         (
             without("html", *_listed(comparisons)),
-            only_late("html", lambda: _drawn(comparisons)),
+            only_late("html", lambda: _drawn(comparisons, most_drawn)),
         ),
     )
 
@@ -80,14 +82,14 @@ def _listed(comparisons: Comparisons) -> Iterator[Block]:
     yield from (frameworks.shown for frameworks in comparisons.frameworks)
 
 
-def _drawn(comparisons: Comparisons) -> Iterator[Block]:
+def _drawn(comparisons: Comparisons, most: int | None) -> Iterator[Block]:
     nothing = _("no case in common")
     verdicts = [
         (Span(f"{table.after}:", "strong"), _("{counts}.", counts=table.counts or nothing))
         for table in comparisons.tables
     ]
     yield Answer(verdicts, look="lede")
-    if drawn := plot(comparisons):
+    if drawn := plot(comparisons if most is None else _most_changed(comparisons, most)):
         note = _(
             "Throughput of each case divided by that of the baseline, with its 95 % interval; right of the"
             " dashed line is faster. A case without an interval has too few trials to say."
@@ -118,6 +120,14 @@ def _drawn(comparisons: Comparisons) -> Iterator[Block]:
         sentences = [Sentence(text, look="note") for text in published]
         conditions.append(Section(_("Among published results"), sentences, folded=True))
     yield Section(_("What holds for these figures"), conditions)
+
+
+def _most_changed(comparisons: Comparisons, most: int) -> Comparisons:
+    tables = []
+    for table in comparisons.tables:
+        rows = sorted(table.rows, key=lambda row: abs(row.ratio - 1), reverse=True)[:most]
+        tables.append(replace(table, rows=tuple(rows)))
+    return replace(comparisons, tables=tuple(tables))
 
 
 def _conditions(comparisons: Comparisons) -> Iterator[Message]:
@@ -266,7 +276,7 @@ def _cost(cost: Cost) -> str:
     return number.significant(cost.per_million, 3) + energy
 
 
-def plot(comparisons: Comparisons, axis: str = THROUGHPUT) -> Plot | None:
+def plot(comparisons: Comparisons) -> Plot | None:
     """The ratio of each case to the baseline with its interval, a lane a run."""
     grid = comparisons.grid()
     if not grid:
@@ -296,7 +306,7 @@ def plot(comparisons: Comparisons, axis: str = THROUGHPUT) -> Plot | None:
         reach += [row.ratio for _at, row in known] + [bound for bound in (*low, *high) if bound is not None]
     air = AIR * (max(reach) - min(reach)) or AIR
     bounds = (max(0.0, min(reach) - air), max(reach) + air)
-    across = linear([], axis, bounds=bounds, most=9)
+    across = linear([], THROUGHPUT, bounds=bounds, most=9)
     names = rows([known.case for known, _cells in grid])
     panel = Panel(names, marks, len(grid) * max(ROW, LANE * lanes + 10))
     return Plot("ratios", [Figure("", {"": Chart(across, [panel])})], list(comparisons.runs[1:]))

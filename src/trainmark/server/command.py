@@ -293,7 +293,7 @@ def audit_command(most: int, database: str | None, data: Path | None, as_json: b
     settings = settings_of(data, database)
     from trainmark.server.database import migrate
     from trainmark.server.database.engine import opened, reading
-    from trainmark.server.database.queries import audit_log
+    from trainmark.server.database.overview_queries import audit_log
 
     with opened(settings) as engine:
         migrate.require_current(engine)

@@ -67,21 +67,26 @@ def notebook(page: Page, lang: Lang = "en") -> str:
     ).format(render(page, lang), grow)
 
 
-def fragment(blocks: Sequence[Block], lang: Lang = "en", level: int = 2) -> Markup:
-    """Return blocks for a page that has the frame; sections get headings of this level and below."""
-    return _blocks(localized(shown_in(blocks, "html"), lang), lang, level)
+def fragment(
+    blocks: Sequence[Block], lang: Lang = "en", level: int = 2, env: Environment | None = None
+) -> Markup:
+    """Return blocks for a page that has the frame; sections get headings of this level and below.
+
+    A frame that draws charts or bars in its own way gives its `env`.
+    """
+    return _blocks(localized(shown_in(blocks, "html"), lang), env or environment(lang), level)
 
 
-def _blocks(blocks: Sequence[Block], lang: Lang, level: int) -> Markup:
-    return Markup("\n").join(_block(block, lang, level) for block in shown_in(blocks, "html"))
+def _blocks(blocks: Sequence[Block], env: Environment, level: int) -> Markup:
+    return Markup("\n").join(_block(block, env, level) for block in shown_in(blocks, "html"))
 
 
-def _block(block: Block, lang: Lang, level: int) -> Markup:
+def _block(block: Block, env: Environment, level: int) -> Markup:
     """Render by the macro that has the block's name."""
-    macro = getattr(environment(lang).get_template("blocks.html.j2").module, type(block).__name__)
+    macro = getattr(env.get_template("blocks.html.j2").module, type(block).__name__)
     inside = Markup()
     if isinstance(block, Section):
-        inside = _blocks(block.blocks, lang, level + bool(block.title))
+        inside = _blocks(block.blocks, env, level + bool(block.title))
     return Markup(macro(block, inside, level))
 
 
@@ -108,11 +113,14 @@ def environment(lang: Lang) -> Environment:
         bytecode_cache=CompiledTemplates(),
     )
     env.globals.update(
-        lang=lang, inline=partial(inline, lang=lang), _=lambda text: localized(Message(text), lang)
+        lang=lang,
+        inline=partial(inline, lang=lang),
+        _=lambda text, **values: localized(Message(text, **values), lang),
     )
     env.filters.update(
         one_line=one_line,
         visible=visible,
+        localized=lambda value: localized(value, lang),
         svg=lambda chart, title: Markup(svg.render(chart, title, lang)),
         chart_height=svg.height,
         series_look=lambda index: f"{tone(index)} {shape(index)}",

@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 from trainmark.base.errors import UserError
 from trainmark.server.access.audit import record
 from trainmark.server.database.models import SessionTable, TokenTable
+from trainmark.server.database.rows import RowKind
 from trainmark.store.verify import AHEAD_SECONDS
 
 
@@ -58,6 +59,9 @@ class TokenRow:
     expires: float | None
     revoked: float | None
     used: float | None
+
+
+TOKENS = RowKind(TokenRow, TokenTable)
 
 
 def digest(secret: str) -> str:
@@ -104,16 +108,7 @@ def revoke(connection: Connection, name: str) -> None:
 
 
 def tokens(connection: Connection) -> list[TokenRow]:
-    columns = (
-        TokenTable.name,
-        TokenTable.role,
-        TokenTable.suites,
-        TokenTable.created,
-        TokenTable.expires,
-        TokenTable.revoked,
-        TokenTable.used,
-    )
-    return [TokenRow(*row) for row in connection.execute(select(*columns).order_by(TokenTable.id))]
+    return list(TOKENS.rows(connection.execute(TOKENS.select.order_by(TokenTable.id))))
 
 
 @functools.cache

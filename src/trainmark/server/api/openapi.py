@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from starlette.requests import Request
@@ -14,30 +14,10 @@ from starlette.routing import BaseRoute, Route
 
 from trainmark import __version__
 from trainmark.server.access.tokens import Role
-from trainmark.server.api import operations
 from trainmark.server.api.operations import OPERATIONS, PREFIX, Operation, Parameter
 from trainmark.server.api.push import MEDIA_TYPE, download, push
-from trainmark.server.database.queries import rows
-from trainmark.server.database.queries.runs import TrialPage
 
 KINDS: dict[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-SCHEMAS: dict[str, Any] = {
-    name: value
-    for name, value in vars(rows).items()
-    if dataclasses.is_dataclass(value) and name.endswith("Row")
-} | {
-    "Overview": rows.Overview,
-    "RunDetail": rows.RunDetail,
-    "Scrubbed": rows.Scrubbed,
-    "Health": rows.Health,
-    "MachineDetail": rows.MachineDetail,
-    "Board": rows.Board,
-    "SearchResult": rows.SearchResult,
-    "TrialPage": TrialPage,
-    "History": operations.History,
-    "HistoryPoint": operations.HistoryPoint,
-    "HistoryChange": operations.HistoryChange,
-}
 ERROR = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
 REFUSALS = {
     400: "A parameter is wrong",
@@ -70,7 +50,7 @@ def document() -> dict[str, Any]:
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "schemas": {
-                **{name: _object(kind) for name, kind in SCHEMAS.items()},
+                **{kind.__name__: _object(kind) for kind in _named(map(_answer, OPERATIONS))},
                 "Error": ERROR,
                 "Pushed": PUSHED,
             },
@@ -79,14 +59,14 @@ def document() -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    name = operation.returns.removesuffix("[]")
-    reference: dict[str, Any] = {"$ref": f"#/components/schemas/{name}"}
-    schema = {"type": "array", "items": reference} if operation.returns.endswith("[]") else reference
     return {
         "summary": operation.summary,
         "description": f"Role: {operation.role.value}.",
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
-        "responses": {"200": _response("The answer", schema), **_refusals(400, 401, 403, 404, 429)},
+        "responses": {
+            "200": _response("The answer", _schema(_answer(operation))),
+            **_refusals(400, 401, 403, 404, 429),
+        },
     }
 
 
@@ -148,6 +128,24 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "description": parameter.about,
         "schema": schema,
     }
+
+
+def _answer(operation: Operation) -> Any:
+    """Return what an operation answers with where there is such a thing."""
+    returned = get_type_hints(operation.answer)["return"]
+    optional = get_origin(returned) is types.UnionType
+    return get_args(returned)[0] if optional else returned
+
+
+def _named(hints: Iterable[Any]) -> dict[Any, None]:
+    """Return the dataclasses that answers are made of, each once."""
+    known: dict[Any, None] = {}
+    for hint in hints:
+        if dataclasses.is_dataclass(hint):
+            known |= {hint: None, **_named(get_type_hints(hint).values())}
+        else:
+            known |= _named(get_args(hint))
+    return known
 
 
 def _object(kind: Any) -> dict[str, Any]:

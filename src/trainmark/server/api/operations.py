@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
@@ -14,40 +14,9 @@ from starlette.routing import Route
 
 from trainmark.server.access.guard import error, refusal, viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import CaseRow, ChangeRow, StoredSeries
-from trainmark.server.database.queries.runs import trial_rows
-from trainmark.server.database.queries.selects import decoded
+from trainmark.server.database import case_queries, machine_queries, overview_queries, run_queries
+from trainmark.server.database.rows import CaseRow, ChangeRow, StoredSeries, decoded
 
-
-class EncodedJson(str):
-    """Text that is JSON already."""
-
-    __slots__ = ()
-
-
-# Rows are plain dataclasses; json takes them apart faster than we do.
-_ENCODER = json.JSONEncoder(default=vars, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
-def encode(value: Any) -> str:
-    return value if isinstance(value, EncodedJson) else _ENCODER.encode(value)
-
-
-def encoded_rows(kind: type[Any], rows: Iterable[Sequence[Any]], stored: int) -> EncodedJson:
-    """Return rows as a list of objects of a dataclass; the last `stored` values of each are JSON already."""
-    return EncodedJson(f"[{','.join(_objects([field.name for field in fields(kind)], rows, stored))}]")
-
-
-def _objects(names: Sequence[str], rows: Iterable[Sequence[Any]], stored: int) -> Iterator[str]:
-    plain, prefixes = names[:-stored], [f',"{name}":' for name in names[-stored:]]
-    for row in rows:
-        start = _ENCODER.encode(dict(zip(plain, row[:-stored], strict=True)))
-        parts = (prefix + text for prefix, text in zip(prefixes, row[-stored:], strict=True))
-        yield f"{start[:-1]}{''.join(parts)}}}"
-
-
-STORED_COLUMNS = 2
 Facts = Mapping[str, str]
 
 
@@ -87,23 +56,25 @@ class History:
     changes: tuple[HistoryChange, ...]
 
 
-def encoded_history(series: StoredSeries) -> EncodedJson:
-    """Return a `History` as JSON."""
-    points = encoded_rows(HistoryPoint, _points(series), STORED_COLUMNS)
-    changes = encode([HistoryChange(*marked) for marked in series.changes])
-    return EncodedJson(f'{{"case":{encode(series.case)},"points":{points},"changes":{changes}}}')
+def case_history(connection: Connection, case_id: int, most: int) -> History | None:
+    series = case_queries.stored_series(connection, case_id, most)
+    if series is None:
+        return None
+    changes = tuple(HistoryChange(*marked) for marked in series.changes)
+    return History(series.case, tuple(_points(series)), changes)
 
 
-def _points(series: StoredSeries) -> Iterator[tuple[Any, ...]]:
-    """Yield the values of each `HistoryPoint`, its trials' throughputs and doubts as they are stored."""
+def _points(series: StoredSeries) -> Iterator[HistoryPoint]:
     no_facts: Facts = {}
     before = no_facts, no_facts
-    own_facts = decoded(row[-4] for row in series.results)
-    for row, own in zip(series.results, own_facts, strict=True):
-        number, uuid, name, time, throughput, low, high, conformance, facts_id, _, values, doubts, _ = row
+    stored = iter(decoded(text for row in series.results for text in row[-4:-1]))
+    for row, own, values, doubts in zip(series.results, stored, stored, stored, strict=True):
+        number, uuid, name, time, throughput, low, high, conformance, facts_id = row[:9]
         facts = own, series.facts[facts_id]
         changed = changed_facts(before, facts)
-        yield number, uuid, name, time, throughput, low, high, conformance, changed, values, doubts
+        yield HistoryPoint(
+            number, uuid, name, time, throughput, low, high, conformance, changed, values, doubts
+        )
         before = facts
 
 
@@ -120,14 +91,18 @@ def changed_facts(before: tuple[Facts, Facts], after: tuple[Facts, Facts]) -> di
     }
 
 
+# Rows are plain dataclasses; json takes them apart faster than we do.
+ENCODER = json.JSONEncoder(default=vars, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 PREFIX = "/api/v1"
 LONGEST_TEXT = 300
-Answer = Callable[[Connection, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """Of the path or the query; `kind` is int, float or str, and numbers have bounds."""
+    """Of the path or the query; `kind` is int, float or str, and numbers have bounds.
+
+    The answer takes it as `argument`, where that is not its name.
+    """
 
     name: str
     about: str
@@ -136,6 +111,7 @@ class Parameter:
     low: float = 0
     high: float = 2**53
     in_path: bool = False
+    argument: str = ""
 
     def value(self, text: str | None) -> Any:
         """ValueError, with a sentence, where the text is not of this kind."""
@@ -157,12 +133,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """`answer` returns what is sent as JSON, or None where there is no such thing."""
+    """`answer` returns rows, which are sent as JSON, or None where there is no such thing.
+
+    What it says that it returns is in the OpenAPI document.
+    """
 
     path: str
     summary: str
-    answer: Answer
-    returns: str
+    answer: Callable[..., Any]
     parameters: tuple[Parameter, ...] = ()
     role: Role = Role.READ
 
@@ -176,8 +154,8 @@ class Operation:
 
     def _respond(self, request: Request) -> Response:
         try:
-            values = {
-                parameter.name: parameter.value(
+            given = {
+                parameter.argument or parameter.name: parameter.value(
                     (request.path_params if parameter.in_path else request.query_params).get(parameter.name)
                 )
                 for parameter in self.parameters
@@ -185,149 +163,98 @@ class Operation:
         except ValueError as problem:
             return error(400, str(problem))
         with viewing(request) as connection:
-            answer = self.answer(connection, values)
+            answer = self.answer(connection, **given)
         if answer is None:
             return error(404, "there is no such thing here.")
-        return Response(encode(answer), media_type="application/json")
+        return Response(ENCODER.encode(answer), media_type="application/json")
 
 
-MOST = 1000
-LIMIT = Parameter("limit", f"How many at most, up to {MOST}.", int, 100, 1, MOST)
+def limit(most: int = 1000, default: int = 100, what: str = "How many at most") -> Parameter:
+    return Parameter("limit", f"{what}, up to {most}.", int, default, 1, most, argument="most")
+
+
+def number(argument: str) -> Parameter:
+    return Parameter("id", "Its number.", int, in_path=True, argument=argument)
+
+
 OFFSET = Parameter("offset", "How many to leave out first.", int, 0)
-ID = Parameter("id", "Its number.", int, in_path=True)
-UUID = Parameter("uuid", "The run's UUID.", str, in_path=True)
-
-
-def _case(connection: Connection, given: Mapping[str, Any]) -> Any:
-    return queries.case(connection, given["id"])
-
-
-def _history(connection: Connection, given: Mapping[str, Any]) -> Any:
-    series = queries.stored_series(connection, given["id"], given["limit"])
-    return encoded_history(series) if series else None
-
-
-def _cases(connection: Connection, given: Mapping[str, Any]) -> Any:
-    names = ("workload", "framework", "device", "machine", "limit", "offset")
-    return encoded_rows(CaseRow, queries.case_records(connection, *(given[name] for name in names)), 3)
-
-
+SINCE = Parameter("since", "Unix seconds.", float, 0.0)
+WORKLOAD = Parameter("workload", "Only this workload.")
+DEVICE = Parameter("device", "Only this device.")
+MACHINE = Parameter("machine", "Only the machine with this number.", int, argument="machine_id")
 OPERATIONS = (
     Operation(
         "/overview",
         "What changed since a time, the newest runs, and totals",
-        lambda connection, given: queries.overview(connection, given["since"], given["limit"]),
-        "Overview",
-        (Parameter("since", "Unix seconds.", float, 0.0), LIMIT),
+        overview_queries.overview,
+        (SINCE, limit()),
     ),
     Operation(
         "/changes",
         "Changes since a time, the newest first",
-        lambda connection, given: queries.changes_since(connection, given["since"], given["limit"]),
-        "ChangeRow[]",
-        (Parameter("since", "Unix seconds.", float, 0.0), LIMIT),
+        overview_queries.changes_since,
+        (SINCE, limit()),
     ),
     Operation(
         "/runs",
         "Runs, the newest first",
-        lambda connection, given: queries.runs(
-            connection, given["suite"], given["machine"], given["limit"], given["offset"]
-        ),
-        "RunRow[]",
-        (
-            Parameter("suite", "Only runs of this suite."),
-            Parameter("machine", "Only runs of the machine with this number.", int),
-            LIMIT,
-            OFFSET,
-        ),
+        run_queries.runs,
+        (Parameter("suite", "Only runs of this suite."), MACHINE, limit(), OFFSET),
     ),
     Operation(
         "/runs/{uuid}",
         "A run with its results, its trials and what was scrubbed from it",
-        lambda connection, given: queries.run(connection, given["uuid"]),
-        "RunDetail",
-        (UUID,),
+        run_queries.run,
+        (Parameter("uuid", "The run's UUID.", in_path=True),),
     ),
     Operation(
         "/trials",
         "Trials as flat rows, in the order in which they were stored; what trainmark.load reads",
-        lambda connection, given: trial_rows(connection, given["run"], given["after"], given["limit"]),
-        "TrialPage",
+        run_queries.trial_rows,
         (
-            Parameter("run", "Only trials of the run with this UUID."),
+            Parameter("run", "Only trials of the run with this UUID.", argument="run_uuid"),
             Parameter("after", "Only trials after this number: `next` of the page before.", int, 0),
-            Parameter("limit", f"How many at most, up to {MOST}.", int, MOST, 1, MOST),
+            limit(default=1000),
         ),
     ),
     Operation(
         "/cases",
         "Cases, those measured last first",
-        _cases,
-        "CaseRow[]",
-        (
-            Parameter("workload", "Only this workload."),
-            Parameter("framework", "Only this framework."),
-            Parameter("device", "Only this device."),
-            Parameter("machine", "Only the machine with this number.", int),
-            LIMIT,
-            OFFSET,
-        ),
+        case_queries.cases,
+        (WORKLOAD, Parameter("framework", "Only this framework."), DEVICE, MACHINE, limit(), OFFSET),
     ),
-    Operation("/cases/{id}", "A case and its summary", _case, "CaseRow", (ID,)),
+    Operation("/cases/{id}", "A case and its summary", case_queries.case, (number("case_id"),)),
     Operation(
         "/cases/{id}/history",
         "Every result of a case, oldest first, with its changes",
-        _history,
-        "History",
-        (ID, Parameter("limit", "How many of the newest results, up to 2000.", int, 2000, 1, 2000)),
+        case_history,
+        (number("case_id"), limit(2000, 2000, "How many of the newest results")),
     ),
-    Operation(
-        "/results/{id}",
-        "One result",
-        lambda connection, given: queries.result(connection, given["id"]),
-        "ResultRow",
-        (ID,),
-    ),
-    Operation(
-        "/machines",
-        "Machines, those seen last first",
-        lambda connection, given: queries.machines(connection, given["limit"]),
-        "MachineRow[]",
-        (LIMIT,),
-    ),
+    Operation("/results/{id}", "One result", run_queries.result, (number("result_id"),)),
+    Operation("/machines", "Machines, those seen last first", machine_queries.machines, (limit(),)),
     Operation(
         "/machines/{id}",
         "A machine, its cases and its health over time",
-        lambda connection, given: queries.machine_detail(connection, given["id"], given["limit"]),
-        "MachineDetail",
-        (ID, LIMIT),
+        machine_queries.machine_detail,
+        (number("machine_id"), limit()),
     ),
     Operation(
         "/leaderboard",
         "The fastest cases of every workload and device",
-        lambda connection, given: queries.leaderboard(
-            connection, given["workload"], given["device"], given["limit"]
-        ),
-        "Board[]",
-        (
-            Parameter("workload", "Only this workload."),
-            Parameter("device", "Only this device."),
-            Parameter("limit", "How many of each, up to 100.", int, 10, 1, 100),
-        ),
+        case_queries.leaderboard,
+        (WORKLOAD, DEVICE, limit(100, 10, "How many of each")),
     ),
     Operation(
         "/search",
         "Cases, runs and machines that contain every word",
-        lambda connection, given: queries.search(connection, given["q"] or "", given["limit"]),
-        "SearchResult",
-        (Parameter("q", "The words."), Parameter("limit", "How many of each, up to 100.", int, 20, 1, 100)),
+        overview_queries.search,
+        (Parameter("q", "The words.", default="", argument="text"), limit(100, 20, "How many of each")),
     ),
     Operation(
         "/audit",
         "The newest entries of the audit log",
-        lambda connection, given: queries.audit_log(connection, given["limit"], given["before"]),
-        "AuditRow[]",
-        (LIMIT, Parameter("before", "Unix seconds.", float)),
+        overview_queries.audit_log,
+        (limit(), Parameter("before", "Unix seconds.", float)),
         Role.ADMIN,
     ),
 )

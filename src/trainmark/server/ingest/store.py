@@ -29,7 +29,7 @@ from trainmark.server.database.models import (
     RunTable,
     TrialTable,
 )
-from trainmark.server.database.queries.selects import facts_by_id
+from trainmark.server.database.rows import facts_by_id
 from trainmark.server.ingest.check import OWN_FACTS
 from trainmark.server.ingest.files import CONFLICT, FORBIDDEN, CheckedResult, CheckedRun, IngestError
 

@@ -20,8 +20,8 @@ from trainmark import __version__
 from trainmark.pages.history.cells import percent_change
 from trainmark.server.access import audit
 from trainmark.server.database.engine import reading, writing
-from trainmark.server.database.queries.overview import changes_of_results, doubts_of_results
-from trainmark.server.database.queries.rows import ChangeRow
+from trainmark.server.database.overview_queries import changes_of_results, doubts_of_results
+from trainmark.server.database.rows import ChangeRow
 
 # Seconds before the second and the third try.
 PAUSES = (1.0, 10.0)

@@ -18,8 +18,8 @@ from trainmark.server.access import tokens
 from trainmark.server.access.guard import address_of, identity_of, over_limit, refusal, too_many, viewing
 from trainmark.server.access.sessions import form_allowed, log_in, log_out, safe_next, same_origin, set_cookie
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
 from trainmark.server.database.engine import writing
+from trainmark.server.database.overview_queries import audit_log
 from trainmark.server.pages.respond import error, error_page, render_page, requires
 
 MEDIA_TYPE = "application/x-www-form-urlencoded"
@@ -119,11 +119,11 @@ def token_page(
 ) -> Response:
     with viewing(request) as connection:
         rows = tokens.tokens(connection)
-        audit = queries.audit_log(connection, MOST_AUDIT_ROWS)
+        audit = audit_log(connection, MOST_AUDIT_ROWS)
     return render_page(
         request,
         "admin.html.j2",
-        "admin",
+        "/admin",
         status=status,
         tokens=rows,
         audit=audit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,18 +18,15 @@ from trainmark.measure.history.series import DATE, ORDER_FACTS, HistorySeries, o
 from trainmark.measure.key import Key
 from trainmark.pages.history.chart import ordered_chart, timed_chart
 from trainmark.pages.history.model import History, MarkedChange, history
-from trainmark.pages.history.page import drift_sentence
+from trainmark.pages.history.page import change_sentence, drift_sentence
 from trainmark.pages.history.verdict import no_change_verdict
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.overview import cases_with
-from trainmark.server.database.queries.rows import CaseSeries, ChangeRow, SeriesPoint
+from trainmark.server.database import case_queries, machine_queries
+from trainmark.server.database.overview_queries import cases_with
+from trainmark.server.database.rows import CaseSeries, ChangeRow, SeriesPoint
 from trainmark.server.pages.charts import health_chart
-from trainmark.server.pages.queries import facts_over_time, machine_states, siblings
-from trainmark.server.pages.respond import id_in, language_of, number_in, render_page, requires, text_in
-from trainmark.server.pages.words import words
-from trainmark.view.catalogue import Lang, localized, translated
+from trainmark.server.pages.respond import id_in, number_in, render_page, requires, text_in
 from trainmark.view.chart.model import Chart
 
 ROWS_A_PAGE = 50
@@ -44,7 +42,7 @@ def cases(request: Request) -> Response:
     return render_page(
         request,
         "cases.html.j2",
-        "cases",
+        "/cases",
         rows=rows[:ROWS_A_PAGE],
         wanted=wanted,
         number_of_page=number,
@@ -74,30 +72,22 @@ def case(request: Request) -> Response:
     everything = request.query_params.get("all") == "1"
     order = request.query_params.get("by", DATE)
     with viewing(request) as connection:
-        series = queries.case_series(connection, id_in(request), ALL_POINTS if everything else MOST_POINTS)
+        series = case_queries.case_series(
+            connection, id_in(request), ALL_POINTS if everything else MOST_POINTS
+        )
         if series is None:
             raise HTTPException(404)
-        others = siblings(connection, series.case)
+        others = case_queries.siblings(connection, series.case)
     orders = [DATE, *(name for name, fact in ORDER_FACTS.items() if _varies(series.points, fact))]
     order = order if order in orders else DATE
     shown_rows = len(series.points) if everything else MOST_ROWS
-    lang = language_of(request)
-    drawn = history_of(series, order) if series.points else None
-    dated = history_of(series, DATE) if series.points else None
     return render_page(
         request,
         "case.html.j2",
-        "cases",
+        "/cases",
         case=series.case,
         points=series.points,
         changes=series.changes,
-        last_change=series.changes[-1][1] if series.changes else None,
-        unreliable=bool(dated and dated.changes and dated.is_unreliable(dated.changes[-1])),
-        chart=drawn_history(series, drawn, order, lang) if drawn else None,
-        drifts=[translated(drift_sentence(drawn, drift), lang) for drift in reversed(drawn.drifts)]
-        if drawn
-        else [],
-        no_change=localized(no_change_verdict(dated), lang) if dated and drawn and not drawn.drifts else None,
         orders=orders,
         order=order,
         rows=result_lines(series, shown_rows),
@@ -105,17 +95,32 @@ def case(request: Request) -> Response:
         left_out=max(0, series.case.results - len(series.points)),
         everything=everything,
         siblings=others,
+        **_over_time(series, order),
     )
 
 
-def drawn_history(series: CaseSeries, drawn: History, order: str, lang: Lang) -> Chart:
+def _over_time(series: CaseSeries, order: str) -> dict[str, Any]:
+    """Return the chart of a case and what is said of its changes: of those by date the verdict."""
+    drawn, dated = history_of(series, order), history_of(series, DATE)
+    last = dated.changes[-1] if dated.changes else None
+    return {
+        "chart": drawn_history(series, drawn, order) if series.points else None,
+        "drifts": [drift_sentence(drawn, drift) for drift in reversed(drawn.drifts)],
+        "last_change": last,
+        "last_change_sentence": change_sentence(dated, last) if last else "",
+        "unreliable": last is not None and dated.is_unreliable(last),
+        "no_change": no_change_verdict(dated) if series.points and not drawn.drifts else None,
+    }
+
+
+def drawn_history(series: CaseSeries, drawn: History, order: str) -> Chart:
     """Return the results over time, or one after another in the order of a fact; a dot leads to its run."""
     uuids = {id(member.point): member.run_uuid for member in series.points}
 
     def link(own: History, index: int) -> str:
         return f"/runs/{uuids[id(own.points[index])]}"
 
-    return timed_chart(drawn, link) if order == DATE else localized(ordered_chart(drawn, order, link), lang)
+    return timed_chart(drawn, link) if order == DATE else ordered_chart(drawn, order, link)
 
 
 def history_of(series: CaseSeries, order: str) -> History:
@@ -177,33 +182,32 @@ MOST_FACT_CHANGES = 40
 @requires(Role.READ)
 def machines(request: Request) -> Response:
     with viewing(request) as connection:
-        rows = queries.machines(connection)
-        states = machine_states(connection)
-    return render_page(request, "machines.html.j2", "machines", rows=rows, states=states)
+        rows = machine_queries.machines(connection)
+        states = machine_queries.machine_states(connection)
+    return render_page(request, "machines.html.j2", "/machines", rows=rows, states=states)
 
 
 @requires(Role.READ)
 def machine(request: Request) -> Response:
     with viewing(request) as connection:
-        row = queries.machine(connection, id_in(request))
+        row = machine_queries.machine(connection, id_in(request))
         if row is None:
             raise HTTPException(404)
-        cases = queries.cases_of_machine(connection, row.id, MOST_CASES + 1)
-        runs = queries.health_with_facts(connection, row.id, MOST_RUNS)
-        facts, changed = facts_over_time(connection, runs)
+        cases = case_queries.cases(connection, machine_id=row.id, most=MOST_CASES + 1)
+        runs = machine_queries.health_with_facts(connection, row.id, MOST_RUNS)
+        facts, changed = machine_queries.facts_over_time(connection, runs)
     health = [run for run, _ in runs]
     known = [run for run in health if run.of_best is not None]
     doubts = Counter(code for run in health for code in run.doubts)
-    t = words(language_of(request))
     return render_page(
         request,
         "machine.html.j2",
-        "machines",
+        "/machines",
         machine=row,
         health=health,
         latest=known[-1] if known else None,
         doubtful=sum(bool(run.doubts) for run in health),
-        chart=health_chart(health, t),
+        chart=health_chart(health),
         fact_changes=changed[:MOST_FACT_CHANGES],
         doubts=doubts.most_common(),
         cases=cases[:MOST_CASES],

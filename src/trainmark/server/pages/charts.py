@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
 from math import ceil
@@ -11,12 +11,13 @@ from markupsafe import Markup
 
 from trainmark.pages import number
 from trainmark.pages.history.time_axis import time_axis
-from trainmark.server.database.queries.rows import Health
-from trainmark.view.catalogue import Lang
+from trainmark.server.database.rows import Health
+from trainmark.view.catalogue import Lang, localized
 from trainmark.view.chart import svg
 from trainmark.view.chart.axis import linear
 from trainmark.view.chart.describe import described
 from trainmark.view.chart.model import Bars, Chart, Dots, Line, Mark, Panel
+from trainmark.view.message import _
 
 MARGIN_STEP, MOST_MARGIN = 8, 256
 LINE_WIDTH, LINE_HEIGHT, LINE_MARGIN = 120, 28, 3
@@ -25,6 +26,7 @@ MOST_POINTS = 60
 
 def render_svg(chart: Chart, title: str, lang: Lang) -> Markup:
     """Return the chart as wide as its place; its left margin is a class of the style sheet."""
+    chart = localized(chart, lang)
     rows = " rows" if any(panel.y.rows for panel in chart.panels) else ""
     left = min(MOST_MARGIN, MARGIN_STEP * ceil(svg.margin(chart) / MARGIN_STEP))
     return Markup(
@@ -82,7 +84,7 @@ LEAST_REACH = 5.0
 BAR_SHARE = 0.006
 
 
-def health_chart(health: Sequence[Health], t: Mapping[str, str]) -> Chart | None:
+def health_chart(health: Sequence[Health]) -> Chart | None:
     """Draw each run's median share of the best results, and below it the trials that failed."""
     known = [run for run in health if run.of_best is not None]
     if not known:
@@ -92,10 +94,10 @@ def health_chart(health: Sequence[Health], t: Mapping[str, str]) -> Chart | None
     low = min(100 - LEAST_REACH, min(values))
     marks: list[Mark] = [
         Line("t0", opacity=0.35, x=[run.time for run in known], y=values, width=1.5),
-        *(_dots(known, doubtful, t) for doubtful in (False, True)),
+        *(_dots(known, doubtful) for doubtful in (False, True)),
     ]
     bounds = (max(0.0, low - 0.06 * (100 - low)), 100 + 0.06 * (100 - low))
-    panels = [Panel(linear([], t["axis_of_best"], " %", bounds, 6), marks, HEIGHT)]
+    panels = [Panel(linear([], _("of the best result"), " %", bounds, 6), marks, HEIGHT)]
     if any(run.failed for run in health):
         failed = [run for run in health if run.failed]
         width = BAR_SHARE * (across.high - across.low)
@@ -107,17 +109,19 @@ def health_chart(health: Sequence[Health], t: Mapping[str, str]) -> Chart | None
             width=width,
         )
         most = max(run.failed for run in failed)
-        panels.append(Panel(linear([0, most], t["axis_failed"], most=3), [bars], FAILED_HEIGHT))
+        panels.append(Panel(linear([0, most], _("failed trials"), most=3), [bars], FAILED_HEIGHT))
     return Chart(across, panels)
 
 
-def _dots(known: Sequence[Health], doubtful: bool, t: Mapping[str, str]) -> Dots:
+def _dots(known: Sequence[Health], doubtful: bool) -> Dots:
     own = [run for run in known if bool(run.doubts) == doubtful]
     return Dots(
         "t0",
         x=[run.time for run in own],
         y=[100 * (run.of_best or 0.0) for run in own],
-        texts=[f"{run.run}: {number.percent(run.of_best)} {t['of_its_best']}" for run in own],
+        texts=[
+            _("{run}: {share} of its best", run=run.run, share=number.percent(run.of_best)) for run in own
+        ],
         links=[f"/runs/{run.run_uuid}" for run in own],
         shape="ring" if doubtful else "dot",
         radius=4,

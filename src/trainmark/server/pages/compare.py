@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
@@ -12,22 +13,24 @@ from starlette.responses import Response
 from trainmark.measure.history.facts import FactChange, settings_that_differ
 from trainmark.measure.history.series import RunPoint
 from trainmark.measure.statistics import CONFIDENCE, ratio_interval
-from trainmark.pages.comparison import MARKS, ComparisonRow, Comparisons, ComparisonTable
-from trainmark.pages.comparison_page import MOST_DIFFERENCES, difference_text, plot
+from trainmark.pages.comparison import ComparisonRow, Comparisons, ComparisonTable
+from trainmark.pages.comparison_page import comparison_page
+from trainmark.pages.facts import fact_title
 from trainmark.pages.history.model import SEVERE
 from trainmark.pages.label import rate_unit
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import ResultRow, RunRow, weighty
-from trainmark.server.pages.queries import case_keys, headlines, results_of, runs_by_uuid
-from trainmark.server.pages.respond import language_of, render_page, requires
-from trainmark.server.pages.words import words
-from trainmark.view.catalogue import localized
+from trainmark.server.database import run_queries
+from trainmark.server.database.case_queries import case_keys
+from trainmark.server.database.rows import ResultRow, RunRow, weighty
+from trainmark.server.pages.respond import render_page, requires, show_page
+from trainmark.view.blocks import Block, Section, Sentence, Table
+from trainmark.view.message import _
 
 MOST_RUNS = 8
 RECENT_RUNS = 40
 MOST_CHART_ROWS = 40
+LONGEST_VALUE = 200
 MAY_DIFFER = ("command", "device", "framework_version")
 Identity = tuple[Any, ...]
 
@@ -36,38 +39,19 @@ Identity = tuple[Any, ...]
 def compare(request: Request) -> Response:
     uuids = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
     with viewing(request) as connection:
-        runs = runs_by_uuid(connection, uuids)
+        runs = run_queries.runs_by_uuid(connection, uuids)
         if len(runs) < 2:
-            recent = queries.runs(connection, most=RECENT_RUNS)
+            recent = run_queries.runs(connection, most=RECENT_RUNS)
+            heads = run_queries.headlines(connection, recent)
             return render_page(
-                request,
-                "compare.html.j2",
-                "runs",
-                runs=runs,
-                recent=recent,
-                heads=headlines(connection, recent),
-                comparisons=None,
-                chart=None,
-                most=MOST_RUNS,
+                request, "compare.html.j2", "/runs", recent=recent, heads=heads, most=MOST_RUNS
             )
-        results = results_of(connection, [run.id for run in runs])
-        keys = case_keys(connection, {result.case_id for own in results.values() for result in own})
-    lang = language_of(request)
-    t = words(lang)
-    sides = [results.get(run.uuid, []) for run in runs]
-    comparisons = compared(runs, sides, keys)
-    drawn = plot(shortened(comparisons), t["axis_ratio"])
-    return render_page(
-        request,
-        "compare.html.j2",
-        "runs",
-        runs=runs,
-        comparisons=comparisons,
-        counts=[_counts(table, t) for table in comparisons.tables],
-        chart=localized(drawn.figures[0].views[""], lang) if drawn else None,
-        differences=differing_facts(sides),
-        most=MOST_RUNS,
-    )
+        results = run_queries.results(connection, [run.id for run in runs])
+        keys = case_keys(connection, {result.case_id for result in results})
+    sides = [[result for result in results if result.run_uuid == run.uuid] for run in runs]
+    page = comparison_page(compared(runs, sides, keys), MOST_CHART_ROWS)
+    differing = Section(_("What differs between the environments"), [_environments(runs, sides)])
+    return show_page(request, replace(page, blocks=(*page.blocks, differing)), "/runs", runs=runs)
 
 
 def compared(
@@ -120,7 +104,7 @@ def _row(before: ResultRow, after: ResultRow, keys: Mapping[int, Mapping[str, An
         low=low,
         high=high,
         changed=low is not None and high is not None and not low <= 1 <= high,
-        differs=tuple(map(difference_text, settings[:MOST_DIFFERENCES])),
+        differences=tuple(settings),
         doubts=(before.doubts, after.doubts),
         unreliable=(_is_unreliable(before), _is_unreliable(after)),
         unit=rate_unit(after.unit),
@@ -131,24 +115,12 @@ def _is_unreliable(row: ResultRow) -> bool:
     return not SEVERE.isdisjoint(weighty(row.doubts, row.minor_doubts))
 
 
-def shortened(comparisons: Comparisons) -> Comparisons:
-    """Return as many cases as a chart has room for: those that changed most."""
-    tables = []
-    for table in comparisons.tables:
-        rows = sorted(table.rows, key=lambda row: abs(row.ratio - 1), reverse=True)[:MOST_CHART_ROWS]
-        tables.append(ComparisonTable(table.before, table.after, tuple(rows)))
-    return Comparisons(tuple(tables))
-
-
-def _counts(table: ComparisonTable, t: Mapping[str, str]) -> str:
-    marks = Counter(row.mark for row in table.rows)
-    parts = [f"{marks[mark]} {t[f'verdict_word_{mark}']}" for mark in MARKS if marks[mark]]
-    return t["list_join"].join(parts)
-
-
-def differing_facts(sides: Sequence[Sequence[ResultRow]]) -> list[tuple[str, list[str]]]:
-    """Return the facts that differ between the runs' first results, each with its value in every run."""
+def _environments(runs: Sequence[RunRow], sides: Sequence[Sequence[ResultRow]]) -> Block:
+    """The facts that differ between the runs' first results, each with its value in every run."""
     facts = [side[0].facts if side else {} for side in sides]
     names = sorted({name for own in facts for name in own})
-    rows = [(name, [str(own.get(name, "")) for own in facts]) for name in names]
-    return [(name, values) for name, values in rows if len(set(values)) > 1]
+    rows = [(name, [str(own.get(name, ""))[:LONGEST_VALUE] for own in facts]) for name in names]
+    differing = [(fact_title(name), *values) for name, values in rows if len(set(values)) > 1]
+    if not differing:
+        return Sentence(_("The recorded facts are the same."))
+    return Table((_("fact"), *(run.name for run in runs)), differing, look="as-written")

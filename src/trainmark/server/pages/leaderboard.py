@@ -12,16 +12,15 @@ from starlette.responses import Response
 
 from trainmark.logs.ledger.entry import LedgerEntry, published_names
 from trainmark.logs.ledger.load import load
-from trainmark.logs.ledger.standing import Standing, in_words, standing
+from trainmark.logs.ledger.standing import Standing, standing
 from trainmark.measure.key import Key
 from trainmark.pages.label import axes, rate_unit
-from trainmark.report.format.published_words import LANGUAGES
+from trainmark.pages.standing import standing_text
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database.queries.rows import CaseRow
-from trainmark.server.pages.queries import cases_of, workloads
-from trainmark.server.pages.respond import language_of, render_page, requires, text_in
-from trainmark.view.catalogue import Lang
+from trainmark.server.database.case_queries import fastest_cases, workloads
+from trainmark.server.database.rows import CaseRow
+from trainmark.server.pages.respond import render_page, requires, text_in
 
 MOST_RANKED_CASES = 2000
 ROWS_A_BOARD = 20
@@ -73,14 +72,14 @@ def leaderboard(request: Request) -> Response:
     with viewing(request) as connection:
         names = workloads(connection)
         workload = wanted if wanted in names else next(iter(names), "")
-        cases = cases_of(connection, workload, MOST_RANKED_CASES) if workload else ()
+        cases = fastest_cases(connection, workload, MOST_RANKED_CASES) if workload else ()
     devices = sorted({case.device for case in cases})
     most = MOST_RANKED_CASES if request.query_params.get("all") == "1" else ROWS_A_BOARD
     chosen = [case for case in cases if not device or case.device == device]
     return render_page(
         request,
         "leaderboard.html.j2",
-        "leaderboard",
+        "/leaderboard",
         boards=boards(chosen, most),
         workloads=names,
         workload=workload,
@@ -155,15 +154,15 @@ def published_page(request: Request) -> Response:
         names = offered(own)
         workload = asked if asked in entries_by_workload() else names[0]
         measured = [name for name in own if is_model(name, workload)]
-        cases = [case for name in measured for case in cases_of(connection, name, MOST_CASES)]
+        cases = [case for name in measured for case in fastest_cases(connection, name, MOST_CASES)]
     terms = wanted.lower().split()[:MOST_WORDS]
     entries = entries_by_workload()[workload]
     rows = [entry for entry, text in entries if all(term in text for term in terms)]
-    ours = our_rows(cases, workload, [entry for entry, _ in entries], language_of(request))
+    ours = our_rows(cases, workload, [entry for entry, _text in entries])
     return render_page(
         request,
         "published.html.j2",
-        "published",
+        "/published",
         ours=ours,
         rows=rows[:MOST_ROWS],
         count=len(rows),
@@ -210,15 +209,13 @@ def _text(entry: LedgerEntry) -> str:
     return " ".join(str(part) for part in parts if part).lower()
 
 
-def our_rows(
-    cases: Sequence[CaseRow], workload: str, entries: Sequence[LedgerEntry], lang: Lang
-) -> list[OurRow]:
+def our_rows(cases: Sequence[CaseRow], workload: str, entries: Sequence[LedgerEntry]) -> list[OurRow]:
     """Return the fastest of our cases of a published model, each where it stands among the rows."""
     of_model = [case for case in cases if workload in published_names(case.workload, case.key.get("size"))]
     rows = []
     for case in of_model[:MOST_OURS]:
         place = standing(key_of(case.key), case.last_throughput, entries, rate_unit(case.unit))
-        sentence = in_words(place, LANGUAGES[lang]) if place else ""
+        sentence = standing_text(place) if place else ""
         rows.append(OurRow(case, case.last_throughput / max(1, case.devices), place, sentence))
     return rows
 

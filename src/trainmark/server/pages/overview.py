@@ -12,10 +12,10 @@ from starlette.responses import HTMLResponse, Response
 from trainmark.measure.history.changes import FEWEST_RESULTS
 from trainmark.server.access.guard import viewing
 from trainmark.server.access.tokens import Role
-from trainmark.server.database import queries
-from trainmark.server.database.queries.rows import RunRow
+from trainmark.server.database import overview_queries, run_queries
+from trainmark.server.database.case_queries import trends
+from trainmark.server.database.rows import RunRow
 from trainmark.server.pages import reports
-from trainmark.server.pages.queries import headlines, run_before, runs_by_uuid, runs_since, trends
 from trainmark.server.pages.respond import error, language_of, number_in, render_page, requires, text_in
 
 DAY = 86_400.0
@@ -29,9 +29,12 @@ def overview(request: Request) -> Response:
     days = days if days in PERIODS else PERIODS[0]
     since = time.time() - days * DAY
     with viewing(request) as connection:
-        view = queries.overview(connection, since, MOST_CHANGES)
+        view = overview_queries.overview(connection, since, MOST_CHANGES)
         drawn = trends(connection, {change.case_id for change in view.changes})
-        recent, heads = runs_since(connection, since), headlines(connection, view.newest)
+        recent, heads = (
+            run_queries.runs_since(connection, since),
+            run_queries.headlines(connection, view.newest),
+        )
     slower = sorted((change for change in view.changes if change.regression), key=lambda change: change.ratio)
     faster = sorted(
         (change for change in view.changes if not change.regression), key=lambda change: -change.ratio
@@ -39,7 +42,7 @@ def overview(request: Request) -> Response:
     return render_page(
         request,
         "overview.html.j2",
-        "overview",
+        "/",
         view=view,
         days=days,
         periods=PERIODS,
@@ -65,12 +68,12 @@ MOST_SCRUBBED = 100
 def runs(request: Request) -> Response:
     number = number_in(request, "page", 1)
     with viewing(request) as connection:
-        rows = queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
-        heads = headlines(connection, rows[:ROWS_A_PAGE])
+        rows = run_queries.runs(connection, most=ROWS_A_PAGE + 1, offset=(number - 1) * ROWS_A_PAGE)
+        heads = run_queries.headlines(connection, rows[:ROWS_A_PAGE])
     return render_page(
         request,
         "runs.html.j2",
-        "runs",
+        "/runs",
         rows=rows[:ROWS_A_PAGE],
         heads=heads,
         number_of_page=number,
@@ -81,15 +84,15 @@ def runs(request: Request) -> Response:
 @requires(Role.READ)
 def run(request: Request) -> Response:
     with viewing(request) as connection:
-        detail = queries.run(connection, str(request.path_params["uuid"]))
+        detail = run_queries.run(connection, str(request.path_params["uuid"]))
         if detail is None:
             raise HTTPException(404)
-        previous = run_before(connection, detail.run)
+        previous = run_queries.run_before(connection, detail.run)
     failed = [(trial.case, trial.outcome, trial.detail) for trial in detail.trials if trial.outcome != "ok"]
     return render_page(
         request,
         "run.html.j2",
-        "runs",
+        "/runs",
         run=detail.run,
         results=detail.results,
         facts=dict(sorted(detail.results[0].facts.items())) if detail.results else {},
@@ -102,7 +105,7 @@ def run(request: Request) -> Response:
 
 def _stored(request: Request) -> RunRow:
     with viewing(request) as connection:
-        rows = runs_by_uuid(connection, [str(request.path_params["uuid"])])
+        rows = run_queries.runs_by_uuid(connection, [str(request.path_params["uuid"])])
     if not rows:
         raise HTTPException(404)
     return rows[0]
@@ -128,8 +131,8 @@ def _report(request: Request) -> Response:
 def search(request: Request) -> Response:
     query = text_in(request, "q")
     with viewing(request) as connection:
-        result = queries.search(connection, query)
-        heads = headlines(connection, result.runs)
+        result = overview_queries.search(connection, query)
+        heads = run_queries.headlines(connection, result.runs)
     return render_page(
         request,
         "search.html.j2",

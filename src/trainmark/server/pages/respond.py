@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,14 +18,26 @@ from trainmark.server.access.middleware import cached
 from trainmark.server.access.sessions import csrf_token
 from trainmark.server.access.tokens import Role
 from trainmark.server.faults import RETRY_SECONDS, fault_of
-from trainmark.server.pages import language
 from trainmark.server.pages.templating import environment
-from trainmark.server.pages.words import words
-from trainmark.view.catalogue import Lang
+from trainmark.view import html
+from trainmark.view.blocks import Page, shown_in
+from trainmark.view.catalogue import LANGUAGES, Lang
+from trainmark.view.message import Message, _
 
 Endpoint = Callable[[Request], Response]
 YEAR = 31_536_000
-KNOWN_ERRORS = (400, 401, 403, 404, 405, 413, 429, 500, 503, 507)
+ERRORS = {
+    400: _("This request cannot be understood."),
+    401: _("Sign in to see this page."),
+    403: _("This token may not do that."),
+    404: _("There is no such page."),
+    405: _("This address does not take that method."),
+    413: _("This is larger than the server takes."),
+    429: _("Too many requests; wait a moment."),
+    500: _("The server failed; its log says why."),
+    503: _("The server cannot answer now; try again in a moment."),
+    507: _("The server's disk is full; try again later."),
+}
 KEPT_HEADERS = ("allow", "retry-after", "www-authenticate")
 INTERNAL = HTTPException(500, "internal error; the server's log has it.")
 LARGEST_PAGE_NUMBER = 10_000
@@ -46,12 +59,46 @@ def visitor_of(request: Request) -> Visitor:
     return Visitor(identity.name, identity.role is Role.ADMIN, csrf_token(request))
 
 
+PARAMETER = "lang"
+COOKIE = "trainmark_lang"
+DEFAULT: Lang = "en"
+
+
 def language_of(request: Request) -> Lang:
-    return language.language(
-        request.query_params.get(language.PARAMETER),
-        request.cookies.get(language.COOKIE),
-        request.headers.get("accept-language", ""),
-    )
+    """Return the language of the pages: by the address, an earlier choice, or the browser; found once."""
+    if not hasattr(request.state, "lang"):
+        accepted = request.headers.get("accept-language", "")
+        parameter, cookie = request.query_params.get(PARAMETER), request.cookies.get(COOKIE)
+        request.state.lang = chosen(parameter) or chosen(cookie) or accepted_language(accepted)
+    lang: Lang = request.state.lang
+    return lang
+
+
+def chosen(value: str | None) -> Lang | None:
+    """Return the language of an explicit choice, None where it names none that there is."""
+    return next((lang for lang in LANGUAGES if lang == value), None)
+
+
+def accepted_language(header: str) -> Lang:
+    """Return the best of an Accept-Language header (RFC 9110 §12.5.4); English where it asks for neither."""
+    best, weight = DEFAULT, 0.0
+    for part in header[:1000].split(","):
+        tag, _, parameters = part.strip().partition(";")
+        lang = chosen(tag.strip().lower().partition("-")[0])
+        quality = _quality(parameters)
+        if lang and quality > weight:
+            best, weight = lang, quality
+    return best
+
+
+def _quality(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    if name.strip() != "q":
+        return 1.0
+    try:
+        return min(1.0, max(0.0, float(value)))
+    except ValueError:
+        return 0.0
 
 
 def render_page(
@@ -59,33 +106,37 @@ def render_page(
 ) -> HTMLResponse:
     """Render a template with what every page has; an explicit choice of language stays in a cookie."""
     lang = language_of(request)
-    text = (
-        environment(lang)
-        .get_template(template)
-        .render(
-            {
-                "site": request.app.state.settings,
-                "visitor": visitor_of(request),
-                "language_link": _language_link(request, lang),
-                "here": here,
-                **values,
-            }
-        )
-    )
+    shared = {
+        "site": request.app.state.settings,
+        "visitor": visitor_of(request),
+        "language_link": _language_link(request, lang),
+        "here": here,
+    }
+    text = environment(lang).get_template(template).render({**shared, **values})
     response = HTMLResponse(text, status, {"Content-Language": "zh-Hans" if lang == "zh" else "en"})
-    if language.chosen(request.query_params.get(language.PARAMETER)):
+    if chosen(request.query_params.get(PARAMETER)):
         secure = request.app.state.settings.secure
         response.set_cookie(
-            language.COOKIE, lang, max_age=YEAR, path="/", secure=secure, httponly=True, samesite="lax"
+            COOKIE, lang, max_age=YEAR, path="/", secure=secure, httponly=True, samesite="lax"
         )
     return response
 
 
+def show_page(request: Request, page: Page, here: str = "", **values: Any) -> HTMLResponse:
+    """Show a page as reports and notebooks have it, in our frame; the links of `runs` stand above it."""
+    lang = language_of(request)
+    shown = shown_in(page.blocks, "html")
+    head = list(takewhile(lambda block: isinstance(block, html.HEAD), shown))
+    parts = (html.fragment(blocks, lang, env=environment(lang)) for blocks in (head, shown[len(head) :]))
+    lede, main = parts
+    return render_page(request, "shown.html.j2", here, page=page, lede=lede, main=main, **values)
+
+
 def _language_link(request: Request, lang: Lang) -> str:
     """The same page in the other language; after a form was sent, the page that it belongs to."""
-    others = [pair for pair in request.query_params.multi_items() if pair[0] != language.PARAMETER]
+    others = [pair for pair in request.query_params.multi_items() if pair[0] != PARAMETER]
     other = "en" if lang == "zh" else "zh"
-    return "?" + urlencode([*others, (language.PARAMETER, other)])
+    return "?" + urlencode([*others, (PARAMETER, other)])
 
 
 def requires(role: Role) -> Callable[[Endpoint], Endpoint]:
@@ -118,7 +169,7 @@ def error_page(request: Request, refused: Response) -> Response:
 def error(request: Request, status: int, detail: str = "") -> Response:
     if _browses(request):
         return _page_of(request, status, detail)
-    return JSONResponse({"error": detail or words("en")[_sentence(status)]}, status)
+    return JSONResponse({"error": detail or _sentence(status)}, status)
 
 
 def handle_http_error(request: Request, failure: Exception) -> Response:
@@ -138,14 +189,14 @@ def _browses(request: Request) -> bool:
 
 
 def _page_of(request: Request, status: int, detail: str = "") -> Response:
-    sentence = words(language_of(request))[_sentence(status)]
+    sentence = _sentence(status)
     return render_page(
         request, "error.html.j2", status=status, shown_status=status, sentence=sentence, detail=detail
     )
 
 
-def _sentence(status: int) -> str:
-    return f"error_{status if status in KNOWN_ERRORS else 400 if status < 500 else 500}"
+def _sentence(status: int) -> Message:
+    return ERRORS.get(status) or ERRORS[400 if status < 500 else 500]
 
 
 def _with_kept(response: Response, headers: Mapping[str, str]) -> Response:

@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from trainmark.report.format.words import LANGUAGES
 from trainmark.server.api.openapi import document
 from trainmark.server.api.operations import PREFIX
 from trainmark.server.pages.account import admin, create_token, login, login_page, logout, revoke_token
@@ -20,6 +19,7 @@ from trainmark.server.pages.leaderboard import entries_by_workload, leaderboard,
 from trainmark.server.pages.overview import overview, report, run, runs, search
 from trainmark.server.pages.respond import render_page
 from trainmark.server.pages.templating import by_hashed_name, environment, static
+from trainmark.view.catalogue import LANGUAGES
 
 
 def api(request: Request) -> Response:

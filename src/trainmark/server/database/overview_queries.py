@@ -1,4 +1,4 @@
-"""What changed lately and how much there is; search over cases, runs and machines."""
+"""What changed lately and how much there is; search over cases, runs and machines; the audit log."""
 
 from __future__ import annotations
 
@@ -17,61 +17,49 @@ from trainmark.server.database.models import (
     ResultTable,
     RunTable,
 )
-from trainmark.server.database.queries.rows import AuditRow, CaseRow, ChangeRow, Overview, SearchResult
-from trainmark.server.database.queries.selects import (
+from trainmark.server.database.rows import (
+    AUDIT,
+    CASE_SELECT,
+    CASES,
+    CHANGE_SELECT,
+    CHANGES,
+    MACHINES,
     MOST,
     OFFSET,
-    case_rows,
-    case_select,
-    change_rows,
-    change_select,
-    machine_row,
-    machine_select,
-    run_row,
-    run_select,
+    RUN_SELECT,
+    RUNS,
+    AuditRow,
+    CaseRow,
+    ChangeRow,
+    Overview,
+    SearchResult,
 )
+from trainmark.server.database.run_queries import runs
 
 if TYPE_CHECKING:
-    from trainmark.server.database.queries.selects import Query
+    from trainmark.server.database.rows import Query
 
 
 NEWEST_RUNS = 12
-
-
-@functools.cache
-def _newest_select() -> Query:
-    return run_select().order_by(RunTable.created.desc(), RunTable.id.desc()).limit(NEWEST_RUNS)
-
-
-@functools.cache
-def _case_totals_select() -> Query:
-    return select(
-        func.count(),
-        func.coalesce(func.sum(CaseTable.results), 0),
-        func.coalesce(func.max(CaseTable.results), 0),
-    ).select_from(CaseTable)
-
-
-@functools.cache
-def _machine_totals_select() -> Query:
-    return select(func.count(), func.coalesce(func.sum(MachineTable.runs), 0)).select_from(MachineTable)
-
-
-@functools.cache
-def _changes_select() -> Query:
-    newest = (ChangeTable.time.desc(), ChangeTable.id.desc())
-    return change_select().where(ChangeTable.time >= bindparam("since")).order_by(*newest).limit(MOST)
+CASE_TOTALS = select(
+    func.count(), func.coalesce(func.sum(CaseTable.results), 0), func.coalesce(func.max(CaseTable.results), 0)
+).select_from(CaseTable)
+MACHINE_TOTALS = select(func.count(), func.coalesce(func.sum(MachineTable.runs), 0)).select_from(MachineTable)
+CHANGES_SINCE = (
+    CHANGE_SELECT.where(ChangeTable.time >= bindparam("since"))
+    .order_by(ChangeTable.time.desc(), ChangeTable.id.desc())
+    .limit(MOST)
+)
 
 
 def overview(connection: Connection, since: float, most: int = 50) -> Overview:
     """Return the changes since a time, the newest runs and the totals."""
-    newest = connection.execute(_newest_select())
-    cases, results, longest = connection.execute(_case_totals_select()).one()
-    machines, runs = connection.execute(_machine_totals_select()).one()
+    cases, results, longest = connection.execute(CASE_TOTALS).one()
+    machines, run_count = connection.execute(MACHINE_TOTALS).one()
     return Overview(
         changes=changes_since(connection, since, most),
-        newest=tuple(map(run_row, newest)),
-        runs=int(runs),
+        newest=runs(connection, most=NEWEST_RUNS),
+        runs=int(run_count),
         machines=machines,
         cases=cases,
         results=int(results),
@@ -80,17 +68,13 @@ def overview(connection: Connection, since: float, most: int = 50) -> Overview:
 
 
 def changes_since(connection: Connection, since: float, most: int = 50) -> tuple[ChangeRow, ...]:
-    return change_rows(connection.execute(_changes_select(), {"since": since, "most": most}).all())
+    return CHANGES.rows(connection.execute(CHANGES_SINCE, {"since": since, "most": most}))
 
 
 def changes_of_results(connection: Connection, result_ids: Sequence[int]) -> tuple[ChangeRow, ...]:
     """Return the changes that begin at these results."""
-    chosen = (
-        change_select()
-        .where(ChangeTable.result_id.in_(result_ids))
-        .order_by(ChangeTable.case_id, ChangeTable.time)
-    )
-    return change_rows(connection.execute(chosen).all())
+    chosen = CHANGE_SELECT.where(ChangeTable.result_id.in_(result_ids))
+    return CHANGES.rows(connection.execute(chosen.order_by(ChangeTable.case_id, ChangeTable.time)))
 
 
 def doubts_of_results(connection: Connection, result_ids: Sequence[int]) -> dict[int, list[str]]:
@@ -102,17 +86,10 @@ def doubts_of_results(connection: Connection, result_ids: Sequence[int]) -> dict
 
 def audit_log(connection: Connection, most: int = 200, before: float | None = None) -> tuple[AuditRow, ...]:
     """Return the newest entries of the audit log."""
-    chosen = select(
-        AuditTable.time,
-        AuditTable.token,
-        AuditTable.address,
-        AuditTable.action,
-        AuditTable.subject,
-        AuditTable.detail,
-    ).order_by(AuditTable.id.desc())
+    chosen = AUDIT.select.order_by(AuditTable.id.desc())
     if before is not None:
         chosen = chosen.where(AuditTable.time < before)
-    return tuple(AuditRow(*row) for row in connection.execute(chosen.limit(most)))
+    return AUDIT.rows(connection.execute(chosen.limit(most)))
 
 
 MOST_WORDS, LONGEST_SEARCH = 8, 200
@@ -122,19 +99,19 @@ ESCAPE = "\\"
 @functools.cache
 def _cases_select(words: int) -> Query:
     text = _joined(CaseTable.label, CaseTable.workload, CaseTable.device, MachineTable.name)
-    chosen = case_select().where(_all(words, text)).order_by(CaseTable.last_time.desc(), CaseTable.id.desc())
+    chosen = CASE_SELECT.where(_all(words, text)).order_by(CaseTable.last_time.desc(), CaseTable.id.desc())
     return chosen.limit(MOST).offset(OFFSET)
 
 
 @functools.cache
 def _runs_select(words: int) -> Query:
-    return run_select().where(_all(words, RunTable.words)).order_by(RunTable.created.desc()).limit(MOST)
+    return RUN_SELECT.where(_all(words, RunTable.words)).order_by(RunTable.created.desc()).limit(MOST)
 
 
 @functools.cache
 def _machines_select(words: int) -> Query:
     text = _joined(MachineTable.name, MachineTable.device)
-    return machine_select().where(_all(words, text)).order_by(MachineTable.last_seen.desc()).limit(MOST)
+    return MACHINES.select.where(_all(words, text)).order_by(MachineTable.last_seen.desc()).limit(MOST)
 
 
 def search(connection: Connection, text: str, most: int = 20) -> SearchResult:
@@ -145,8 +122,8 @@ def search(connection: Connection, text: str, most: int = 20) -> SearchResult:
     count, given = _bound(words, most)
     return SearchResult(
         cases_with(connection, words, most),
-        tuple(map(run_row, connection.execute(_runs_select(count), given).all())),
-        tuple(map(machine_row, connection.execute(_machines_select(count), given).all())),
+        RUNS.rows(connection.execute(_runs_select(count), given)),
+        MACHINES.rows(connection.execute(_machines_select(count), given)),
     )
 
 
@@ -155,7 +132,7 @@ def cases_with(
 ) -> tuple[CaseRow, ...]:
     """Return the cases that contain every word, those measured last first."""
     count, given = _bound(words, most)
-    return case_rows(connection.execute(_cases_select(count), {**given, "offset": offset}).all())
+    return CASES.rows(connection.execute(_cases_select(count), {**given, "offset": offset}))
 
 
 def _bound(words: Sequence[str], most: int) -> tuple[int, dict[str, str | int]]:

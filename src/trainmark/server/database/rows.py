@@ -1,12 +1,80 @@
-"""What the questions to the database answer with."""
+"""What the questions to the database answer with, and the columns that each kind of row is made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import itertools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy import JSON, BindParameter, Connection, Integer, Select, Text, bindparam, cast, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from trainmark.measure.history.series import RunPoint
+from trainmark.server.database.models import (
+    AuditTable,
+    Base,
+    CaseTable,
+    ChangeTable,
+    FactSetTable,
+    MachineTable,
+    PackTable,
+    ResultTable,
+    RunTable,
+    TrialTable,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Label
+    from typing_extensions import Unpack
+
+    Query = Select[Unpack[tuple[Any, ...]]]
+
+
+MOST: BindParameter[int] = bindparam("most", type_=Integer)
+OFFSET: BindParameter[int] = bindparam("offset", type_=Integer)
+Row = TypeVar("Row")
+
+
+def json_text(column: InstrumentedAttribute[Any]) -> Label[str]:
+    """Return a JSON column as the text that is stored."""
+    return cast(column, Text).label(f"{column.key}_text")
+
+
+def decoded(texts: Iterable[str]) -> list[Any]:
+    """Decode many JSON texts by one call."""
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")
+    return values
+
+
+class RowKind(Generic[Row]):
+    """A dataclass whose fields are columns of a table, but for those that are `elsewhere`.
+
+    JSON is asked for as text and decoded for all rows at once.
+    """
+
+    def __init__(self, kind: type[Row], table: type[Base], **elsewhere: InstrumentedAttribute[Any]) -> None:
+        names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+        columns = [elsewhere[name] if name in elsewhere else getattr(table, name) for name in names]
+        self.kind, self._width = kind, len(columns)
+        self._stored = [place for place, column in enumerate(columns) if isinstance(column.type, JSON)]
+        self.select: Query = select(
+            *(json_text(column) if place in self._stored else column for place, column in enumerate(columns))
+        )
+
+    def rows(self, selected: Iterable[Sequence[Any]]) -> tuple[Row, ...]:
+        """Return rows of `select`, or of one with more columns behind."""
+        columns: list[Sequence[Any]] = list(zip(*selected, strict=True))
+        for place in self._stored if columns else ():
+            columns[place] = list(map(_frozen, decoded(columns[place])))
+        return tuple(itertools.starmap(self.kind, zip(*columns[: self._width], strict=True)))
+
+
+def _frozen(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return tuple(map(tuple, value)) if value and isinstance(value[0], list) else tuple(value)
 
 
 @dataclass(frozen=True)
@@ -295,3 +363,68 @@ class AuditRow:
     action: str
     subject: str
     detail: str
+
+
+MACHINES, TRIALS = RowKind(MachineRow, MachineTable), RowKind(TrialRow, TrialTable)
+AUDIT = RowKind(AuditRow, AuditTable)
+RUNS = RowKind(
+    RunRow,
+    RunTable,
+    machine=MachineTable.name,
+    device=MachineTable.device,
+    sha256=PackTable.sha256,
+    bytes=PackTable.bytes,
+    token=PackTable.token,
+    signer=PackTable.signer,
+)
+CASES = RowKind(CaseRow, CaseTable, machine=MachineTable.name)
+CHANGES = RowKind(
+    ChangeRow,
+    ChangeTable,
+    label=CaseTable.label,
+    machine_id=CaseTable.machine_id,
+    machine=MachineTable.name,
+    device=CaseTable.device,
+    run_uuid=RunTable.uuid,
+    run=RunTable.name,
+)
+RESULTS = RowKind(
+    ResultRow,
+    ResultTable,
+    label=CaseTable.label,
+    run_uuid=RunTable.uuid,
+    unit=CaseTable.unit,
+    facts=ResultTable.own_facts,
+)
+RUN_SELECT = RUNS.select.join(MachineTable, MachineTable.id == RunTable.machine_id).join(
+    PackTable, PackTable.id == RunTable.pack_id
+)
+CASE_SELECT = CASES.select.join(MachineTable, MachineTable.id == CaseTable.machine_id)
+CHANGE_SELECT = (
+    CHANGES.select.join(CaseTable, CaseTable.id == ChangeTable.case_id)
+    .join(MachineTable, MachineTable.id == CaseTable.machine_id)
+    .join(ResultTable, ResultTable.id == ChangeTable.result_id)
+    .join(RunTable, RunTable.id == ResultTable.run_id)
+)
+RESULT_SELECT = (
+    RESULTS.select.add_columns(ResultTable.facts_id)
+    .join(CaseTable, CaseTable.id == ResultTable.case_id)
+    .join(RunTable, RunTable.id == ResultTable.run_id)
+)
+FACTS_SELECT = select(FactSetTable.id, FactSetTable.facts).where(
+    FactSetTable.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def result_rows(connection: Connection, selected: Sequence[Sequence[Any]]) -> tuple[ResultRow, ...]:
+    """Return rows of `RESULT_SELECT`, each with its own facts and those that it shares with others."""
+    shared = facts_by_id(connection, {row[-1] for row in selected})
+    return tuple(
+        replace(result, facts={**shared[row[-1]], **result.facts})
+        for result, row in zip(RESULTS.rows(selected), selected, strict=True)
+    )
+
+
+def facts_by_id(connection: Connection, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
+    rows = connection.execute(FACTS_SELECT, {"ids": sorted(set(ids))})
+    return {row.id: row.facts for row in rows}
