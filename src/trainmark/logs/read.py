@@ -29,9 +29,8 @@ def read_runs(format: Format, blocks: Iterable[bytes], source: str) -> Iterator[
     """The runs in one log, in order; `blocks` end at line ends and are clean of terminal codes."""
     run = LoggedRun(source, format)
     seen = 0
+    blocks = map(format.prepare, blocks)
     for block in blocks if format.rewrite is None else format.rewrite(blocks):
-        if format.prepare is not None:
-            block = format.prepare(block)
         alike = dense(format, block)
         if alike is not None and not (format.start and format.start.search(alike.rest)):
             if seen < SETTINGS_BYTES:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from trainer_logs import LOGS
 
@@ -19,15 +17,13 @@ def lines(count: int) -> bytes:
     return b"".join(LINE % number for number in range(count))
 
 
-def made_up(name: str, sign: bytes) -> Format:
-    return Format(
-        name=name, title=name, framework=None, sign=re.compile(sign), step=re.compile(b"(?P<step>x)")
-    )
+def made_up(name: str, sign: str) -> Format:
+    return Format(name, title=name, framework=None, patterns={"sign": sign, "step": "(?P<step>x)"})
 
 
 @pytest.fixture
 def two_formats(monkeypatch):
-    both = {"apple": made_up("apple", b"apple"), "pear": made_up("pear", b"pear")}
+    both = {"apple": made_up("apple", "apple"), "pear": made_up("pear", "pear")}
     monkeypatch.setattr(module, "formats", lambda: both)
 
 
