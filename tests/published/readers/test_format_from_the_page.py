@@ -9,7 +9,7 @@ import pytest
 
 from trainmark.logs.format import Format
 from trainmark.logs.format_file import custom_format
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import formats
 from trainmark.measure.log_figure import LogFacts, logged_figure

@@ -7,7 +7,7 @@ import pytest
 from trainmark.base.errors import UserError
 from trainmark.logs.format import Kind, Scope, TimeFormat
 from trainmark.logs.format_file import FOLDER, custom_format, our_format
-from trainmark.logs.read import read_logs
+from trainmark.logs.read import parsed_logs
 from trainmark.logs.recognition import named_format
 
 YAML = r"""
@@ -36,7 +36,7 @@ def written(tmp_path):
 def test_a_log_is_read_by_the_patterns_of_the_file(written, tmp_path):
     log = tmp_path / "train.log"
     log.write_text("batch=32\n" + "".join(f"step {n} took 250.0 ms\n" for n in range(1, 51)))
-    (read,) = read_logs([str(log)], named_format(str(written(YAML))))
+    (read,) = parsed_logs([str(log)], named_format(str(written(YAML))))
     (run,) = read.runs
     assert run.settings == {"batch_per_device": 32, "world_size": 4, "precision": "amp"}
     assert run.steps["ms"].tolist() == [250.0] * 50
@@ -102,7 +102,7 @@ settings:
   world_size: ['world {COUNT}', {pattern: 'gpus: {COUNT}', convert: count}]
   precision: {pattern: loss-scale, means: amp}
 """
-    (read,) = read_logs([str(log)], custom_format(written(text)))
+    (read,) = parsed_logs([str(log)], custom_format(written(text)))
     (run,) = read.runs
     assert run.settings == {"world_size": 3, "precision": "amp"}
     assert run.steps["rate"][0] == 1010

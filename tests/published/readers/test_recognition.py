@@ -7,7 +7,7 @@ from trainer_logs import LOGS
 
 from trainmark.logs import recognition as module
 from trainmark.logs.format import Format
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.recognition import UnrecognizedError, formats, recognize
 
 LINE = b"train: epoch 0, iter %d, loss: 6.5, top_1: 0.1, top_k: 0.2, samples/s: 288.088\n"

@@ -21,7 +21,7 @@ import numpy as np
 from trainmark.base.files import open_regular
 from trainmark.events import Event, RunEnd, RunStart, Scope, Step
 from trainmark.logs.format import Format
-from trainmark.logs.lines import ANSI
+from trainmark.logs.input import ANSI
 from trainmark.logs.logged_run import parse_times
 from trainmark.logs.trials.output import Output, ReaderError
 

@@ -1,5 +1,6 @@
-"""Raw bytes of a log → clean, line-aligned blocks: no terminal codes, no carriage returns, no endless lines.
+"""From paths to the clean lines of each log: files, folders, globs, standard input, archives.
 
+A log is read once, as a stream of line-aligned blocks: no terminal codes, carriage returns or endless lines.
 A carriage return ends a line, so every state of a progress bar is kept as a line of its own. A launcher's
 tag (`[1,7]<stderr>:`) stays at the head of its line and nowhere else, for `by_rank` to part the ranks by.
 """
@@ -7,9 +8,68 @@ tag (`[1,7]<stderr>:`) stays at the head of its line and nowhere else, for `by_r
 from __future__ import annotations
 
 import codecs
+import os
 import re
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.base.archives import Unpacked, unpacked
+from trainmark.base.files import open_regular
+from trainmark.base.streams import LIMITS, SourceError, SourceRefusal, naming
+
+GLOB_MARKS = frozenset("*?[")
+
+
+def sources(paths: Sequence[str]) -> Iterator[Unpacked]:
+    """Every log under these paths, in a stable order; `-` is standard input, a glob may stand for many."""
+    for path in paths:
+        try:
+            with naming(path):
+                yield from _at_path(path)
+        except SourceError as error:
+            yield SourceRefusal(path, str(error))
+
+
+def _at_path(path: str) -> Iterator[Unpacked]:
+    if path == "-":
+        yield from unpacked("-", sys.stdin.buffer, LIMITS)
+        return
+    matches = [Path(path)] if Path(path).exists() else _matching(path)
+    if not matches:
+        yield SourceRefusal(path, f"{path}: there is no such file or folder.")
+    for match in matches:
+        for file in _files(match):
+            yield from _file(file)
+
+
+def _matching(pattern: str) -> list[Path]:
+    if not GLOB_MARKS & set(pattern):
+        return []
+    path = Path(pattern)
+    return sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, inner, names in os.walk(path):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        yield from (Path(folder) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _file(path: Path) -> Iterator[Unpacked]:
+    try:
+        stream = open_regular(path)
+    except OSError as error:
+        hint = "; a pipe is read as `-`, standard input" if path.is_fifo() else ""
+        yield SourceRefusal(str(path), f"{path}: {error.strerror}{hint}.")
+        return
+    with stream:
+        yield from unpacked(str(path), stream, LIMITS)
+
 
 # What is cut off an overlong line holds no figure, and keeps a pattern from scanning it again and again.
 LONGEST_LINE = 32 << 10

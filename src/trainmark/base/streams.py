@@ -18,7 +18,7 @@ from trainmark.base.errors import UserError
 
 
 class SourceError(UserError):
-    """The log cannot be read: where it is and why."""
+    """The input cannot be read: where it is and why."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,17 @@ def naming(name: str) -> Iterator[None]:
         raise SourceError(f"{name}: could not be read: {reason}.") from error
 
 
-# Logs compress 10 to 100 times; beyond this an archive of this size is made to fill a disk.
-HIGHEST_RATIO = 250
-RATIO_COUNTS_FROM = 256 << 20
-MOST_UNPACKED = 64 << 30
-MOST_MEMBERS = 100_000
+@dataclass(frozen=True)
+class UnpackLimits:
+    """What one input may unpack to, at most; the ratio counts from so many bytes."""
+
+    members: int = 100_000
+    total_bytes: int = 64 << 30
+    ratio: int = 250  # logs compress 10 to 100 times; beyond this an archive is made to fill a disk
+    ratio_from_bytes: int = 256 << 20
+
+
+LIMITS = UnpackLimits()
 
 
 @dataclass
@@ -61,6 +67,7 @@ class Budget:
     """
 
     name: str
+    limits: UnpackLimits = LIMITS
     packed: int = 0
     unpacked: int = 0
     members: int = 0
@@ -72,10 +79,8 @@ class Budget:
     def add_member(self, name: str) -> None:
         self.members += 1
         self.name = name
-        if self.members > MOST_MEMBERS:
-            raise SourceError(
-                f"{name}: the archive has more than {MOST_MEMBERS:,} members; the rest is not read."
-            )
+        if self.members > (most := self.limits.members):
+            raise SourceError(f"{name}: the archive has more than {most:,} members; the rest is not read.")
         self.check()
 
     def check(self) -> None:
@@ -85,15 +90,16 @@ class Budget:
 
     def exceeded_by(self, more: int) -> bool:
         """Whether so many bytes more would be too many."""
-        total = self.unpacked + more
-        is_bomb = total > RATIO_COUNTS_FROM and total > HIGHEST_RATIO * self.packed
-        return is_bomb or total > MOST_UNPACKED
+        total, limits = self.unpacked + more, self.limits
+        is_bomb = total > limits.ratio_from_bytes and total > limits.ratio * self.packed
+        return is_bomb or total > limits.total_bytes
 
     @property
     def limit(self) -> str:
-        if HIGHEST_RATIO * self.packed < MOST_UNPACKED:
-            return f"the archive unpacks to more than {HIGHEST_RATIO} times its size"
-        return f"the archive unpacks to more than {MOST_UNPACKED >> 30} GiB"
+        limits = self.limits
+        if limits.ratio * self.packed < limits.total_bytes:
+            return f"the archive unpacks to more than {limits.ratio} times its size"
+        return f"the archive unpacks to more than {limits.total_bytes >> 30} GiB"
 
 
 CHUNK = 4 << 20

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from trainmark.logs.streams import (
+from trainmark.base.streams import (
     CHUNK,
     MOST_XZ_MEMORY,
     Budget,
