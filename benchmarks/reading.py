@@ -16,9 +16,9 @@ from pathlib import Path
 
 from benchmarks import child
 from benchmarks.row import Row, from_repeats
-from trainmark.logs.lines import clean_blocks
-from trainmark.logs.read import ParsedLog, read_logs
-from trainmark.logs.streams import CHUNK
+from trainmark.base.streams import CHUNK
+from trainmark.logs.input import clean_blocks
+from trainmark.logs.read import ParsedLog, parsed_logs
 from trainmark.measure.log_figure import LogFacts, logged_figure
 
 REPEATS = 5
@@ -80,7 +80,7 @@ def _speeds(path: Path, lines: int) -> list[Row]:
 
 
 def _read(path: Path) -> int:
-    (log,) = read_logs([str(path)])
+    (log,) = parsed_logs([str(path)])
     if not isinstance(log, ParsedLog):
         raise AssertionError(log.sentence)
     (run,) = log.runs

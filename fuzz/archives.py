@@ -18,9 +18,8 @@ from pathlib import Path
 
 from harness import Case, fuzz
 
-from trainmark.cli.read import Figures, Given, ReadLog, lines, mark_copies, shown
-from trainmark.logs.read import each_log
-from trainmark.logs.streams import SourceRefusal
+from trainmark.cli.read import lines
+from trainmark.logs.read import read_logs
 
 LINE = "train: epoch 0, iter {n}, loss: 6.5, top_1: 0.0, top_k: 0.1, samples/s: 288.088 {t:.3f}\n"
 GOOD = "".join(LINE.format(n=20 * n, t=1.6e9 + 4 * n) for n in range(1, 40)).encode()
@@ -52,19 +51,15 @@ def check(data: bytes, good: set[str]) -> str | None:
         paths = [Path(folder, name) for name in ("first.log", "x", "last.log")]
         for path, content in zip(paths, (GOOD, data, GOOD), strict=True):
             path.write_bytes(content)
-        show = functools.partial(shown, given=Given(), figures=Figures())
-        answers = list(each_log([str(path) for path in paths], show))
-        logs = [answer for answer in answers if isinstance(answer, ReadLog)]
-        list(lines(logs, mark_copies(logs)))
-    for answer in answers:
-        if isinstance(answer, SourceRefusal) and (
-            not answer.sentence.endswith(".") or "\n" in answer.sentence
-        ):
-            return f"not one sentence: {answer.sentence!r}"
-    read = {log.name for log in logs}
+        reading = read_logs([str(path) for path in paths])
+        list(lines(reading))
+    for refusal in reading.refusals:
+        if not refusal.sentence.endswith(".") or "\n" in refusal.sentence:
+            return f"not one sentence: {refusal.sentence!r}"
+    read = {log.name for log in reading.logs}
     wanted = {str(paths[0]), str(paths[2]), *(f"{paths[1]}!{name}" for name in good)}
     missing = sorted(wanted - read)
-    sentences = [answer.sentence for answer in answers if isinstance(answer, SourceRefusal)]
+    sentences = [refusal.sentence for refusal in reading.refusals]
     return f"lost {missing[:3]}; said {sentences[:3]}" if missing else None
 
 

@@ -5,7 +5,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["trainmark"]):
-    from trainmark.logs.lines import Cleaning, clean_blocks
+    from trainmark.logs.input import Cleaning, clean_blocks
     from trainmark.logs.read import read_runs
     from trainmark.logs.recognition import UnrecognizedError, formats, recognize
     from trainmark.measure.log_figure import LogFacts, logged_figure

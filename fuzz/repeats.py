@@ -7,10 +7,9 @@ from contextlib import suppress
 
 from harness import Case, fuzz
 
-from trainmark.logs.lines import Cleaning, clean_blocks
+from trainmark.logs.input import Cleaning, clean_blocks
 from trainmark.logs.read import read_runs
-from trainmark.logs.recognition import UnrecognizedError, recognize
-from trainmark.logs.registry import formats
+from trainmark.logs.recognition import UnrecognizedError, formats, recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
 
 FORMATS = list(formats().values())

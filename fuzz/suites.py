@@ -11,7 +11,7 @@ from harness import Case, fuzz
 
 from trainmark.base.errors import UserError
 from trainmark.launch.hosts import from_hostfile, from_inventory, from_list
-from trainmark.logs.custom_format import custom_format
+from trainmark.logs.format_file import custom_format
 from trainmark.logs.ledger.entry import as_record
 from trainmark.logs.ledger.load import DATA
 from trainmark.logs.ledger.load import load as load_ledger

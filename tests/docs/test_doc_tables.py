@@ -7,7 +7,7 @@ import pytest
 from doc_pages import ROOT, code, page, section, table
 
 from trainmark.launch.outcome import Outcome
-from trainmark.logs import registry
+from trainmark.logs.trials.output import reader_names
 from trainmark.measure.doubts import DoubtCode
 from trainmark.measure.figure import WindowVerdict
 from trainmark.measure.statistics import median_interval, ratio_interval
@@ -153,7 +153,7 @@ def room_of(words):
 
 def test_every_reader_that_a_suite_may_name_is_described():
     described = page("docs/any-program.md") + page("docs/reading.md")
-    assert [name for name in registry.names() if f"`{name}`" not in described] == []
+    assert [name for name in reader_names() if f"`{name}`" not in described] == []
 
 
 def test_exactly_the_dependencies_that_are_required_or_pinned_have_a_reason():

@@ -13,12 +13,12 @@ import pytest
 
 from trainmark.audit.protocols.protocol import lines_of
 from trainmark.audit.report import read_report
+from trainmark.base.streams import SourceRefusal
 from trainmark.data.imagenet_labels import read_labels
 from trainmark.launch.hosts import from_hostfile, from_inventory
-from trainmark.logs.custom_format import custom_format
+from trainmark.logs.format_file import custom_format
+from trainmark.logs.input import sources
 from trainmark.logs.ledger import load
-from trainmark.logs.sources import sources
-from trainmark.logs.streams import SourceRefusal
 from trainmark.suite.load import load as load_suite
 from trainmark.workloads.resnet50.shared import recipe
 

@@ -7,7 +7,7 @@ import pytest
 from trainmark.base import yaml_source
 from trainmark.base.errors import UserError
 from trainmark.launch.hosts import from_inventory
-from trainmark.logs.custom_format import custom_format
+from trainmark.logs.format_file import custom_format
 from trainmark.logs.ledger import load
 from trainmark.suite.load import load as load_suite
 from trainmark.suite.load import parse

@@ -24,10 +24,10 @@ from typing import Any
 from snapshot import Snapshot
 from source_file import significant, table, written
 
+from trainmark.base.archives import NamedStream
 from trainmark.base.errors import UserError
-from trainmark.logs.formats.mllog import FORMAT
-from trainmark.logs.read import read_log
-from trainmark.logs.sources import LogStream
+from trainmark.logs.format_file import our_format
+from trainmark.logs.read import parsed_log
 from trainmark.measure.log_figure import LogFacts, logged_figure
 
 RESULT = re.compile(r"([^/]+)/results/([^/]+)/([^/]+)/result_\d+\.txt")
@@ -283,7 +283,7 @@ def _olympic(seconds: Sequence[float | None], dropped: int) -> float | None:
 def _throughput(log: bytes, doubts: Counter[str], benchmark: str) -> float | None:
     """Our reader's figure, where it has no doubt of it."""
     try:
-        runs = read_log(LogStream("result", iter([log])), FORMAT).runs
+        runs = parsed_log(NamedStream("result", iter([log])), our_format("mllog")).runs
     except UserError as error:
         doubts[f"{benchmark}: {str(error)[:60]}"] += 1
         return None

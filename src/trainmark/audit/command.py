@@ -35,8 +35,8 @@ def audit_command(paths: tuple[Path, ...], iterations: int | None, as_json: bool
     from trainmark.audit.finding import FindingSeverity
     from trainmark.audit.log_folder import audit_logs, logs_at
     from trainmark.base.errors import UserError
+    from trainmark.base.streams import naming
     from trainmark.base.text import visible
-    from trainmark.logs.streams import naming
 
     logs, reports, findings = {}, [], []
     refusals: list[str] = []

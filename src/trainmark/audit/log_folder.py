@@ -17,8 +17,8 @@ from trainmark.audit.report import LARGEST_FILE
 from trainmark.audit.terms import SHORT_TOPOLOGY
 from trainmark.base.errors import UserError
 from trainmark.base.files import open_regular
-from trainmark.logs.read import ParsedLog, read_logs
-from trainmark.logs.streams import SourceRefusal
+from trainmark.base.streams import SourceRefusal
+from trainmark.logs.read import ParsedLog, parsed_logs
 from trainmark.measure.log_figure import LogFacts as ColumnFacts
 from trainmark.measure.log_figure import logged_figure
 
@@ -151,7 +151,7 @@ def _may_be_log(file: Path) -> bool:
 
 def _audited_log(file: Path) -> AuditedLog | None:
     try:
-        log = next(iter(read_logs([str(file)])), None)
+        log = next(iter(parsed_logs([str(file)])), None)
     except UserError:
         return None
     if log is None or isinstance(log, SourceRefusal):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,14 +16,10 @@ from trainmark.base.text import one_line, visible
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import json_option
 from trainmark.cli.terminal import terminal_width
-from trainmark.logs.logged_run import LoggedRun
-from trainmark.logs.read import OpenLog
-from trainmark.logs.recognition import Recognition
-from trainmark.measure.doubts import Doubt, DoubtCode
-from trainmark.measure.doubts import doubt as new_doubt
-from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
-from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
-from trainmark.measure.statistics import Floats
+from trainmark.logs.read import GivenFacts, LogReading, ReadLog, ReadRun, as_record, read_logs
+from trainmark.logs.recognition import formats, named_format
+from trainmark.measure.doubts import DoubtCode
+from trainmark.measure.log_figure import LoggedFigure
 from trainmark.pages import number
 from trainmark.pages.label import rate_unit
 from trainmark.report.format.table import Table
@@ -85,40 +79,25 @@ def read_command(
         raise click.UsageError("name what to read: files, folders, globs, archives, or - for standard input.")
     if protocol is not None:
         return _by_protocol(paths, protocol, warmup, train, as_json)
-    from trainmark.base.errors import UserError
-    from trainmark.logs.read import each_log
-    from trainmark.logs.recognition import named_format
-    from trainmark.logs.streams import SourceRefusal
-
     format = named_format(format_name) if format_name else None
-    given = Given(batch, devices, samples_per_step)
-    logs: list[ReadLog] = []
-    refusals: list[SourceRefusal] = []
-    for answer in each_log(paths, partial(shown, given=given, figures=Figures()), format):
-        if isinstance(answer, SourceRefusal):
-            refusals.append(answer)
-        else:
-            logs.append(answer)
-    if not logs and len(refusals) == 1:
-        raise UserError(visible(refusals[0].sentence))
-    for refusal in refusals:
+    reading = read_logs(paths, format, GivenFacts(batch, devices, samples_per_step))
+    if not reading.logs and len(reading.refusals) == 1:
+        raise UserError(visible(reading.refusals[0].sentence))
+    for refusal in reading.refusals:
         click.echo(f"trainmark: {visible(refusal.sentence)}", err=True)
-    if not logs:
+    if not reading.logs:
         raise UserError("none of these could be read.")
-    copied = mark_copies(logs)
     if as_json:
-        _write_json([run for log in logs for run in log.runs])
+        _write_json(reading)
     else:
-        for line in lines(logs, copied):
+        for line in lines(reading):
             click.echo(line)
         if len(paths) == 1 and Path(paths[0]).exists():
             tell_next("read", file=paths[0])
-    return SOME_NOT_READ if refusals else 0
+    return SOME_NOT_READ if reading.refusals else 0
 
 
 def _list_formats(as_json: bool) -> int:
-    from trainmark.logs.recognition import formats
-
     titles = {name: format.title for name, format in sorted(formats().items())}
     width = max(map(len, titles))
     rows = (f"{name:<{width}}  {title}" for name, title in titles.items())
@@ -126,12 +105,13 @@ def _list_formats(as_json: bool) -> int:
     return 0
 
 
-def _write_json(runs: list[dict[str, Any]]) -> None:
+def _write_json(reading: LogReading) -> None:
     """One run after the other, so that tens of thousands of them are never one text."""
     click.echo('{\n  "runs": [')
-    for place, run in enumerate(runs):
-        text = json.dumps(run, indent=2).replace("\n", "\n    ")
-        click.echo("    " + text + ("," if place + 1 < len(runs) else ""))
+    runs = reading.runs
+    for place, run in enumerate(runs, 1):
+        text = json.dumps(as_record(run), indent=2).replace("\n", "\n    ")
+        click.echo("    " + text + ("," if place < len(runs) else ""))
     click.echo("  ]\n}")
 
 
@@ -151,150 +131,25 @@ def _by_protocol(
     return 0
 
 
-MOST_FIGURES = 256
 RIGHT_ALIGNED = frozenset({2, 4, 5, 6})
 HEADER = ("log", "format", "devices", "precision", "batch", "steps", "throughput", "interval", "doubts")
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the user knows and the log does not say."""
-
-    batch: float | None = None
-    devices: int | None = None
-    samples_per_step: float | None = None
-
-    def complete(self, facts: LogFacts, source: str) -> LogFacts:
-        """Return the facts with what they lack; UserError where the log itself says otherwise."""
-        self._require("--batch", self.batch, facts.batch_per_device, "the batch of a device", source)
-        self._require("--devices", self.devices, facts.world_size, "the number of devices", source)
-        of_a_step = facts.samples_of_a_step()
-        samples = self.samples_per_step
-        self._require("--samples-per-step", samples, of_a_step, f"the {facts.unit} of a step", source)
-        whole = replace(
-            facts,
-            batch_per_device=facts.batch_per_device or self.batch,
-            world_size=facts.world_size or self.devices,
-            samples_per_step=facts.samples_per_step or samples,
-        )
-        given = self.batch or self.devices
-        if given and facts.global_batch and whole.batch_per_device and whole.world_size:
-            batch = whole.batch_per_device * whole.world_size
-            if facts.global_batch % batch:  # a step may be of several batches
-                raise UserError(
-                    f"{source}: the log has {facts.global_batch:g} {facts.unit} a step, no multiple of "
-                    f"{whole.batch_per_device:g} × {whole.world_size}: correct --batch or --devices."
-                )
-        return whole
-
-    @staticmethod
-    def _require(option: str, given: float | None, logged: float | None, what: str, source: str) -> None:
-        if given is not None and logged is not None and given != logged:
-            raise UserError(
-                f"{source}: {option} says {given:g}, but the log has {logged:g} as {what}: leave it out."
-            )
-
-
-@dataclass(frozen=True)
-class ReadLog:
-    """One log as it is shown, its runs as dictionaries: their lines are no longer in memory."""
-
-    name: str
-    title: str
-    recognition: Recognition | None
-    damaged_lines: int
-    runs: list[dict[str, Any]]
-    digests: list[bytes | None]
-
-
-class Figures:
-    """Figures of runs, each worked out once: thousands of copies of a run need one."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[bytes, LogFacts], LoggedFigure] = {}
-
-    def of(self, columns: Mapping[str, Floats], facts: LogFacts) -> LoggedFigure:
-        key = columns_digest(columns, sorted(columns)), facts
-        if key not in self._known:
-            if len(self._known) >= MOST_FIGURES:
-                self._known.clear()
-            self._known[key] = logged_figure(columns, facts)
-        return self._known[key]
-
-
-def shown(log: OpenLog, given: Given, figures: Figures) -> ReadLog:
-    """Work out the figures of a log, run by run."""
-    runs, digests = [], []
-    damaged = 0
-    for run in log.runs:
-        columns = run.columns()
-        facts = given.complete(LogFacts(**run.facts()), run.source)
-        runs.append(_as_dict(run, figures.of(columns, facts)))
-        digests.append(times_digest(columns))
-        damaged += run.damaged_lines
-    damaged += log.cleaning.damaged_lines
-    return ReadLog(log.name, log.format.title, log.recognition, damaged, runs, digests)
-
-
-def mark_copies(logs: Sequence[ReadLog]) -> list[str]:
-    """Add the doubt to each run that is a copy; return a sentence for each group of them."""
-    runs = [(log, number) for log in logs for number in range(len(log.runs))]
-    groups = find_copies([log.digests[number] for log, number in runs])
-    sentences = {}
-    for index, group in groups.items():
-        first, number = runs[group.first]
-        copied = new_doubt(DoubtCode.COPIED_LOGS, runs=f"{group.count:,}", number=number + 1, log=first.name)
-        log, own = runs[index]
-        log.runs[own]["doubts"].append(_doubt(copied))
-        sentences[group.first] = copied.message
-    return list(sentences.values())
-
-
-def _as_dict(run: LoggedRun, figure: LoggedFigure) -> dict[str, Any]:
-    """One run for scripts; what a log does not say is None."""
-    interval = figure.interval
-    batch = figure.batch_per_device
-    return {
-        "source": run.source,
-        "format": run.format.name,
-        "framework": run.settings.get("framework") or run.format.framework,
-        "steps": figure.steps,
-        "world_size": figure.world_size,
-        "batch_per_device": int(batch) if batch is not None and batch == int(batch) else batch,
-        "precision": run.settings.get("precision"),
-        "throughput": {
-            "value": figure.throughput,
-            "low": interval.low if interval else None,
-            "high": interval.high if interval else None,
-            "unit": rate_unit(figure.unit),
-            "scope": "global",
-        },
-        "steps_per_second": figure.steps_per_second,
-        "final_loss": figure.final_loss,
-        "top1": run.top1,
-        "doubts": [_doubt(doubt) for doubt in figure.doubts],
-    }
-
-
-def _doubt(doubt: Doubt) -> dict[str, str]:
-    return {"code": doubt.code.value, "severity": doubt.severity.value, "message": doubt.message}
-
-
-def lines(logs: Sequence[ReadLog], copied: Sequence[str]) -> Iterator[str]:
+def lines(reading: LogReading) -> Iterator[str]:
     """A table of the runs, what the formats were told by, and the doubts in words."""
-    common = _common_folder([log.name for log in logs])
-    runs = [run for log in logs for run in log.runs]
-    yield from Table(HEADER, [_cells(run, common) for run in runs], RIGHT_ALIGNED).lines(terminal_width())
+    common = _common_folder([log.name for log in reading.logs])
+    rows = [_cells(run, common) for run in reading.runs]
+    yield from Table(HEADER, rows, RIGHT_ALIGNED).lines(terminal_width())
     yield ""
     if common:
         yield one_line(f"below {common}")
-    for log in logs:
+    for log in reading.logs:
         yield one_line(_recognised(log, common))
-    for run in runs:
-        for doubt in run["doubts"]:
-            if doubt["code"] != DoubtCode.COPIED_LOGS.value:
-                yield one_line(f"{run['source'].removeprefix(common)}: {doubt['code']}: {doubt['message']}")
-    for sentence in copied:
+    for run in reading.runs:
+        for doubt in run.doubts:
+            if doubt.code is not DoubtCode.COPIED_LOGS:
+                yield one_line(f"{run.source.removeprefix(common)}: {doubt.code.value}: {doubt.message}")
+    for sentence in reading.copies:
         yield one_line(f"{DoubtCode.COPIED_LOGS.value}: {sentence}")
 
 
@@ -307,26 +162,27 @@ def _common_folder(names: Sequence[str]) -> str:
     return folder if all(name.startswith(folder) for name in names) else ""
 
 
-def _cells(run: dict[str, Any], common: str) -> list[str]:
-    throughput = run["throughput"]
+def _cells(run: ReadRun, common: str) -> list[str]:
+    record = as_record(run)
+    throughput = record["throughput"]
     return [
-        run["source"].removeprefix(common),
-        run["format"],
-        _or_missing(run["world_size"]),
-        _or_missing(run["precision"]),
-        _or_missing(run["batch_per_device"]),
-        f"{run['steps']:,}",
-        _speed(run),
+        run.source.removeprefix(common),
+        run.format,
+        _or_missing(record["world_size"]),
+        _or_missing(run.precision),
+        _or_missing(record["batch_per_device"]),
+        f"{run.figure.steps:,}",
+        _speed(run.figure),
         number.bounds(throughput["low"], throughput["high"]),
-        ", ".join(doubt["code"] for doubt in run["doubts"]),
+        ", ".join(doubt.code.value for doubt in run.doubts),
     ]
 
 
-def _speed(run: dict[str, Any]) -> str:
+def _speed(figure: LoggedFigure) -> str:
     """Samples a second, or steps a second where the log tells no more."""
-    if (value := run["throughput"]["value"]) is not None:
-        return f"{number.throughput(value)} {run['throughput']['unit']}"
-    pace = run["steps_per_second"]
+    if figure.throughput is not None:
+        return f"{number.throughput(figure.throughput)} {rate_unit(figure.unit)}"
+    pace = figure.steps_per_second
     return number.MISSING if pace is None else f"{number.throughput(pace)} steps/s"
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from trainmark.events import Scope
@@ -71,7 +72,7 @@ class TimeFormat(str, Enum):
 class Rate:
     """What the program means by its speed: a scope of RANK is multiplied by the ranks, GLOBAL is not."""
 
-    unit: str = "images"
+    unit: str = "samples"
     scope: Scope = Scope.GLOBAL
     kind: Kind = Kind.INSTANT
     every_rank: bool = False
@@ -91,20 +92,27 @@ class Setting:
     """
 
     name: str
-    pattern: re.Pattern[bytes]
+    text: str
     means: Any = None
     convert: Callable[[str], Any] = str
     late: bool = False
 
+    @cached_property
+    def pattern(self) -> re.Pattern[bytes]:
+        return re.compile(self.text.encode())
+
 
 @dataclass(frozen=True)
 class Format:
-    """`sign` matches what no other format has; one match of `step` is one report of progress.
+    """`patterns` are texts by what they find, each compiled when it is first used.
 
+    `sign` matches what no other format has; one match of `step` is one report of progress. `start` is where a
+    run begins, `evaluation` what was evaluated; `summary` names what the program itself concludes (groups
+    `rate`, `seconds`, `top1`): it is shown, never used.
     `sign_once`: the sign stands at the top of the file and nowhere else, so that one match is enough.
-    `steps_a_line` says how many steps a line stands for where the step numbers do not tell. `summary`
-    names what the program itself concludes (groups `rate`, `seconds`, `top1`); it is shown, never used.
-    `rewrite` turns the blocks into lines of ours where one line of theirs does not tell enough by itself.
+    `steps_a_line` says how many steps a line stands for where the step numbers do not tell. `replace` holds
+    what is replaced in every block, and by what; then `rewrite` turns the blocks into lines of ours where one
+    line of theirs does not tell enough by itself.
     Of formats whose lines stand in one log, the one of higher `precedence` is read: below 0 are libraries
     whose programs have lines of their own, above 0 records that a program writes beside those.
     """
@@ -112,24 +120,41 @@ class Format:
     name: str
     title: str
     framework: str | None
-    sign: re.Pattern[bytes]
-    step: re.Pattern[bytes]
+    patterns: Mapping[str, str]
     rate: Rate = Rate()
     clock: TimeFormat = TimeFormat.ISO
     settings: tuple[Setting, ...] = ()
-    start: re.Pattern[bytes] | None = None
-    evaluation: re.Pattern[bytes] | None = None
-    summary: re.Pattern[bytes] | None = None
     steps_a_line: int = 1
-    prepare: Callable[[bytes], bytes] | None = None
+    replace: Mapping[str, str] | None = None
     rewrite: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
-    unit_of: Mapping[bytes, str] = field(default_factory=dict)
     precedence: int = 0
     sign_once: bool = False
 
-    def __post_init__(self) -> None:
-        unknown = set(self.step.groupindex) - STEP_GROUPS
-        if unknown:
-            raise ValueError(
-                f"format {self.name}: a progress line cannot have a group {sorted(unknown)[0]!r}"
-            )
+    @cached_property
+    def sign(self) -> re.Pattern[bytes]:
+        return self._pattern("sign") or self.step
+
+    @cached_property
+    def step(self) -> re.Pattern[bytes]:
+        return re.compile(self.patterns["step"].encode())
+
+    @cached_property
+    def start(self) -> re.Pattern[bytes] | None:
+        return self._pattern("start")
+
+    @cached_property
+    def evaluation(self) -> re.Pattern[bytes] | None:
+        return self._pattern("evaluation")
+
+    @cached_property
+    def summary(self) -> re.Pattern[bytes] | None:
+        return self._pattern("summary")
+
+    def _pattern(self, name: str) -> re.Pattern[bytes] | None:
+        return re.compile(self.patterns[name].encode()) if name in self.patterns else None
+
+    def prepare(self, block: bytes) -> bytes:
+        """The block with its replacements made."""
+        for text, other in (self.replace or {}).items():
+            block = re.sub(text.encode(), other.encode(), block)
+        return block

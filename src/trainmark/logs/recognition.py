@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from trainmark.base.errors import UserError
+from trainmark.base.errors import UserError, nearest
 from trainmark.logs.format import Format
+from trainmark.logs.format_file import FOLDER, custom_format, our_format
 
-FORMATS_FOLDER = Path(__file__).with_name("formats")
 # Signs stand on progress lines, which in some logs come only after long listings of operations.
 HEAD_BYTES = 16 << 20
 # No line end in so many chunks: this is no text.
@@ -39,13 +37,15 @@ class Recognition:
 
 
 @cache
+def format_names() -> tuple[str, ...]:
+    """The names of our formats: a file each."""
+    return tuple(sorted(path.name.removesuffix(".yaml") for path in FOLDER.glob("[!_]*.yaml")))
+
+
+@cache
 def formats() -> dict[str, Format]:
-    """Every format by its name: those that each file in the folder defines."""
-    by_name: dict[str, Format] = {}
-    for path in sorted(FORMATS_FOLDER.glob("[!_]*.py")):
-        module = importlib.import_module(f"trainmark.logs.formats.{path.stem}")
-        by_name.update({each.name: each for each in vars(module).values() if isinstance(each, Format)})
-    return by_name
+    """Every format of ours by its name."""
+    return {name: our_format(name) for name in format_names()}
 
 
 def recognize(blocks: Iterable[bytes], name: str) -> tuple[Recognition, Iterator[bytes]]:
@@ -105,13 +105,9 @@ def _preceding(counts: dict[str, int]) -> dict[str, int]:
 
 
 def named_format(name: str) -> Format:
+    """The format of a user's file, or ours of this name."""
     if name.endswith((".yaml", ".yml")):
-        from trainmark.logs.custom_format import custom_format
-
         return custom_format(Path(name))
-    known = formats()
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(known)}."
-        raise UserError(f"there is no format '{name}'; {hint}")
-    return known[name]
+    if name not in format_names():
+        raise UserError(f"there is no format '{name}'{nearest(name, format_names())}")
+    return our_format(name)

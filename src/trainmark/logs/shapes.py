@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.logs.format import Format, TimeFormat
-from trainmark.logs.lines import RANK_TAG
+from trainmark.logs.input import RANK_TAG
 from trainmark.logs.logged_run import MOMENT, UNIX_EPOCH, FloatArray, columns_of
 
 ByteArray = NDArray[np.uint8]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from trainmark.base.errors import UserError, nearest
 from trainmark.base.secrets import is_secret
 from trainmark.launch.options import LaunchOptions
-from trainmark.logs import registry
+from trainmark.logs.trials.output import reader_names
 from trainmark.runner.command import interpreter, line_of
 from trainmark.runner.inventory import this_machine
 from trainmark.runner.preflight import preflight
@@ -163,8 +163,8 @@ def _checked(suite: Suite) -> Suite:
 
 def _check_command(case: Case) -> None:
     if isinstance(case.workload, Command):
-        if not registry.knows(case.workload.reader):
-            known = nearest(case.workload.reader, registry.names())
+        if case.workload.reader not in reader_names():
+            known = nearest(case.workload.reader, reader_names())
             raise SuiteError(f"there is no reader '{case.workload.reader}'{known}")
         line_of(case.workload, case)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import RunStart, Scope, Step
-from trainmark.logs.registry import names, reader
-from trainmark.logs.trials.output import Output, ReaderError
+from trainmark.logs.trials.output import Output, ReaderError, reader, reader_names
 
 LINE = b"train: epoch 0, iter %d, loss: 6.5, top_1: 0.1, top_k: 0.2, samples/s: 288.088%s\n"
 
@@ -25,7 +24,7 @@ def printed(folder: Path, lines: list[tuple[float, bytes]]) -> Output:
 
 
 def test_every_format_is_the_name_of_a_reader():
-    assert "oneflow-cnns" in names() and "probe" in names()
+    assert "oneflow-cnns" in reader_names() and "probe" in reader_names()
 
 
 def test_lines_are_timed_by_their_arrival_and_count_for_the_steps_between_them(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from trainmark.events import Scope
 from trainmark.logs.format import Kind
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import formats, recognize

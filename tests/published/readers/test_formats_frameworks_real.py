@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import recognize

@@ -12,13 +12,14 @@ import pytest
 
 from trainmark.events import Scope
 from trainmark.logs.format import Kind
-from trainmark.logs.formats.mllog import FORMAT
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.format_file import our_format
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure
 
+FORMAT = our_format("mllog")
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs" / "mllog"
 real_logs = pytest.mark.skipif(not LOGS.is_dir(), reason="the collected logs are not beside this checkout")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from trainer_logs import LOGS, deepspeed, megatron
 
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import formats, recognize
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.read import read_runs
 from trainmark.logs.recognition import UnrecognizedError, formats, recognize
 from trainmark.measure.log_figure import LogFacts, logged_figure

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.logs import read, streams
-from trainmark.logs import streams as budget
+from trainmark.base import streams
+from trainmark.base.archives import unpacked
+from trainmark.base.streams import SourceError, SourceRefusal, UnpackLimits
+from trainmark.logs import input as log_input
+from trainmark.logs import read
+from trainmark.logs.input import sources
 from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.read import ParsedLog
 from trainmark.logs.recognition import Recognition, formats
-from trainmark.logs.sources import sources, unpacked
-from trainmark.logs.streams import SourceError, SourceRefusal
 
 TEXT = b"iter 1\niter 2\n"
 TERABYTE = 1 << 40
@@ -130,7 +132,7 @@ def test_a_member_that_asks_for_gigabytes_of_memory_is_refused(tmp_path):
 
 
 def test_members_share_one_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 4 << 20)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(ratio_from_bytes=4 << 20))
     path = zip_of(tmp_path / "x.zip", {f"{n}.log": b"\n" * (1 << 20) for n in range(9)})
     answers = contents(path)
     assert sum(isinstance(content, bytes) for content in answers.values()) == 4
@@ -138,7 +140,7 @@ def test_members_share_one_limit(tmp_path, monkeypatch):
 
 
 def test_members_of_archives_within_share_it_too(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 4 << 20)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(ratio_from_bytes=4 << 20))
     packed = gzip.compress(b"\n" * (1 << 20))
     path = tmp_path / "x.tar"
     path.write_bytes(b"".join(member(f"{n}.gz", packed) for n in range(9)))
@@ -148,14 +150,14 @@ def test_members_of_archives_within_share_it_too(tmp_path, monkeypatch):
 
 
 def test_a_lying_size_in_a_zip_buys_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "RATIO_COUNTS_FROM", 1 << 20)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(ratio_from_bytes=1 << 20))
     path = zip_of(tmp_path / "x.zip", {"bad.log": b"\n" * (2 << 20)})
     patched(path, b"bad.log", 22, 24, b"\1\0\0\0")
     assert isinstance(contents(path)["bad.log"], str)
 
 
 def test_members_are_counted_over_all_levels(tmp_path, monkeypatch):
-    monkeypatch.setattr(budget, "MOST_MEMBERS", 10)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(members=10))
     inner = zip_of(tmp_path / "i.zip", {f"{n}.log": TEXT for n in range(6)}).read_bytes()
     path = tmp_path / "x.tar"
     path.write_bytes(member("a.zip", inner) + member("b.zip", inner))
@@ -283,7 +285,7 @@ def test_an_input_that_breaks_a_reader_does_not_cost_the_others(tmp_path, monkey
     names = [str(tmp_path / name) for name in ("a.log", "bad.log", "c.log")]
     for name in names:
         Path(name).write_bytes(TEXT)
-    first, second, third = read.read_logs(names)
+    first, second, third = read.parsed_logs(names)
     assert isinstance(first, ParsedLog)
     assert isinstance(third, ParsedLog)
     assert second == SourceRefusal(names[1], f"{names[1]}: could not be read: list index out of range.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,14 +19,19 @@ FORMAT = Format(
     name="made-up",
     title="made up",
     framework=None,
-    sign=re.compile(b"it "),
-    step=re.compile(
-        rb"(?P<wall>[-\d]{10} [:.\d]{8,15}) it (?P<step>\d+) loss (?P<loss>\S+) ips (?P<rate>[\d.]+)"
-        rb"(?: lr (?P<lr>\S+))?"
-    ),
-    evaluation=re.compile(rb"eval top (?P<top1>[\d.]+)"),
-    start=re.compile(rb"=== run"),
+    patterns={
+        "sign": "it ",
+        "step": r"(?P<wall>[-\d]{10} [:.\d]{8,15}) it (?P<step>\d+) loss (?P<loss>\S+) ips (?P<rate>[\d.]+)"
+        r"(?: lr (?P<lr>\S+))?",
+        "evaluation": r"eval top (?P<top1>[\d.]+)",
+        "start": "=== run",
+    },
 )
+
+
+def stepping(step: str, clock: TimeFormat = TimeFormat.ISO) -> Format:
+    """The same format with other progress lines."""
+    return replace(FORMAT, patterns={**FORMAT.patterns, "step": step}, clock=clock)
 
 
 def line(number: int, chance: random.Random) -> bytes:
@@ -77,9 +83,7 @@ def test_a_run_that_begins_inside_a_block_is_split_off(block, monkeypatch):
 
 
 def test_a_pattern_over_two_lines_is_left_to_itself(block):
-    over_two = Format(
-        **{**vars(FORMAT), "step": re.compile(rb"it (?P<step>\d+) [^\n]*\n[^\n]*ips (?P<rate>\S+)")}
-    )
+    over_two = stepping(r"it (?P<step>\d+) [^\n]*\n[^\n]*ips (?P<rate>\S+)")
     assert dense(over_two, block) is None
 
 
@@ -102,8 +106,7 @@ def test_a_pattern_that_means_a_certain_digit_is_not_blind_to_digits(pattern, bl
 
 @pytest.mark.parametrize("clock", [TimeFormat.UNIX, TimeFormat.UNIX_MS])
 def test_times_in_seconds_and_milliseconds_are_told_apart(clock, monkeypatch):
-    pattern = re.compile(rb"(?P<wall>[\d.]+) it (?P<step>\d+)")
-    stamped = Format(**{**vars(FORMAT), "step": pattern, "clock": clock})
+    stamped = stepping(r"(?P<wall>[\d.]+) it (?P<step>\d+)", clock)
     block = b"".join(b"%d.5 it %d %s\n" % (1_600_000_000 + n, 10_000 + n, b"." * 60) for n in range(15_000))
     (run,) = read_runs(stamped, [block], "x.log")
     assert run.steps["wall"][0] == 1_600_000_000.5 / (1000 if clock is TimeFormat.UNIX_MS else 1)
@@ -133,8 +136,7 @@ def test_a_log_too_long_to_keep_is_thinned_without_changing_what_it_says(monkeyp
 
 @pytest.mark.parametrize("tags", [("",), ("[rank0]:", "[rank1]:")])
 def test_midnight_between_two_blocks_is_passed_like_any_other(tags):
-    pattern = re.compile(rb"(?P<wall>\d\d:\d\d:\d\d,\d+) it (?P<step>\d+)")
-    timed = Format(**{**vars(FORMAT), "step": pattern, "clock": TimeFormat.TIME_OF_DAY})
+    timed = stepping(r"(?P<wall>\d\d:\d\d:\d\d,\d+) it (?P<step>\d+)", TimeFormat.TIME_OF_DAY)
     clock = ["23:59:58,500", "23:59:59,500", "00:00:00,500", "00:00:01,500"]
     lines = [f"{tag}{time} it {n}\n".encode() for n, time in enumerate(clock) for tag in tags]
     half = len(lines) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.logs.lines import LONGEST_LINE, Cleaning, by_rank, clean_blocks
+from trainmark.logs.input import LONGEST_LINE, Cleaning, by_rank, clean_blocks
 
 
 def clean(*chunks: bytes) -> bytes:

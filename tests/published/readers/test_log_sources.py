@@ -13,9 +13,10 @@ import zipfile
 
 import pytest
 
-from trainmark.logs import streams
-from trainmark.logs.sources import LogStream, sources
-from trainmark.logs.streams import SourceError, SourceRefusal
+from trainmark.base.archives import NamedStream
+from trainmark.base.streams import SourceError, SourceRefusal, UnpackLimits
+from trainmark.logs import input as log_input
+from trainmark.logs.input import sources
 
 TEXT = b"iter 1\niter 2\n"
 
@@ -120,24 +121,24 @@ def test_a_link_in_a_zip_is_refused(tmp_path):
 
 
 def test_a_zip_bomb_is_refused_by_what_it_declares(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "RATIO_COUNTS_FROM", 1 << 20)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(ratio_from_bytes=1 << 20))
     path = zip_of(tmp_path / "x.zip", {"bomb": b"\0" * (8 << 20)})
     assert "unpacks to more than" in str(contents(path)[f"{path}!bomb"])
 
 
 def test_a_gzip_bomb_is_refused_while_it_unpacks(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "RATIO_COUNTS_FROM", 1 << 20)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(ratio_from_bytes=1 << 20))
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"\0" * (32 << 20)))
     every = sources([str(path)])
     source = next(every)
-    assert isinstance(source, LogStream)
+    assert isinstance(source, NamedStream)
     with pytest.raises(SourceError, match="unpacks to more than"):
         list(source.chunks)
 
 
 def test_an_archive_of_too_many_members_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(log_input, "LIMITS", UnpackLimits(members=2))
     path = zip_of(tmp_path / "x.zip", {f"{i}.log": TEXT for i in range(3)})
     assert "more than 2 members" in str(contents(path)[str(path)])
 
@@ -164,7 +165,7 @@ def test_a_packed_file_cut_short_is_said_to_break_off(tmp_path):
     path.write_bytes(gzip.compress(os.urandom(100_000))[:50_000])
     every = sources([str(path)])
     source = next(every)
-    assert isinstance(source, LogStream)
+    assert isinstance(source, NamedStream)
     with pytest.raises(SourceError, match="could not be read: it ends before its end mark"):
         list(source.chunks)
 

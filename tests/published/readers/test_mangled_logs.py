@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trainer_logs import LOGS, Written
 
+from trainmark.base.archives import NamedStream
 from trainmark.base.errors import UserError
-from trainmark.logs.read import read_log
-from trainmark.logs.sources import LogStream
+from trainmark.logs.read import parsed_log
 from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
 
 CORPUS = Path(__file__).resolve().parents[3].parent / "shared" / "corpus" / "logs"
@@ -32,7 +32,7 @@ NOISE = (
 def figures(text: bytes) -> list[LoggedFigure]:
     """Of every run that is read; none where the log is refused."""
     try:
-        log = read_log(LogStream("log", iter([text])))
+        log = parsed_log(NamedStream("log", iter([text])))
     except UserError:
         return []
     with warnings.catch_warnings():

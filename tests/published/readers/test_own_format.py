@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trainmark.base.errors import UserError
-from trainmark.logs.custom_format import custom_format
 from trainmark.logs.format import Kind, Scope, TimeFormat
-from trainmark.logs.read import read_logs
+from trainmark.logs.format_file import FOLDER, custom_format, our_format
+from trainmark.logs.read import parsed_logs
 from trainmark.logs.recognition import named_format
 
 YAML = r"""
@@ -36,7 +36,7 @@ def written(tmp_path):
 def test_a_log_is_read_by_the_patterns_of_the_file(written, tmp_path):
     log = tmp_path / "train.log"
     log.write_text("batch=32\n" + "".join(f"step {n} took 250.0 ms\n" for n in range(1, 51)))
-    (read,) = read_logs([str(log)], named_format(str(written(YAML))))
+    (read,) = parsed_logs([str(log)], named_format(str(written(YAML))))
     (run,) = read.runs
     assert run.settings == {"batch_per_device": 32, "world_size": 4, "precision": "amp"}
     assert run.steps["ms"].tolist() == [250.0] * 50
@@ -69,12 +69,43 @@ def test_what_is_left_out_has_the_plain_meaning(written):
         ("step: '(?P<loss>x)'\nsettings: {batch: 3}", "unknown key 'batch' in 'settings'"),
         ("step: '(?P<loss>x)'\nsettings: {world_size: many}", "'world_size' must be a whole number"),
         ("step: 5", "'step' must be text"),
+        ("step: ['(?P<loss>x)', 5]", "'step' must be text"),
+        ("step: '(?P<loss>{FLOAT})'", "'step' names a part {FLOAT} that is nowhere"),
+        ("step: '(?P<loss>x)'\nreplace: {'(': ''}", "'(' is no regular expression"),
+        ("step: '(?P<loss>x)'\nrewrite: os.system", "'rewrite' is 'os.system', no function of a module"),
+        ("step: '(?P<loss>x)'\nsettings: {nodes: {pattern: x}}", "'nodes' needs a group (?P<value>…)"),
+        ("step: '(?P<loss>x)'\nsettings: {nodes: {pattern: x, as: int}}", "unknown key 'as' in 'nodes'"),
+        ("step: '(?P<loss>x)'\nsettings: {nodes: {pattern: x, convert: y}}", "'convert' is 'y'; known are"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_a_sentence(written, text, sentence):
     with pytest.raises(UserError) as refused:
         custom_format(written(text))
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("[!_]*.yaml")), ids=lambda path: path.name)
+def test_each_of_our_own_files_passes_the_checks_of_a_users(path):
+    checked, ours = custom_format(path), our_format(path.name.removesuffix(".yaml"))
+    assert (checked.name, checked.patterns, checked.rate) == (ours.name, ours.patterns, ours.rate)
+    assert ours.sign.pattern and "sign" in ours.patterns
+
+
+def test_patterns_are_of_parts_and_settings_have_alternatives(written, tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("gpus: 0,1,2\nloss-scale 8\n" + "".join(f"it {n}: 1,0{n} toks\n" for n in range(10, 60)))
+    text = r"""
+parts: {COUNT: '(?P<value>[\d,]+)'}
+step: ['it (?P<step>\d+): ', '(?P<rate>{NUMBER}) toks']
+replace: {'{THOUSANDS}': ''}
+settings:
+  world_size: ['world {COUNT}', {pattern: 'gpus: {COUNT}', convert: count}]
+  precision: {pattern: loss-scale, means: amp}
+"""
+    (read,) = parsed_logs([str(log)], custom_format(written(text)))
+    (run,) = read.runs
+    assert run.settings == {"world_size": 3, "precision": "amp"}
+    assert run.steps["rate"][0] == 1010
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.base.errors import UserError
-from trainmark.cli import read
 from trainmark.cli.read import read_command
+from trainmark.logs import read
 from trainmark.logs.recognition import formats
 
 HEADER = b"num_nodes = 1\ngpu_num_per_node = 8\nbatch_size_per_device = 128\nuse_fp16 = True\n"

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.events import RunEnd, RunStart, Scope, Step, stream
-from trainmark.logs.registry import names, reader
 from trainmark.logs.trials import pattern, probe
-from trainmark.logs.trials.output import Output, ReaderError
+from trainmark.logs.trials.output import Output, ReaderError, reader, reader_names
 from trainmark.measure.trace import trace_of
 
 Chunks = list[tuple[float, bytes]]
@@ -40,9 +39,9 @@ def steps(events) -> list[Step]:
 
 
 def test_the_readers_are_the_files_of_their_folder():
-    assert {"pattern", "probe"} <= set(names())
+    assert {"pattern", "probe"} <= set(reader_names())
     assert reader("pattern") is pattern.read
-    assert all(callable(reader(name)) for name in names())
+    assert all(callable(reader(name)) for name in reader_names())
 
 
 def test_a_line_that_matches_ends_a_step_and_the_first_one_starts_the_clock(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.logs.read import ParsedLog, read_logs
-from trainmark.logs.streams import SourceRefusal
+from trainmark.base.streams import SourceRefusal
+from trainmark.logs.read import ParsedLog, parsed_logs
 from trainmark.measure.log_figure import LogFacts, logged_figure
 
 LOGS = Path(__file__).resolve().parents[3].parent / "shared" / "logs"
@@ -41,7 +41,7 @@ NOT_LOGS = {"base_bs32_fp32_gpu32.log"}
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_a_real_log_is_read_and_recognised(path):
-    (log,) = read_logs([str(path)])
+    (log,) = parsed_logs([str(path)])
     if path.name in NOT_LOGS:
         assert isinstance(log, SourceRefusal)
         return
@@ -63,7 +63,7 @@ def test_a_real_log_is_read_and_recognised(path):
     ],
 )
 def test_the_figure_of_a_real_log_is_its_wall_clock(name, rates):
-    (log,) = read_logs([str(LOGS / name)])
+    (log,) = parsed_logs([str(LOGS / name)])
     assert isinstance(log, ParsedLog)
     figures = [logged_figure(run.columns(), LogFacts(**run.facts())) for run in log.runs]
     assert [figure.throughput for figure in figures] == [pytest.approx(rate, rel=0.002) for rate in rates]

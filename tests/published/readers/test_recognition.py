@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from trainer_logs import LOGS
 
 from trainmark.logs import recognition as module
 from trainmark.logs.format import Format
-from trainmark.logs.lines import clean_blocks
+from trainmark.logs.input import clean_blocks
 from trainmark.logs.recognition import UnrecognizedError, formats, recognize
 
 LINE = b"train: epoch 0, iter %d, loss: 6.5, top_1: 0.1, top_k: 0.2, samples/s: 288.088\n"
@@ -19,15 +17,13 @@ def lines(count: int) -> bytes:
     return b"".join(LINE % number for number in range(count))
 
 
-def made_up(name: str, sign: bytes) -> Format:
-    return Format(
-        name=name, title=name, framework=None, sign=re.compile(sign), step=re.compile(b"(?P<step>x)")
-    )
+def made_up(name: str, sign: str) -> Format:
+    return Format(name, title=name, framework=None, patterns={"sign": sign, "step": "(?P<step>x)"})
 
 
 @pytest.fixture
 def two_formats(monkeypatch):
-    both = {"apple": made_up("apple", b"apple"), "pear": made_up("pear", b"pear")}
+    both = {"apple": made_up("apple", "apple"), "pear": made_up("pear", "pear")}
     monkeypatch.setattr(module, "formats", lambda: both)
 
 

@@ -1,14 +1,7 @@
-"""Keras: `12/100 [==>…] - ETA: 3s - loss: 0.5`, at the end `100/100 [====] - 5s 50ms/step - loss: 0.4`.
-
-Losses and times are means over the epoch so far; only Keras 3 (`12/100 ━━── 3s 35ms/step - loss: 0.5`) prints
-the time of a step before the epoch has ended. Old versions count samples instead of steps (`200us/sample`).
-"""
+"""Keras' bars as lines of ours: each with its epoch, with the step time and the figures that it shows."""
 
 import re
 from collections.abc import Iterable, Iterator
-
-from trainmark.events import Scope
-from trainmark.logs.format import Format, Kind, Rate
 
 LINE = re.compile(
     rb"\bEpoch (?P<epoch>\d+)/\d+"
@@ -62,25 +55,3 @@ def _figures(text: bytes, steps: int) -> bytes:
         accuracy[1] if accuracy else b"",
         text,
     )
-
-
-FORMAT = Format(
-    name="keras",
-    title="Keras progress bar",
-    framework="tensorflow",
-    sign=re.compile(
-        rb"\b\d+/(?:\d+|Unknown) (?:\[[=>.]+\] - |[^\x00-\x7f]+ \S+ \S+/step|- \d+m?s )"
-        rb"[^\n]{0,300}\bloss: [\d.]+"
-    ),
-    step=re.compile(
-        rb"keras: epoch=(?P<epoch>\d*) step=(?P<step>\d+) ms=(?P<ms>\S*) rate=(?P<rate>\S*) "
-        rb"loss=(?P<loss>\S*) top1=(?P<top1>\S*) "
-    ),
-    rate=Rate("samples", Scope.GLOBAL, Kind.CUMULATIVE),
-    start=re.compile(rb"^Epoch 1/\d+", re.MULTILINE),
-    evaluation=re.compile(
-        rb"keras: epoch=(?P<epoch>\d*) "
-        rb"[^\n]{0,500}val_(?:(?:sparse_)?categorical_)?acc(?:uracy)?: (?P<top1>[\d.]+)"
-    ),
-    rewrite=last_states,
-)

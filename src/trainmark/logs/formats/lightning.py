@@ -1,20 +1,9 @@
-"""PyTorch Lightning: its progress bar, and `metrics.csv` where a `ThroughputMonitor` writes into it.
-
-The bar, `Epoch 0:  11%|█  | 2/18 [00:11<01:33,  5.82s/it, loss=10.473, v_num=193315]`, gives a mean pace
-over the epoch so far, in s/it or, when fast, it/s. It is drawn again as its figures come in; the last state
-counts.
-`train/time` and `train/samples` of the file count from the start of training, without validation; the
-samples are those of one device. That there are several devices shows in a rate of all beside that of one,
-which appear once the monitor's window is full.
-"""
+"""PyTorch Lightning's bars and rows of `metrics.csv` as lines of ours."""
 
 import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-
-from trainmark.events import Scope
-from trainmark.logs.format import Format, Kind, Rate, Setting
 
 # NeMo has a colon more; Rich draws `Epoch 0/9 ━━━━ 938/938 0:00:12 • 0:00:00 77.92it/s v_num: 0`.
 BAR = re.compile(
@@ -46,28 +35,6 @@ def _figures(bar: re.Match[bytes]) -> bytes:
     seconds = pace if bar["unit"] == b"s/it" else 1 / pace if pace else float("nan")
     loss = LOSS.search(bar["figures"])
     return b"seconds=%.6f loss=%b\n" % (seconds, loss[1] if loss else b"")
-
-
-PROGRESS_BAR = Format(
-    name="lightning",
-    title="PyTorch Lightning progress bar",
-    framework="pytorch",
-    sign=re.compile(
-        rb"Epoch \d+:(?: :)? +\d+%\|[^|\n]{0,600}\| \d+/\d+ \[[\d:]+<[^\]\n]{0,40}(?:it/s|s/it)"
-        rb"|Epoch \d+/\d+ +[^\x00-\x7f ]+ +\d+/\d+ [\d:]+ \xe2\x80\xa2 [-\d:]+ [\d.]+it/s"
-    ),
-    step=re.compile(
-        rb"lightning: epoch=(?P<epoch>\d+) step=(?P<step>\d+) seconds=(?P<seconds>\S+) loss=(?P<loss>\S*)"
-    ),
-    rate=Rate("samples", Scope.RANK, Kind.CUMULATIVE),
-    settings=(
-        Setting("world_size", re.compile(rb"Starting with (?P<value>\d+) processes"), convert=int),
-        Setting("world_size", re.compile(rb"GLOBAL_RANK: \d+, MEMBER: \d+/(?P<value>\d+)"), convert=int),
-        Setting("precision", re.compile(rb"Using 16bit [^\n]{0,40}Mixed Precision \(AMP\)"), means="amp"),
-        Setting("precision", re.compile(rb"Using bfloat16 [^\n]{0,40}Mixed Precision \(AMP\)"), means="bf16"),
-    ),
-    rewrite=last_states,
-)
 
 
 LOSSES = ("train_loss", "loss", "train/loss", "train_loss_step")
@@ -123,23 +90,3 @@ def _csv_lines(blocks: Iterable[bytes]) -> Iterator[str]:
         for line in block.splitlines():
             if len(line) <= LONGEST_LINE:
                 yield line.decode("utf-8", "replace").replace("\0", "")
-
-
-METRICS_CSV = Format(
-    name="lightning-csv",
-    title="PyTorch Lightning's metrics.csv",
-    framework="pytorch",
-    sign=re.compile(
-        rb"(?m)^(?=[^\n]{0,4000}\btrain/time\b)(?=[^\n]{0,4000}\btrain/samples\b)[^\n]{0,4000}\btrain/batches\b"
-    ),
-    step=re.compile(
-        rb"lightning-csv: epoch=(?P<epoch>\d*) step=(?P<step>\d+) samples=(?P<samples>\d+) "
-        rb"rate=(?P<rate>[\d.]+) seconds=(?P<seconds>[\d.]+) loss=(?P<loss>\S*)"
-    ),
-    rate=Rate("samples", Scope.RANK, Kind.SINCE_LAST),
-    settings=(
-        Setting("world_size", re.compile(rb"lightning-csv: devices=(?P<value>\d+)"), convert=int, late=True),
-    ),
-    sign_once=True,
-    rewrite=csv_progress,
-)

@@ -1,20 +1,9 @@
-"""MindSpore's monitors and its model zoo's own lines.
-
-`epoch: 1 step: 358, loss is 1.17` and `epoch time: 8589.2 ms, per step time: 23.9 ms`: every rank prints
-both, without a tag, so that eight losses may come before eight times; some scripts put both on one line,
-even with nothing between. With data sinking a line stands for all steps of an epoch.
-The model zoo prints `epoch[0], iter[100], loss:7.25, 456.78 imgs/sec, lr:0.1`, also with `fps:` before; its
-rate counts all devices since the line before.
-"""
+"""MindSpore's losses and times, printed apart by every rank, joined into lines of ours."""
 
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-
-from trainmark.events import Scope
-from trainmark.logs.format import Format, Kind, Rate, Setting, TimeFormat
-from trainmark.logs.formats._common import LOSS, NUMBER, count
 
 REPORT = re.compile(
     rb"(?:(?P<wall>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+):INFO:)?"
@@ -99,40 +88,3 @@ def _line(loss: PrintedLoss, time: re.Match[bytes] | None = None) -> bytes:
 def _ms(time: re.Match[bytes], name: str) -> float:
     """Milliseconds, which old versions print without their unit; 0 where there is no such number."""
     return float(time[name] or 0) * (1000 if time[f"{name}_unit"] == b"s" else 1)
-
-
-MONITORS = Format(
-    name="mindspore",
-    title="MindSpore LossMonitor and TimeMonitor",
-    framework="mindspore",
-    sign=re.compile(
-        rb"epoch: *\d+ *step: *\d+, *loss is |epoch: *\[ *\d+/ *\d+\],? *(?:step: [^\n,]*, *)?loss(?: is|:) "
-        rb"|[Ee]poch time: *[\d.]+ *(?:ms|s)?,? *(?:per step time|fps): "
-    ),
-    step=re.compile(
-        rb"mindspore: epoch=(?P<epoch>\S*) step=(?P<step>\S*) loss=(?P<loss>\S*) ms=(?P<ms>\S*) "
-        rb"rate=(?P<rate>\S*) wall=(?P<wall>[^\n]*)"
-    ),
-    rate=Rate("images", Scope.RANK, Kind.SINCE_LAST, every_rank=True),
-    clock=TimeFormat.ISO,
-    settings=(
-        Setting("batch_per_device", re.compile(rb"'batch_size': (?P<value>\d+)"), convert=int),
-        Setting("world_size", re.compile(rb"'device_num': (?P<value>\d+)"), convert=int),
-        Setting("momentum", re.compile(rb"'momentum': (?P<value>[\d.]+)"), convert=float),
-    ),
-    start=re.compile(BEGIN),
-    rewrite=pair,
-)
-
-
-MODEL_ZOO_LINE = rb"\bepoch\[(?P<epoch>\d+)\], iter\[(?P<step>\d+)\],? loss: ?(?P<loss>%b), *" % LOSS
-
-MODEL_ZOO = Format(
-    name="mindspore-fps",
-    title="MindSpore model zoo, images a second",
-    framework="mindspore",
-    sign=re.compile(rb"\bepoch\[\d+\], iter\[\d+\],? loss: ?\S+, *(?:fps: ?)?[\d.]+ imgs/sec"),
-    step=re.compile(MODEL_ZOO_LINE + rb"(?:fps: ?)?(?P<rate>%b) imgs/sec" % NUMBER),
-    rate=Rate("images", Scope.GLOBAL, Kind.SINCE_LAST),
-    settings=(count("world_size", rb"'?group_size'?: (?P<value>\d+)"),),
-)

@@ -1,21 +1,17 @@
-"""MLPerf: `:::MLLOG {"namespace": "", "time_ms": 1592669278705, "key": "epoch_stop", "metadata": {…}, …}`.
+"""MLPerf's records as lines of ours, run by run; a line of progress is one stretch of training."""
 
-A line of progress is one stretch of training: an epoch, a block, or what lies between two evaluations. Rates
-that the program prints of itself are not used: they are of one device in one benchmark, of all in another,
-and of epochs in a third.
-"""
-
+import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from trainmark.events import Scope
-from trainmark.logs.format import Format, Kind, Rate, Setting, TimeFormat
-from trainmark.logs.formats._mllog_intervals import TrainingInterval, intervals
-from trainmark.logs.formats._mllog_records import MllogRecord, is_number, runs
+from trainmark.logs.formats.mllog_intervals import MllogRecord, TrainingInterval, intervals, is_number
 
+LINE = re.compile(rb":::MLLOG +(\{[^\n]*)")
+OPENING = frozenset({"submission_benchmark", "cache_clear", "init_start", "run_start"})
+PROGRESS = frozenset({"epoch_stop", "block_stop", "eval_accuracy", "run_stop"})
 BEGIN = b"mllog: a run begins\n"
 SETTINGS = frozenset(
     {
@@ -142,39 +138,43 @@ def _text(value: Any) -> str:
     return str(value) if is_number(value) else ""
 
 
-def _fact(name: str, key: bytes, convert: Any = int) -> Setting:
-    return Setting(name, re.compile(rb"mllog: " + key + rb" = (?P<value>[^\n]+)"), convert=convert)
+def records(block: bytes) -> Iterator[MllogRecord]:
+    """Every whole record of a block; what is none, or a broken one, is left out."""
+    decoder = json.JSONDecoder()
+    for line in LINE.findall(block):
+        try:
+            fields, _ = decoder.raw_decode(line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            continue
+        key, ms, metadata = fields.get("key"), fields.get("time_ms"), fields.get("metadata")
+        if isinstance(key, str) and is_number(ms):
+            yield MllogRecord(
+                key, fields.get("value"), float(ms), metadata if isinstance(metadata, dict) else {}
+            )
 
 
-FORMAT = Format(
-    name="mllog",
-    title="MLPerf :::MLLOG",
-    framework=None,
-    sign=re.compile(rb":::MLLOG +\{[^\n]{0,200}\"key\": "),
-    step=re.compile(
-        rb"mllog: wall=(?P<wall>\S*) epoch=(?P<epoch>\S*) step=(?P<step>\S*) samples=(?P<samples>\S*) "
-        rb"rate=(?P<rate>\S*) seconds=(?P<seconds>\S*) loss=(?P<loss>\S*)"
-    ),
-    rate=Rate("samples", Scope.GLOBAL, Kind.SINCE_LAST),
-    clock=TimeFormat.UNIX_MS,
-    settings=(
-        _fact("global_batch", rb"global_batch_size"),
-        _fact("train_samples", rb"train_samples"),
-        _fact("world_size", rb"number_of_ranks"),
-        _fact("nodes", rb"number_of_nodes"),
-        _fact("devices_per_node", rb"accelerators_per_node"),
-        _fact("learning_rate", rb"(?:lars_|sgd_)?opt_base_learning_rate", float),
-        _fact("momentum", rb"(?:lars|sgd)_opt_momentum", float),
-        _fact("platform", rb"submission_platform", str),
-        _fact("benchmark", rb"submission_benchmark", str),
-        _fact("status", rb"status", str),
-        _fact("ended", rb"ended", str),
-        _fact("whole_rate", rb"whole_rate", float),
-        _fact("disordered", rb"disordered", str),
-    ),
-    start=re.compile(BEGIN),
-    evaluation=re.compile(rb"mllog: accuracy (?P<top1>\S+) epoch=(?P<epoch>\S*)"),
-    summary=re.compile(rb"mllog: run of (?P<seconds>\S+) s top1=(?P<top1>\S*)"),
-    rewrite=progress,
-    precedence=1,
-)
+def runs(blocks: Iterable[bytes]) -> Iterator[list[MllogRecord]]:
+    """The records run by run; a run begins where another `run_start` comes after progress was made.
+
+    Records that come late, such as a submission's name after `run_stop`, belong to the run before them.
+    """
+    run: list[MllogRecord] = []
+    started = progressed = False
+    for block in blocks:
+        for record in records(block):
+            if record.key == "run_start":
+                if started and progressed:
+                    cut = _opening(run)
+                    yield run[:cut]
+                    run, progressed = run[cut:], False
+                started = True
+            progressed = progressed or (started and record.key in PROGRESS)
+            run.append(record)
+    if run:
+        yield run
+
+
+def _opening(run: list[MllogRecord]) -> int:
+    """Where the records of the run that now starts begin: the first opening one after the last progress."""
+    last = max(index for index, record in enumerate(run) if record.key in PROGRESS)
+    return next((i for i in range(last + 1, len(run)) if run[i].key in OPENING), len(run))

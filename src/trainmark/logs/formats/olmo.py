@@ -1,14 +1,7 @@
-"""OLMo's console: `[step=10/10000,epoch=0]`, then a line a metric, as `  throughput/total_tokens=5,242,880`.
-
-`total_tokens` counts all devices since the first run; a batch is the whole job's.
-"""
+"""OLMo's reports, a line a metric, as one line of ours each."""
 
 import re
 from collections.abc import Iterable, Iterator
-
-from trainmark.events import Scope
-from trainmark.logs.format import Format, Kind, Rate, Setting, TimeFormat
-from trainmark.logs.formats._common import without_groups
 
 BEGIN = re.compile(
     rb"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.,]\d+)?[^\n]{0,200}\[step=(\d+)/\d+(?:,epoch=\d+)?\]"
@@ -24,7 +17,7 @@ def reports(blocks: Iterable[bytes]) -> Iterator[bytes]:
     report: dict[bytes, bytes] = {}
     for block in blocks:
         written = []
-        for line in without_groups(block).split(b"\n"):
+        for line in block.split(b"\n"):
             if begin := BEGIN.search(line):
                 report = {b"wall": begin[1] or b"", b"step": begin[2]}
             elif report and (metric := METRIC.match(line)):
@@ -55,18 +48,3 @@ def _line(report: dict[bytes, bytes], pace: bytes) -> bytes:
         loss,
         report[b"wall"],
     )
-
-
-FORMAT = Format(
-    name="olmo",
-    title="OLMo",
-    framework="pytorch",
-    sign=re.compile(rb"\n[ \t]{1,80}throughput/(?:total_tokens|device/tokens_per_second)="),
-    step=re.compile(
-        rb"olmo: step=(?P<step>\d+) seconds=(?P<seconds>\S+) tokens=(?P<step_samples>\S+) loss=(?P<loss>\S*) "
-    ),
-    rate=Rate("tokens", Scope.GLOBAL, Kind.SINCE_LAST),
-    clock=TimeFormat.ISO,
-    settings=(Setting("ended", re.compile(rb"SignalException: Process \d+ got (?P<value>signal: \d+)")),),
-    rewrite=reports,
-)

@@ -21,7 +21,7 @@ import numpy as np
 from trainmark.base.files import open_regular
 from trainmark.events import Event, RunEnd, RunStart, Scope, Step
 from trainmark.logs.format import Format
-from trainmark.logs.lines import ANSI
+from trainmark.logs.input import ANSI
 from trainmark.logs.logged_run import parse_times
 from trainmark.logs.trials.output import Output, ReaderError
 
@@ -198,8 +198,7 @@ def read_format(format: Format, output: Output) -> Iterator[Event]:
 def _reports(format: Format, output: Output, rank: int) -> Iterator[StepEnd]:
     before: float | None = None
     for when, line in arrived_lines(log_of(output, rank)):
-        clean = ANSI.sub(b"", line)
-        for match in format.step.finditer(clean if format.prepare is None else format.prepare(clean)):
+        for match in format.step.finditer(format.prepare(ANSI.sub(b"", line))):
             groups = match.groupdict()
             wall = groups.get("wall")
             # Reports over a range of steps name its last one, and so need none before them.
