@@ -23,8 +23,14 @@ from trainmark.logs.read import OpenLog
 from trainmark.logs.recognition import Recognition
 from trainmark.measure.doubts import Doubt, DoubtCode
 from trainmark.measure.doubts import doubt as new_doubt
-from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
-from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.log_figure import (
+    LogFacts,
+    LoggedFigure,
+    columns_digest,
+    find_copies,
+    logged_figure,
+    times_digest,
+)
 from trainmark.measure.statistics import Floats
 from trainmark.pages import number
 from trainmark.pages.label import rate_unit

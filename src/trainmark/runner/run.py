@@ -18,8 +18,8 @@ from trainmark.launch.job import Launcher
 from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.options import encode_options
 from trainmark.launch.outcome import Outcome
-from trainmark.measure.reference_rate import ReferenceRate, is_fused, merge_reference_rates, reference_rates
 from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.utilisation import ReferenceRate, is_fused, merge_reference_rates, reference_rates
 from trainmark.runner import conformance
 from trainmark.runner.command import interpreter, named_interpreter
 from trainmark.runner.conformance import code_digest
