@@ -18,8 +18,7 @@ from trainmark.launch.outcome import Outcome
 from trainmark.launch.watch import TrialLimits
 from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
-from trainmark.runner.command import run_job
-from trainmark.runner.program import keep_code
+from trainmark.runner.command import keep_code, run_job
 from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.schedule import GIVE_UP_FACTOR, rounds
 
