@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ from trainmark.launch.options import LaunchOptions, launcher_of
 from trainmark.machine.diagnosis import ESSENTIAL, Diagnosis, examine
 from trainmark.machine.examination import Interpreter, NodeFacts, NodeInstallation, Wanted
 from trainmark.runner.command import RankInterpreter, keep_code
-from trainmark.runner.inventory import ANSWER_SECONDS, AnswerReader, Answers, Question, this_machine
+from trainmark.runner.inventory import ANSWER_SECONDS, AnswerReader, Answers, Question, as_lines, this_machine
 from trainmark.suite.model import Case
 from trainmark.suite.plan import Resources
 from trainmark.workloads.registry import Family
@@ -184,7 +183,7 @@ class AskFrameworkOnNodes:
     def __call__(
         self, interpreter: RankInterpreter, family: Family, framework: str, questions: Sequence[Question]
     ) -> Answers:
-        given = "".join(f"{json.dumps(vars(question))}\n" for question in questions).encode()
+        given = as_lines(questions).encode()
         nodes = self._launcher.nodes
         with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
             code = Path(folder) / "code"
@@ -210,8 +209,8 @@ class AskFrameworkOnNodes:
         heard = AnswerReader()
         for line in output.decode("utf-8", "replace").splitlines():
             heard.line(line)
-        if message["code"] == 0 and heard.facts is not None and len(heard.refusals) == count:
-            return Answers(heard.facts, tuple(heard.refusals))
+        if message["code"] == 0 and (answers := heard.answers(count)):
+            return answers
         lines = [line.strip() for line in message["errors"].splitlines() if line.strip()]
         return Answers(silent=f"on {node}: {lines[-1] if lines else 'it did not answer'}")
 

@@ -54,68 +54,39 @@ class RankInterpreter:
         program = (self.python, *arguments)
         if self.container is None:
             return program
-        within = CONTAINER_RUNTIMES[self.container.runtime](
-            self.container, self.gpus, code, folder, variables
-        )
-        return (*within, self.container.image, *program)
+        within = _container_words(self.container, self.gpus, code, folder, variables)
+        return (*within, *self.container.options, self.container.image, *program)
 
 
-def docker(
-    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
-) -> list[str]:
-    """On the host's network and shared memory, as the user who measures; gone when its program is."""
-    visible = ["--gpus", "all"] if gpus else []
-    return _like_docker(container, visible, code, folder, variables)
-
-
-def podman(
-    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
-) -> list[str]:
-    visible = ["--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"] if gpus else []
-    return _like_docker(container, [*visible, "--userns", "keep-id"], code, folder, variables)
-
-
-def apptainer(
-    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
-) -> list[str]:
-    """It shares network, user and environment with the host by itself."""
-    binds = [word for path in _mounted(code, folder) for word in ("--bind", str(path))]
-    return [
-        "apptainer",
-        "exec",
-        *(["--nv"] if gpus else []),
-        *binds,
-        "--pwd",
-        str(folder),
-        *container.options,
-    ]
-
-
-CONTAINER_RUNTIMES: dict[str, Callable[[ContainerImage, bool, Path, Path, Sequence[str]], list[str]]] = {
-    "docker": docker,
-    "podman": podman,
-    "apptainer": apptainer,
+# What lets a container see the GPUs.
+GPU_OPTIONS = {
+    "docker": ("--gpus", "all"),
+    "podman": ("--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"),
+    "apptainer": ("--nv",),
 }
 
 
-def _like_docker(
-    container: ContainerImage, more: Sequence[str], code: Path, folder: Path, variables: Sequence[str]
+def _container_words(
+    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
 ) -> list[str]:
-    mounts = [word for path in _mounted(code, folder) for word in ("--volume", f"{path}:{path}")]
-    passed = [word for name in (*PASSED_VARIABLES, *variables) for word in ("--env", name)]
+    """On the host's network and shared memory, as the user who measures; gone when its program is.
+
+    Apptainer shares network, user and environment with the host by itself.
+    """
+    mounted = [folder] if code.is_relative_to(folder) else [code, folder]
+    visible = GPU_OPTIONS[container.runtime] if gpus else ()
+    if container.runtime == "apptainer":
+        binds = [word for path in mounted for word in ("--bind", str(path))]
+        return ["apptainer", "exec", *visible, *binds, "--pwd", str(folder)]
     return [
         *(container.runtime, "run", "--rm", "--init", "--interactive", "--network", "host", "--ipc", "host"),
         *("--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"),
-        *more,
-        *mounts,
+        *visible,
+        *(("--userns", "keep-id") if container.runtime == "podman" else ()),
+        *(word for path in mounted for word in ("--volume", f"{path}:{path}")),
         *("--workdir", str(folder)),
-        *passed,
-        *container.options,
+        *(word for name in (*PASSED_VARIABLES, *variables) for word in ("--env", name)),
     ]
-
-
-def _mounted(code: Path, folder: Path) -> list[Path]:
-    return [folder] if code.is_relative_to(folder) else [code, folder]
 
 
 WRAPPERS = Path("trainmark/inside/hooks/injected/bin")
@@ -356,6 +327,26 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
         starts_own_ranks=untouched,
         programs=hooks / WRAPPERS.name if untouched else None,
     )
+
+
+# A framework may compile for minutes and print nothing meanwhile.
+COMPILING = TrialLimits(trial=900.0, silence=600.0)
+
+
+def own_job(
+    command: Sequence[str], code: Path, folder: Path, *, nodes: int = 1, ranks: int = 1, threads: int = 1
+) -> Job:
+    """Return the job of a program of ours on the copy of our code; with 0 threads it chooses them itself."""
+    path = filter(None, [str(code), os.environ.get("PYTHONPATH")])
+    environment = {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    if threads:
+        environment["OMP_NUM_THREADS"] = str(threads)
+    return Job(tuple(command), environment, folder, folder, nodes, ranks)
+
+
+def usual_threads(otherwise: int) -> int:
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdecimal() and int(named) else otherwise
 
 
 def stop_variables(steps: int | str, warmup_steps: int) -> dict[str, str]:

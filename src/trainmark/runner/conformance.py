@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,8 +16,14 @@ from trainmark.base.typed_json import encode, flattened
 from trainmark.launch.job import Job
 from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.outcome import EndCause, Outcome
-from trainmark.launch.watch import TrialLimits
-from trainmark.runner.command import RankInterpreter, keep_code, run_job
+from trainmark.runner.command import (
+    COMPILING,
+    RankInterpreter,
+    keep_code,
+    own_job,
+    run_job,
+    usual_threads,
+)
 from trainmark.runner.inventory import Question, ask
 from trainmark.store.files import LocalRecords
 from trainmark.workloads import registry
@@ -128,9 +133,6 @@ def _subject(verdict: ConformanceVerdict) -> tuple[str, str | None, str, str]:
     return verdict.workload, verdict.version, verdict.python, verdict.device
 
 
-# A framework may compile for minutes and print nothing meanwhile.
-LIMITS = TrialLimits(trial=900.0, silence=600.0)
-
 Progress = Callable[[str], None]
 
 
@@ -215,16 +217,11 @@ def checked(
             keep_code(code, [family])
 
         def job_in(attempt: Path) -> Job:
-            return Job(
-                command=(*command, "--conform", str(attempt / "shown{rank}.json")),
-                environment=_environment(code),
-                working_folder=attempt,
-                folder=attempt,
-                nodes=1,
-                ranks_per_node=ranks,
-            )
+            words = (*command, "--conform", str(attempt / "shown{rank}.json"))
+            # Enough for a few small steps; where others use the machine too, threads that wait are slower.
+            return own_job(words, code, attempt, ranks=ranks, threads=usual_threads(1))
 
-        job, ending, judgement = run_job(job_in, folder, LocalLauncher(), LIMITS, stop_asked)
+        job, ending, judgement = run_job(job_in, folder, LocalLauncher(), COMPILING, stop_asked)
         if ending.cause is EndCause.STOPPED:
             raise UserError("stopped; what was checked before is kept.")
         if judgement.outcome is not Outcome.OK:
@@ -245,13 +242,3 @@ def checked(
             observations=compared.observations,
             remark=compared.remark,
         )
-
-
-def _environment(code: Path) -> dict[str, str]:
-    path = [str(code), os.environ.get("PYTHONPATH")]
-    return {
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
-        "PYTHONUNBUFFERED": "1",
-        # Enough for a few small steps; where others use the machine too, threads that wait are slower.
-        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-    }

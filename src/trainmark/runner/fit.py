@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -18,12 +17,12 @@ from trainmark.events import Step, stream
 from trainmark.launch.job import Job
 from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.outcome import JobOutcome, Outcome, outcome_of, tail
-from trainmark.launch.watch import TrialLimits, watch
+from trainmark.launch.watch import watch
 from trainmark.machine.devices import Inventory
 from trainmark.machine.host import read_host
 from trainmark.measure.fit import FitAttempt, largest_fitting, next_batch
 from trainmark.measure.key import Axes
-from trainmark.runner.command import RankInterpreter, keep_code
+from trainmark.runner.command import COMPILING, RankInterpreter, keep_code, own_job, usual_threads
 from trainmark.runner.conformance import code_digest
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.inventory import Question, ask
@@ -35,8 +34,6 @@ from trainmark.workloads.registry import Family
 
 # The first allots momenta, and libraries choose their algorithms; the second has all of them at once.
 STEPS = 4
-# A framework may compile for minutes and print nothing meanwhile.
-LIMITS = TrialLimits(trial=900.0, silence=600.0)
 BATCH = "batch"
 
 
@@ -115,15 +112,9 @@ def try_value(setting: FitCase, value: int, stop_asked: Callable[[], bool]) -> F
         folder = Path(made)
         keep_code(folder / "code", [setting.family])
         words = ("-u", "-m", setting.family.module(setting.framework), *trial_arguments(setting, value))
-        job = Job(
-            command=(setting.python, *words),
-            environment=_environment(folder / "code", setting.threads),
-            working_folder=folder,
-            folder=folder,
-            nodes=1,
-            ranks_per_node=1,
-        )
-        ending = watch(LocalLauncher().start(job), job, LIMITS, stop_asked, lambda: None)
+        command = (setting.python, *words)
+        job = own_job(command, folder / "code", folder, threads=setting.threads or 0)
+        ending = watch(LocalLauncher().start(job), job, COMPILING, stop_asked, lambda: None)
         judgement = outcome_of(ending, {0: tail(job.log(0))})
         if judgement.outcome is Outcome.INTERRUPTED:
             raise FitStoppedError
@@ -151,12 +142,6 @@ def _failure(setting: FitCase, value: int, judgement: JobOutcome, job: Job) -> s
     return (
         f"{setting} at {setting.search} {value} failed, and not for want of memory ({end}); its log is {log}."
     )
-
-
-def _environment(code: Path, threads: int | None) -> dict[str, str]:
-    path = [str(code), os.environ.get("PYTHONPATH")]
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, path)), "PYTHONUNBUFFERED": "1"}
-    return variables | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
 
 
 @dataclass(frozen=True)
@@ -274,7 +259,7 @@ def _usual(wanted: FitRequest, here: Inventory) -> FitCase:
         device_name=card.name if card else read_host().cpu.model or "cpu",
         memory=card.memory_bytes if card else here.memory_bytes,
         cap=None,
-        threads=None if card else _threads(here.cpu_cores),
+        threads=None if card else usual_threads(max(1, int(here.cpu_cores))),
         code=code_digest(wanted.family, wanted.framework),
         workload=wanted.family.key,
         search=wanted.search,
@@ -297,8 +282,3 @@ def fit(
         watcher.ended(known[-1])
         measured, fresh = keep_search(setting, known).measured, True
     return FitAnswer(setting, step, most, tuple(known), measured, remembered=not fresh)
-
-
-def _threads(cores: float) -> int:
-    named = os.environ.get("OMP_NUM_THREADS", "")
-    return int(named) if named.isdecimal() and int(named) else max(1, int(cores))

@@ -63,6 +63,16 @@ class AnswerReader:
         elif self.facts is not None and (answer is None or isinstance(answer, str)):
             self.refusals.append(answer)
 
+    def answers(self, count: int) -> Answers | None:
+        """Return the answers to so many questions; None where one is missing."""
+        if self.facts is None or len(self.refusals) != count:
+            return None
+        return Answers(self.facts, tuple(self.refusals))
+
+
+def as_lines(questions: Sequence[Question]) -> str:
+    return "".join(f"{json.dumps(vars(question))}\n" for question in questions)
+
 
 def ask(
     interpreter: RankInterpreter,
@@ -73,7 +83,6 @@ def ask(
 ) -> Answers:
     """One process answers all; what it prints besides is dropped, and what it started ends with it."""
     heard = AnswerReader()
-    given = [{"arguments": list(q.arguments), "world_size": q.world_size} for q in questions]
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
         # A copy, as the ranks get it: where Trainmark is installed lie packages that are not the framework's.
         place = Path(folder)
@@ -85,13 +94,13 @@ def ask(
                 interpreter.command(("-m", family.module(framework), "--check"), code, place),
                 heard.line,
                 limit=limit,
-                given="".join(f"{json.dumps(each)}\n" for each in given),
+                given=as_lines(questions),
                 environment={**os.environ, "PYTHONPATH": path},
             )
         except OSError as error:
             return Answers(silent=f"{interpreter} does not start: {error.strerror}")
-    if ended.code == 0 and heard.facts is not None and len(heard.refusals) == len(questions):
-        return Answers(heard.facts, tuple(heard.refusals))
+    if ended.code == 0 and (answers := heard.answers(len(questions))):
+        return answers
     if ended.code is None:
         return Answers(silent=f"it did not answer within {limit:.0f} s")
     return Answers(silent=ended.last_line if ended.code > 0 else ended.how)

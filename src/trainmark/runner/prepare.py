@@ -167,25 +167,15 @@ def prepare(
     return _prepared(lambda here: load.load(name, overrides, here), choice)
 
 
-def prepare_program(
+def prepare_text(
     text: str,
     name: str,
-    folder: str,
-    overrides: Sequence[str | load.Override] = (),
-    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
-) -> Prepared:
-    """Prepare the suite of a program that was named on the command line, and runs in `folder`."""
-    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
-
-
-def prepare_again(
-    text: str,
     folder: str | None,
-    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
     overrides: Sequence[str | load.Override] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
 ) -> Prepared:
-    """A run's own suite, for going on with it."""
-    return _prepared(lambda here: load.parse(text, "suite.yaml", overrides, here, folder), choice)
+    """Prepare the suite of a program on the command line, or a run's own, to go on with it."""
+    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
 
 
 def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:

@@ -28,7 +28,7 @@ from trainmark.machine.software import performance_variables
 from trainmark.measure.ab import FactDifference
 from trainmark.runner.command import interpreter
 from trainmark.runner.pairs import TrialPair, pairs_of
-from trainmark.runner.prepare import Prepared, prepare_again
+from trainmark.runner.prepare import Prepared, prepare_text
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo, taken
 from trainmark.store.trial import ENVIRONMENT
@@ -134,7 +134,7 @@ def prepare_side(spec: SideSpec, run: RunFolder) -> Prepared:
     """Plan the one case of this side, in the interpreter that has the version it was measured with."""
     option = f"--python {spec.python}"
     overrides = [Override(f"python={spec.python}", option)] if spec.python else []
-    prepared = prepare_again(run.suite, run.info.folder, overrides=overrides)
+    prepared = prepare_text(run.suite, "suite.yaml", run.info.folder, overrides)
     planned = [
         case for case in prepared.plan.cases if spec.case in (case.slug, replace(case, python=None).slug)
     ]

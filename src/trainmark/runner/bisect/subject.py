@@ -18,7 +18,7 @@ import yaml
 from trainmark.base.errors import UserError
 from trainmark.measure.bisection import MeasuredPairs
 from trainmark.runner.pairs import PairSide, TrialPair, run_pairs, seconds_of, throughputs_of
-from trainmark.runner.prepare import Prepared, prepare_program
+from trainmark.runner.prepare import Prepared, prepare_text
 from trainmark.runner.progress import RunDisplay
 from trainmark.runner.run import new_run, opened_run
 from trainmark.store.run import RUN, RunFolder
@@ -136,7 +136,7 @@ def measure_pairs(
 
     SkippedError where the second subject does not run, UserError where the first, the yardstick, does not.
     """
-    prepared = prepare_program(suite_of(first, second, most), "bisect.yaml", origin or str(Path.cwd()))
+    prepared = prepare_text(suite_of(first, second, most), "bisect.yaml", origin or str(Path.cwd()))
     with closing(prepared):
         cases = [_planned_case(prepared, subject) for subject in (first, second)]
         run = _run_in(path, prepared)
