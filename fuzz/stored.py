@@ -23,7 +23,7 @@ from trainmark.cli.main import trainmark
 from trainmark.events import DeviceSample, RunEnd, RunStart, Step, stream
 from trainmark.measure.fabric import FabricMeasurement, Link, MessageTime
 from trainmark.measure.key import Key
-from trainmark.measure.reference_rate import ReferenceRate
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.files import write_json
 from trainmark.store.measurements import FABRIC, encode_fabric, write_reference_rates
 from trainmark.store.recompute import figure_of_folder

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.runner.program import PACKAGE, keep_code
+from trainmark.runner.command import PACKAGE, keep_code
 from trainmark.workloads.registry import Family
 from trainmark.workloads.resnet50.conformance import comparison, reference
 from trainmark.workloads.resnet50.shared import recipe, tensors

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from trainmark.measure.reference_rate import ReferenceRate
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.measurements import write_reference_rates
 
 TAKEN = "2025-11-13T08:00:00+00:00"

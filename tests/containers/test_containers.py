@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from trainmark.cli.main import trainmark
-from trainmark.runner.program import RankInterpreter
+from trainmark.runner.command import RankInterpreter
 from trainmark.suite.load import parse
 from trainmark.suite.model import ContainerImage, SuiteError
 

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.machine.frameworks.installed import EnvironmentFiles, Marker, write_marker
-from trainmark.runner.command import command_of, interpreter
-from trainmark.runner.preflight import Answers, Question, ask
-from trainmark.runner.program import RankInterpreter
+from trainmark.runner.command import RankInterpreter, command_of, interpreter
+from trainmark.runner.inventory import Answers, Question, ask
 from trainmark.suite.load import parse
 from trainmark.workloads.declaration import Workload
 from trainmark.workloads.registry import Family

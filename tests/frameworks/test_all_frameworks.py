@@ -20,7 +20,7 @@ from trainmark.cli.main import trainmark
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
 from trainmark.machine.frameworks import State, standing
-from trainmark.runner import conform, inventory
+from trainmark.runner import conformance, inventory
 from trainmark.workloads.resnet50.shared import recipe
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -80,7 +80,7 @@ def small_network(tmp_path_factory, installed_environments):
     with pytest.MonkeyPatch.context() as patch:
         (here / "environments").symlink_to(home() / "environments")
         patch.setenv("TRAINMARK_HOME", str(here))
-        patch.setattr(conform, "keep_code", partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS))
+        patch.setattr(conformance, "keep_code", partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS))
         small_resnet.build_here(small_resnet.THREE_BLOCKS, patch)
         yield
 

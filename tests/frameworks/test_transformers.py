@@ -13,7 +13,7 @@ import pytest
 
 import trainmark
 from trainmark.machine.frameworks import standing
-from trainmark.runner import conform, inventory
+from trainmark.runner import conformance, inventory
 from trainmark.workloads import registry
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
@@ -57,9 +57,9 @@ def interpreter(name: str) -> str:
 @pytest.mark.parametrize(("name", "workload", "ranks", "label"), CHECKS)
 def test_it_trains_the_same_transformer(name, workload, ranks, label):
     python, family = interpreter(name), registry.find(workload)
-    variant = conform.variant_of(family, label)
-    command = conform.program(family, name, python, variant, "cpu")
-    check = conform.checked(family, command, ranks, variant, stop_asked=lambda: False)
+    variant = conformance.variant_of(family, label)
+    command = conformance.program(family, name, python, variant, "cpu")
+    check = conformance.checked(family, command, ranks, variant, stop_asked=lambda: False)
     assert check.passed, check
 
 

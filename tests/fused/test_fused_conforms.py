@@ -8,19 +8,19 @@ from functools import partial
 import pytest
 
 import small_resnet
-from trainmark.runner import conform
+from trainmark.runner import conformance
 from trainmark.workloads import registry
 
 pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
 
 
 RESNET50 = registry.find("resnet50")
-NHWC = conform.variant_of(RESNET50, "NHWC")
+NHWC = conformance.variant_of(RESNET50, "NHWC")
 
 
 def check_fused(ranks: int):
-    command = (*conform.program(RESNET50, "pytorch", sys.executable, NHWC, "cpu"), "--engine", "fused")
-    return conform.checked(RESNET50, command, ranks, NHWC, stop_asked=lambda: False)
+    command = (*conformance.program(RESNET50, "pytorch", sys.executable, NHWC, "cpu"), "--engine", "fused")
+    return conformance.checked(RESNET50, command, ranks, NHWC, stop_asked=lambda: False)
 
 
 def test_losses_gradients_and_weights_of_the_whole_network_are_those_of_the_reference():
@@ -32,7 +32,7 @@ def test_losses_gradients_and_weights_of_the_whole_network_are_those_of_the_refe
 def test_two_ranks_of_three_blocks_train_as_the_reference_does(monkeypatch):
     """What two ranks add, the exchange of gradients, is the same for every block."""
     small_code = partial(small_resnet.copy_code, small_resnet.THREE_BLOCKS)
-    monkeypatch.setattr(conform, "keep_code", small_code)
+    monkeypatch.setattr(conformance, "keep_code", small_code)
     small_resnet.build_here(small_resnet.THREE_BLOCKS, monkeypatch)
     check = check_fused(ranks=2)
     assert check.failed is None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.measure.history.facts import changed_facts, fact_differences, settings_that_differ
-from trainmark.measure.history.recorded import (
+from trainmark.measure.history.facts import (
+    changed_facts,
     command_fact,
     environment_facts,
+    fact_differences,
     machine_of,
     parts_only_in,
+    settings_that_differ,
     variable_facts,
 )
 from trainmark.measure.history.series import RunPoint

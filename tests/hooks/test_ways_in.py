@@ -13,7 +13,7 @@ import pytest
 
 from trainmark.logs.trials import auto
 from trainmark.logs.trials.output import Output, ReaderError
-from trainmark.runner.program import FOLDER, keep_code
+from trainmark.runner.command import WRAPPERS, keep_code
 
 TOLD = (
     "import json, os, sys; print(json.dumps([sys.executable, sys.prefix, os.environ.get('PYTHONPATH'),"
@@ -33,7 +33,7 @@ def code(tmp_path, monkeypatch):
 def started(code, tmp_path, *words, **variables):
     """What a Python tells of itself, started behind our folder on PATH."""
     (tmp_path / "events").mkdir(exist_ok=True)
-    path = os.pathsep.join([str(code / FOLDER), os.environ["PATH"]])
+    path = os.pathsep.join([str(code / WRAPPERS), os.environ["PATH"]])
     environment = {"PATH": path, "TRAINMARK_EVENTS": str(tmp_path / "events"), **variables}
     done = subprocess.run([*words, "-c", TOLD], env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -42,7 +42,7 @@ def started(code, tmp_path, *words, **variables):
 def test_a_python_found_by_its_name_has_the_hooks_again_and_is_itself(code, tmp_path):
     executable, prefix, path, places, hooks = started(code, tmp_path, "env", "PYTHONPATH=src dir", "python")
     assert (executable, prefix) == (str(PYTHONS / "python"), sys.prefix)
-    injected = code / FOLDER.parent
+    injected = code / WRAPPERS.parent
     assert path == os.pathsep.join([str(injected), str(code), "src dir"])
     assert hooks == str(injected / "sitecustomize.py")
     assert places == os.environ["PATH"]  # as the program would have it without us
@@ -50,7 +50,7 @@ def test_a_python_found_by_its_name_has_the_hooks_again_and_is_itself(code, tmp_
 
 
 def test_a_python_that_has_the_hooks_keeps_its_path_as_it_is(code, tmp_path):
-    there = os.pathsep.join([str(code / FOLDER.parent), str(code), "src"])
+    there = os.pathsep.join([str(code / WRAPPERS.parent), str(code), "src"])
     assert started(code, tmp_path, "python", PYTHONPATH=there)[2] == there
 
 
@@ -59,13 +59,13 @@ def test_nothing_is_added_to_what_is_not_measured(code, tmp_path):
 
 
 def test_only_programs_that_there_are_can_be_found(code):
-    names = {path.name for path in (code / FOLDER).iterdir()}
+    names = {path.name for path in (code / WRAPPERS).iterdir()}
     assert "python" in names and all(shutil.which(name) for name in names)
 
 
 def test_a_program_that_went_away_is_told_as_a_shell_tells_it(code, tmp_path):
     done = subprocess.run(
-        [code / FOLDER / "python"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+        [code / WRAPPERS / "python"], env={"PATH": str(tmp_path)}, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (127, "python: not found\n")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from measured_streams import autocorrelated
 
 from trainmark.measure.figure import Interval
-from trainmark.measure.reliability import tight_enough
+from trainmark.measure.result import tight_enough
 from trainmark.measure.statistics import (
     block_length,
     median_interval,

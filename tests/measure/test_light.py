@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 
 from sample_documents import GPU, result
 
-from trainmark.measure.reference_rate import is_fused, merge_reference_rates, reference_rates, share
+from trainmark.measure.utilisation import is_fused, merge_reference_rates, reference_rates, share
 
 FUSED = replace(GPU, device="NVIDIA H200", compiler="fused+cuda-graph")
 EARLIER, LATER = "2025-11-13T08:00:00+00:00", "2025-11-14T08:00:00+00:00"

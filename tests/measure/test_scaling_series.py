@@ -7,9 +7,9 @@ from dataclasses import astuple, replace
 import pytest
 from measured_streams import KEY, trials_with
 
+from trainmark.measure.comparison import ScalingKind, scaling
 from trainmark.measure.figure import Breakdown, RankTimes, StepParts, TimeShares
 from trainmark.measure.result import summarize
-from trainmark.measure.scaling import ScalingKind, scaling
 
 TWO, FOUR = replace(KEY, devices_per_node=2), replace(KEY, nodes=2, devices_per_node=2)
 

@@ -8,8 +8,7 @@ from measured_streams import KEY, trials_with
 
 from trainmark.base.typed_json import decode, encode
 from trainmark.measure.doubts import SENTENCES, Doubt, DoubtCode, Severity, doubt, doubt_in_trials
-from trainmark.measure.reliability import Reliability, result_verdict, run_verdict
-from trainmark.measure.result import summarize
+from trainmark.measure.result import Reliability, result_verdict, run_verdict, summarize
 from trainmark.view.catalogue import translated
 
 STEADY = [99.8, 99.9, 100.0, 100.0, 100.1, 100.4]

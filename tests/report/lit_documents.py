@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sample_documents import h200
 
-from trainmark.measure.reference_rate import ReferenceRate
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.report import RunReport
 
 AXES, TAKEN = (("image_size", 224),), "2025-11-13T08:00:00+00:00"

@@ -8,7 +8,7 @@ from sample_documents import BUSY, DATA_BOUND, FEW, GPU, cpu, empty, h200, resul
 from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.doubts import DoubtCode, doubt, doubt_in_trials
 from trainmark.measure.figure import Interval, Pauses
-from trainmark.measure.reliability import result_verdict, run_verdict
+from trainmark.measure.result import result_verdict, run_verdict
 from trainmark.pages import label
 from trainmark.pages.run.answer import doubt_notes, source_sentences, subject, verdict_sentence
 from trainmark.view.catalogue import translated

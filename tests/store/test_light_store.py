@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fabricated_runs import fabricate, keep, record
 
-from trainmark.measure.reference_rate import ReferenceRate
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.runner.run import save_reference_rates
 from trainmark.store.files import StoreError
 from trainmark.store.measurements import read_reference_rates, write_reference_rates

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from trainmark.runner.command import key_of, workload_arguments
-from trainmark.runner.preflight import preflight
+from trainmark.runner.prepare import preflight
 from trainmark.suite.load import parse
 from trainmark.suite.model import SuiteError
 from trainmark.suite.plan import Resources, plan

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trainmark.runner import conform
+from trainmark.runner import conformance
 from trainmark.workloads import registry
 from trainmark.workloads.declaration import Comparison, Variant
 from trainmark.workloads.transformers.conformance import reference
@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed; pip insta
 
 def check_on(ranks, workload, variant):
     family = registry.find(workload)
-    command = conform.program(family, "pytorch", sys.executable, variant, "cpu")
-    return conform.checked(family, command, ranks, variant, stop_asked=lambda: False)
+    command = conformance.program(family, "pytorch", sys.executable, variant, "cpu")
+    return conformance.checked(family, command, ranks, variant, stop_asked=lambda: False)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def check_on(ranks, workload, variant):
     ],
 )
 def test_two_sharded_ranks_in_micro_batches_train_the_same_transformer(workload, label):
-    check = check_on(2, workload, conform.variant_of(registry.find(workload), label))
+    check = check_on(2, workload, conformance.variant_of(registry.find(workload), label))
     assert check.passed, check
 
 

@@ -17,7 +17,7 @@ from trainmark.measure.cost import Price, parse_price
 from trainmark.measure.figure import Result
 from trainmark.pages.run.page import run_page
 from trainmark.pages.run.record import run_record
-from trainmark.runner.prepare import Prepared, prepare, prepare_program
+from trainmark.runner.prepare import Prepared, prepare, prepare_text
 from trainmark.runner.progress import NoDisplay, RunDisplay
 from trainmark.runner.run import execute, new_run, save_reference_rates
 from trainmark.runner.session import RunEnding
@@ -138,7 +138,7 @@ def run(
         for each in lines.values():
             require_script(each)
         text = variants_suite(lines, about) if several else program_suite(line, about)
-        prepared = prepare_program(text, name_of(line), str(Path.cwd()), changes)
+        prepared = prepare_text(text, name_of(line), str(Path.cwd()), changes)
     with contextlib.closing(prepared):
         folder = new_run(prepared, Path(runs), name, f"trainmark.run({program!r})")
         carry_out(folder, prepared, _Notes() if progress else NoDisplay())

@@ -258,7 +258,7 @@ def _looked_up(asked: BisectRequest, options: dict[str, Any]) -> tuple[BisectReq
 def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
     from trainmark.cli.progress import TrialProgress
     from trainmark.runner.bisect.driver import bisect_on
-    from trainmark.runner.bisect.pairs import BisectionStoppedError
+    from trainmark.runner.bisect.subject import BisectionStoppedError
     from trainmark.runner.run import RunStoppedError
 
     try:

@@ -51,7 +51,7 @@ def conform_command(
     """
     from trainmark.cli.progress import Progress
     from trainmark.runner import conformance
-    from trainmark.runner.conform import conform
+    from trainmark.runner.conformance import conform
     from trainmark.runner.interrupts import Interrupts
     from trainmark.suite.load import built_in_names
     from trainmark.workloads import registry

@@ -18,8 +18,7 @@ from trainmark.cli.terminal import print_json, terminal_width
 if TYPE_CHECKING:
     from trainmark.machine.devices import Inventory
     from trainmark.measure.fit import FitAttempt
-    from trainmark.runner.fit import FitAnswer
-    from trainmark.runner.fit_trial import FitCase
+    from trainmark.runner.fit import FitAnswer, FitCase
     from trainmark.workloads.registry import Family
 
 
@@ -143,9 +142,7 @@ def _searched(
     asked: Sequence[FitCase], step: int, most: int | None, again: bool
 ) -> tuple[list[FitAnswer], int]:
     """One after the other, until something goes wrong; the answers until then, and the exit code."""
-    from trainmark.runner import fit_trial as fit_record
-    from trainmark.runner.fit import fit
-    from trainmark.runner.fit_trial import FitError, FitStoppedError
+    from trainmark.runner.fit import FitError, FitStoppedError, fit, forget_search
     from trainmark.runner.interrupts import Interrupts
 
     answers: list[FitAnswer] = []
@@ -153,7 +150,7 @@ def _searched(
     with FitProgress() as watcher, Interrupts(watcher.note) as interrupts:
         for setting in asked:
             if again:
-                fit_record.forget(setting)
+                forget_search(setting)
             try:
                 answers.append(fit(setting, step, most, watcher, interrupts))
             except FitError as error:
@@ -167,7 +164,7 @@ def _searched(
 
 def searched_in(family: Family, search: str | None, batch: int | None, step: int | None) -> tuple[str, int]:
     """Return what is searched, the batch or an axis that takes memory, and by which step."""
-    from trainmark.runner.fit_trial import BATCH
+    from trainmark.runner.fit import BATCH
 
     if search is None:
         if batch is not None:

@@ -163,7 +163,7 @@ def run_command(
 
     from trainmark.launch.options import stored_options
     from trainmark.launch.outcome import Outcome
-    from trainmark.runner.prepare import prepare, prepare_again, prepare_program
+    from trainmark.runner.prepare import prepare, prepare_text
     from trainmark.runner.run import forget_failures, new_run
     from trainmark.store.run import find_run
     from trainmark.suite.load import Override
@@ -201,7 +201,7 @@ def run_command(
         run.require_whole()
         if run.cluster is not None:
             choice = stored_options(run.cluster).changed_by(choice)
-        prepared = prepare_again(run.suite, run.info.folder, choice)
+        prepared = prepare_text(run.suite, "suite.yaml", run.info.folder, choice=choice)
         # What went with a node says nothing of the program.
         forget_failures(run, only=None if retry_failed else Outcome.LOST)
         return _carry_out(run, prepared, port, as_json, wait_quiet, fail_below)
@@ -216,7 +216,7 @@ def run_command(
         for line in (lines.values() or [words]) if choice.is_local else ():
             require_script(line)  # on other nodes the folder may hold something else
         text = variants_suite(lines, about_program) if several else program_suite(words, about_program)
-        prepared = prepare_program(text, name_of(words), str(Path.cwd()), changes, choice)
+        prepared = prepare_text(text, name_of(words), str(Path.cwd()), changes, choice)
     else:
         prepared = prepare(suite or "quick", changes, choice)
 

@@ -18,8 +18,8 @@ from trainmark.machine import frameworks
 from trainmark.machine.child_process import ProcessExit, run
 from trainmark.measure.figure import Interval
 from trainmark.measure.statistics import median_interval
+from trainmark.runner.command import keep_code
 from trainmark.runner.inventory import interpreter_of
-from trainmark.runner.program import keep_code
 
 TOKEN_PROGRAM = "trainmark.workloads.tokens.bench"
 TOKEN_START_SECONDS = 60.0

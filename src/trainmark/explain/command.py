@@ -201,13 +201,13 @@ def _of_program(
     from trainmark.cli.progress import TrialProgress
     from trainmark.explain.explained_trial import explain_trial
     from trainmark.explain.profiled_trial import ensure_profile, profile_run, with_one_trial
-    from trainmark.runner.prepare import prepare_program
+    from trainmark.runner.prepare import prepare_text
     from trainmark.runner.run import new_run
 
     text = program_suite(words, about)
     if choice.is_local:
         require_script(words)
-    prepared = with_one_trial(prepare_program(text, name_of(words), str(Path.cwd()), (), choice))
+    prepared = with_one_trial(prepare_text(text, name_of(words), str(Path.cwd()), (), choice))
     with closing(prepared), TrialProgress() as display:
         run = new_run(prepared, runs, name, shlex.join(["trainmark", *sys.argv[1:]]))
         trial = profile_run(run, prepared, display, steps)
@@ -229,7 +229,7 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
     from trainmark.explain.explained_trial import explain_trial, stored_explanation
     from trainmark.explain.profiled_trial import ensure_profile, profile_case, profiled_before, with_one_trial
     from trainmark.launch.options import stored_options
-    from trainmark.runner.prepare import prepare_again
+    from trainmark.runner.prepare import prepare_text
 
     run = target.run
     if not again and not verify and (known := stored_explanation(run, target.case)) is not None:
@@ -237,7 +237,9 @@ def _of_case(target: CaseTarget, again: bool, verify: bool, choice: LaunchOption
     run.require_whole()
     if run.cluster is not None:
         choice = stored_options(run.cluster).changed_by(choice)
-    prepared = with_one_trial(prepare_again(run.suite, run.info.folder, choice), target.case)
+    prepared = with_one_trial(
+        prepare_text(run.suite, "suite.yaml", run.info.folder, choice=choice), target.case
+    )
     with closing(prepared):
         (case,) = prepared.plan.cases
         trial = None if again else profiled_before(run, case)

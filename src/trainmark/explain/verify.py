@@ -23,7 +23,7 @@ from trainmark.explain.what_if.record import VerifiedChange, append_verified
 from trainmark.explain.what_if.situation import Situation
 from trainmark.launch.options import LaunchOptions
 from trainmark.measure.statistics import ratio_interval
-from trainmark.runner.prepare import Prepared, prepare_program
+from trainmark.runner.prepare import Prepared, prepare_text
 from trainmark.runner.progress import NoDisplay, RunDisplay
 from trainmark.runner.run import execute, new_run
 from trainmark.store.run import RunFolder
@@ -66,7 +66,7 @@ def verify(
     if not changed:
         return ChangesMade(tuple(what_ifs), (), unverified)
     text = suite_text([case, *changed.values()], repeats)
-    prepared = prepare_program(text, f"{SUITE}.yaml", folder or str(Path.cwd()), (), choice)
+    prepared = prepare_text(text, f"{SUITE}.yaml", folder or str(Path.cwd()), (), choice)
     with closing(prepared):
         if case.slug not in {planned.slug for planned in prepared.plan.cases}:
             raise UserError(f"{case.slug} cannot run here any more: {_reasons(prepared)}.")

@@ -23,8 +23,14 @@ from trainmark.logs.logged_run import LoggedRun
 from trainmark.logs.recognition import Recognition, recognize
 from trainmark.logs.shapes import dense
 from trainmark.measure.doubts import Doubt, DoubtCode, doubt
-from trainmark.measure.log_doubts import columns_digest, find_copies, times_digest
-from trainmark.measure.log_figure import LogFacts, LoggedFigure, logged_figure
+from trainmark.measure.log_figure import (
+    LogFacts,
+    LoggedFigure,
+    columns_digest,
+    find_copies,
+    logged_figure,
+    times_digest,
+)
 from trainmark.measure.statistics import Floats
 
 # Settings stand at the head of a run; seeking them through gigabytes of progress would find nothing.

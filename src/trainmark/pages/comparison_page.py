@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from trainmark.measure.cost import Cost
-from trainmark.measure.history.facts import FactChange
-from trainmark.measure.history.recorded import parts_only_in
+from trainmark.measure.history.facts import FactChange, parts_only_in
 from trainmark.pages import number
 from trainmark.pages.comparison import (
     MARKS,

@@ -14,8 +14,7 @@ from trainmark.logs.ledger.entry import SIZE_AXIS, axis_of, published_names
 from trainmark.measure.fit import first_failure, memory_line, memory_prediction
 from trainmark.measure.key import Axes
 from trainmark.pages import number
-from trainmark.runner.fit import FitAnswer
-from trainmark.runner.fit_trial import BATCH
+from trainmark.runner.fit import BATCH, FitAnswer
 from trainmark.view.blocks import Block, Items, Page, Section, Table, Text
 from trainmark.view.message import Message, _
 from trainmark.workloads.declaration import Workload

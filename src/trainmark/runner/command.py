@@ -1,12 +1,18 @@
-"""From a case to the command, environment and job of its ranks, and to the key its result goes by."""
+"""A case made ready: the copy of its code, the command, environment and job of its ranks, the result's key.
+
+A run resumed next week measures what it measured today. A command that sets PYTHONPATH itself, as
+`env PYTHONPATH=. python train.py` does, would start Python without our `sitecustomize`: a program that is
+found before the one of the same name adds it again, leaves PATH and becomes the program that was meant.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +23,154 @@ from trainmark.launch.outcome import JobEnd, JobOutcome, outcome_of, tail
 from trainmark.launch.watch import TrialLimits, watch
 from trainmark.machine.frameworks import python_of
 from trainmark.measure.key import Key
-from trainmark.runner import program as ways_in
-from trainmark.runner.program import RankInterpreter
-from trainmark.suite.model import ALL_STEPS, Case, Command, SuiteError
+from trainmark.suite.model import ALL_STEPS, Case, Command, ContainerImage, SuiteError
 from trainmark.workloads import registry
+from trainmark.workloads.registry import Family
+
+# Handed on by name: the values differ from rank to rank, and the runtime has them in its own environment.
+PASSED_VARIABLES = (
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"),
+    *("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "TRAINMARK_EVENTS", "TRAINMARK_PEERS"),
+    *("TRAINMARK_NODE", "TRAINMARK_JOB", "TRAINMARK_PROFILE", "TRAINMARK_PROFILE_STEPS"),
+    *("PYTHONPATH", "PYTHONUNBUFFERED", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"),
+)
+
+
+@dataclass(frozen=True)
+class RankInterpreter:
+    """`python` is its path, or its name inside the image; `gpus` lets a container see them."""
+
+    python: str
+    container: ContainerImage | None = None
+    gpus: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.container.runtime} image {self.container.image}" if self.container else self.python
+
+    def command(
+        self, arguments: Sequence[str], code: Path, folder: Path, variables: Sequence[str] = ()
+    ) -> tuple[str, ...]:
+        """`code` and `folder` keep their paths inside; `variables` are passed on beside the usual ones."""
+        program = (self.python, *arguments)
+        if self.container is None:
+            return program
+        within = _container_words(self.container, self.gpus, code, folder, variables)
+        return (*within, *self.container.options, self.container.image, *program)
+
+
+# What lets a container see the GPUs.
+GPU_OPTIONS = {
+    "docker": ("--gpus", "all"),
+    "podman": ("--device", "nvidia.com/gpu=all", "--security-opt", "label=disable"),
+    "apptainer": ("--nv",),
+}
+
+
+def _container_words(
+    container: ContainerImage, gpus: bool, code: Path, folder: Path, variables: Sequence[str]
+) -> list[str]:
+    """On the host's network and shared memory, as the user who measures; gone when its program is.
+
+    Apptainer shares network, user and environment with the host by itself.
+    """
+    mounted = [folder] if code.is_relative_to(folder) else [code, folder]
+    visible = GPU_OPTIONS[container.runtime] if gpus else ()
+    if container.runtime == "apptainer":
+        binds = [word for path in mounted for word in ("--bind", str(path))]
+        return ["apptainer", "exec", *visible, *binds, "--pwd", str(folder)]
+    return [
+        *(container.runtime, "run", "--rm", "--init", "--interactive", "--network", "host", "--ipc", "host"),
+        *("--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp"),
+        *visible,
+        *(("--userns", "keep-id") if container.runtime == "podman" else ()),
+        *(word for path in mounted for word in ("--volume", f"{path}:{path}")),
+        *("--workdir", str(folder)),
+        *(word for name in (*PASSED_VARIABLES, *variables) for word in ("--env", name)),
+    ]
+
+
+WRAPPERS = Path("trainmark/inside/hooks/injected/bin")
+# What starts Python by a path of its own is found by name as well; its children have its PYTHONPATH.
+WRAPPED_PROGRAMS = (
+    "python",
+    "python3",
+    *(f"python3.{minor}" for minor in range(7, 20)),
+    "torchrun",
+    "accelerate",
+    "deepspeed",
+)
+WRAPPER_SCRIPT = """\
+#!/bin/sh
+name=${0##*/} here=${0%/*}
+injected=${here%/*}
+code=${injected%/trainmark/inside/hooks/injected}
+case ":$PYTHONPATH:" in
+*":$injected:"*) ;;
+*) [ -z "$TRAINMARK_EVENTS" ] || export PYTHONPATH="$injected:$code${PYTHONPATH:+:$PYTHONPATH}" ;;
+esac
+set -f
+IFS=:
+found= rest=
+for folder in $PATH; do
+  [ "$folder" = "$here" ] && continue
+  rest=$rest:$folder
+  [ -z "$found" ] && [ -f "${folder:-.}/$name" ] && [ -x "${folder:-.}/$name" ] && found=${folder:-.}/$name
+done
+export PATH="${rest#:}"
+[ -n "$found" ] && exec "$found" "$@"
+echo "$name: not found" >&2
+exit 127
+"""
+
+
+def write_wrappers(code: Path) -> None:
+    """Only for names that there are: who looks whether one exists is told the truth."""
+    folder = code / WRAPPERS
+    folder.mkdir()
+    for name in filter(shutil.which, WRAPPED_PROGRAMS):
+        script = folder / name
+        script.write_text(WRAPPER_SCRIPT, encoding="utf-8")
+        script.chmod(0o755)
+
+
+PACKAGE = Path(__file__).resolve().parents[1]
+# A measured program gets these on its path, and nothing else of ours.
+COPIED_PARTS = ("__init__.py", "probe.py", "callbacks", "inside", "workloads")
+
+
+def keep_code(folder: Path, families: Iterable[Family] = ()) -> None:
+    """Copy the probe and the built-in workloads, and each of these families that lies elsewhere."""
+    if folder.exists():
+        return
+    part = folder.with_name(".code.part")
+    shutil.rmtree(part, ignore_errors=True)
+    for name in COPIED_PARTS:
+        origin, copy = PACKAGE / name, part / PACKAGE.name / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_dir():
+            shutil.copytree(origin, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin, copy)
+    for family in families:
+        if not family.folder.is_relative_to(PACKAGE):
+            _keep_family(family, part)
+    write_wrappers(part)
+    part.rename(folder)
+
+
+def _keep_family(family: Family, root: Path) -> None:
+    """As the same package, whose parents are empty: a family imports nothing else of its distribution."""
+    place = root.joinpath(*family.package.split("."))
+    if place.exists():
+        return
+    shutil.copytree(family.folder, place, ignore=shutil.ignore_patterns("__pycache__"))
+    for parent in [place, *place.parents][: len(family.package.split("."))]:
+        (parent / "__init__.py").touch()
+
+
+def family_folder(code: Path, family: Family) -> Path:
+    """Return where the copy of a family lies in a run's code."""
+    return code.joinpath(*family.package.split("."))
 
 
 def key_of(case: Case, device: str, facts: Mapping[str, Any]) -> Key:
@@ -175,8 +325,28 @@ def job_of(case: Case, folder: Path, code: Path, suite_folder: str | None, seed:
         ranks_per_node=case.topology.devices_per_node,
         gpus=case.device == "cuda",
         starts_own_ranks=untouched,
-        programs=hooks / ways_in.FOLDER.name if untouched else None,
+        programs=hooks / WRAPPERS.name if untouched else None,
     )
+
+
+# A framework may compile for minutes and print nothing meanwhile.
+COMPILING = TrialLimits(trial=900.0, silence=600.0)
+
+
+def own_job(
+    command: Sequence[str], code: Path, folder: Path, *, nodes: int = 1, ranks: int = 1, threads: int = 1
+) -> Job:
+    """Return the job of a program of ours on the copy of our code; with 0 threads it chooses them itself."""
+    path = filter(None, [str(code), os.environ.get("PYTHONPATH")])
+    environment = {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1"}
+    if threads:
+        environment["OMP_NUM_THREADS"] = str(threads)
+    return Job(tuple(command), environment, folder, folder, nodes, ranks)
+
+
+def usual_threads(otherwise: int) -> int:
+    named = os.environ.get("OMP_NUM_THREADS", "")
+    return int(named) if named.isdecimal() and int(named) else otherwise
 
 
 def stop_variables(steps: int | str, warmup_steps: int) -> dict[str, str]:

@@ -1,15 +1,33 @@
-"""Does a framework train the model of the recipe: the verdict, its digest, and what is known here."""
+"""Whether a framework trains the model of the recipe: the verdict, on one rank and on two, kept here."""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
+import json
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.errors import UserError
 from trainmark.base.typed_json import encode, flattened
+from trainmark.launch.job import Job
+from trainmark.launch.launcher import LocalLauncher
+from trainmark.launch.outcome import EndCause, Outcome
+from trainmark.runner.command import (
+    COMPILING,
+    RankInterpreter,
+    keep_code,
+    own_job,
+    run_job,
+    usual_threads,
+)
+from trainmark.runner.inventory import Question, ask
 from trainmark.store.files import LocalRecords
 from trainmark.workloads import registry
+from trainmark.workloads.declaration import Conformance, Variant
 from trainmark.workloads.registry import FOLDER, Family
 
 
@@ -113,3 +131,114 @@ def find(
 
 def _subject(verdict: ConformanceVerdict) -> tuple[str, str | None, str, str]:
     return verdict.workload, verdict.version, verdict.python, verdict.device
+
+
+Progress = Callable[[str], None]
+
+
+def conform(
+    family: Family,
+    framework: str,
+    python: str,
+    device: str,
+    progress: Progress,
+    stop_asked: Callable[[], bool],
+    devices: int = 2,
+) -> ConformanceVerdict:
+    """Check every variant that the framework offers, on as many ranks as it declares and devices allow."""
+    proof = conformance_of(family)
+    variants = family.workload.variants
+    asked = [
+        (ranks, variant)
+        for variant in variants
+        for ranks in sorted({*variant.ranks, *variant.ranks_if_unproven})
+        if ranks <= devices
+    ]
+    questions = [Question(_arguments(proof, variant, device), ranks) for ranks, variant in asked]
+    answers = ask(RankInterpreter(python), family, framework, questions)
+    if answers.silent is not None:
+        checks: list[ConformanceCheck] = [
+            ConformanceCheck(1, variants[0].label, failed=f"it does not start: {answers.silent}")
+        ]
+    else:
+        checks = []
+        for (ranks, variant), refusal in zip(asked, answers.refusals, strict=True):
+            if refusal is not None:
+                checks.append(ConformanceCheck(ranks, variant.label, refused=refusal))
+            elif ranks in variant.ranks or not any(check.ranks == ranks and check.passed for check in checks):
+                progress(f"{framework}: {check_label(ConformanceCheck(ranks, variant.label))}")
+                command = program(family, framework, python, variant, device)
+                checks.append(checked(family, command, ranks, variant, stop_asked))
+    return ConformanceVerdict(
+        framework=framework,
+        version=answers.facts.get("framework_version"),
+        python=python,
+        device=device,
+        code=code_digest(family, framework),
+        checked=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        checks=tuple(checks),
+        workload=family.workload.name,
+    )
+
+
+def conformance_of(family: Family) -> Conformance:
+    if family.workload.conformance is None:
+        raise UserError(f"{family.workload.name} declares no conformance: there is nothing to compare with.")
+    return family.workload.conformance
+
+
+def variant_of(family: Family, label: str) -> Variant:
+    """Return the variant with that label."""
+    return next(variant for variant in family.workload.variants if variant.label == label)
+
+
+def program(family: Family, framework: str, python: str, variant: Variant, device: str) -> tuple[str, ...]:
+    words = _arguments(conformance_of(family), variant, device)
+    return (python, "-u", "-m", family.module(framework), *words)
+
+
+def _arguments(proof: Conformance, variant: Variant, device: str) -> tuple[str, ...]:
+    return ("--device", device, "--precision", "fp32", *proof.arguments(), *variant.arguments)
+
+
+def checked(
+    family: Family,
+    command: tuple[str, ...],
+    ranks: int,
+    variant: Variant,
+    stop_asked: Callable[[], bool],
+    code: Path | None = None,
+) -> ConformanceCheck:
+    """One training; `code` is a folder with the workloads, a copy of ours where none is given."""
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as made:
+        folder = Path(made)
+        if code is None:
+            code = folder / "code"
+            keep_code(code, [family])
+
+        def job_in(attempt: Path) -> Job:
+            words = (*command, "--conform", str(attempt / "shown{rank}.json"))
+            # Enough for a few small steps; where others use the machine too, threads that wait are slower.
+            return own_job(words, code, attempt, ranks=ranks, threads=usual_threads(1))
+
+        job, ending, judgement = run_job(job_in, folder, LocalLauncher(), COMPILING, stop_asked)
+        if ending.cause is EndCause.STOPPED:
+            raise UserError("stopped; what was checked before is kept.")
+        if judgement.outcome is not Outcome.OK:
+            return ConformanceCheck(ranks, variant.label, failed=judgement.detail)
+        try:
+            compare = variant.compare or conformance_of(family).compare
+            shown = [(job.folder / f"shown{rank}.json").read_bytes() for rank in range(ranks)]
+            compared = compare([json.loads(text) for text in shown])
+        except (OSError, ValueError, KeyError) as error:
+            return ConformanceCheck(
+                ranks, variant.label, failed=f"a rank left nothing that can be compared: {error}"
+            )
+        return ConformanceCheck(
+            ranks,
+            variant.label,
+            differs=compared.differs,
+            largest_loss_error=compared.largest_loss_error,
+            observations=compared.observations,
+            remark=compared.remark,
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -18,8 +17,7 @@ from trainmark.launch.outcome import Outcome
 from trainmark.launch.watch import TrialLimits
 from trainmark.logs import nccl_tests
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, Link, MessageTime, message_time
-from trainmark.runner.command import run_job
-from trainmark.runner.program import keep_code
+from trainmark.runner.command import keep_code, own_job, run_job, usual_threads
 from trainmark.suite.model import Topology
 from trainmark.workloads.fabric.schedule import GIVE_UP_FACTOR, rounds
 
@@ -118,19 +116,9 @@ def fabric_of(events: Iterable[Event], wanted: FabricRequest, taken: str) -> Fab
 def _job(wanted: FabricRequest, python: str, folder: Path, code: Path) -> Job:
     words = ["--device", wanted.device, "--seconds", str(wanted.seconds)]
     words += ["--sizes", ",".join(map(str, wanted.sizes)), *(["--together"] if wanted.together else [])]
-    path = filter(None, [str(code), os.environ.get("PYTHONPATH")])
-    return Job(
-        command=(python, "-u", "-m", PROGRAM, *words),
-        environment={
-            "PYTHONPATH": os.pathsep.join(path),
-            "PYTHONUNBUFFERED": "1",
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-        },
-        working_folder=folder,
-        folder=folder,
-        nodes=wanted.topology.nodes,
-        ranks_per_node=wanted.topology.devices_per_node,
-    )
+    command = (python, "-u", "-m", PROGRAM, *words)
+    nodes, ranks = wanted.topology.nodes, wanted.topology.devices_per_node
+    return own_job(command, code, folder, nodes=nodes, ranks=ranks, threads=usual_threads(1))
 
 
 def _points(by_size: dict[int, list[list[float]]]) -> Iterator[MessageTime]:

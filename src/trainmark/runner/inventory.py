@@ -1,25 +1,109 @@
-"""What this machine has to run with: devices as a plan sees them, and each framework with its interpreter."""
+"""What this machine has to run with: its devices, and its frameworks, asked what they can carry out."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
+from pathlib import Path
+from typing import Any
 
 from trainmark.machine import frameworks
+from trainmark.machine.child_process import run
 from trainmark.machine.devices import local_devices
 from trainmark.machine.frameworks import State
 from trainmark.machine.frameworks.interpreters import imported_version, version_of
 from trainmark.machine.frameworks.locks import lock_of
 from trainmark.machine.host import read_host
-from trainmark.runner.preflight import Answers, Question, ask
-from trainmark.runner.program import RankInterpreter
+from trainmark.runner.command import RankInterpreter, keep_code
 from trainmark.suite.fields import PRECISIONS
 from trainmark.suite.plan import Resources
 from trainmark.workloads import registry
 from trainmark.workloads.registry import Family
+
+ANSWER_SECONDS = 180.0
+
+
+@dataclass(frozen=True)
+class Question:
+    arguments: tuple[str, ...]
+    world_size: int = 1
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`refusals` has None or a reason for each question; `silent` says why there are no answers at all."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    refusals: tuple[str | None, ...] = ()
+    silent: str | None = None
+
+
+class AnswerReader:
+    """Picks the answers out of whatever else a framework prints."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] | None = None
+        self.refusals: list[str | None] = []
+
+    def line(self, text: str) -> None:
+        if text[:1] not in ("{", '"', "n"):
+            return
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            return
+        if self.facts is None and isinstance(answer, dict):
+            self.facts = answer
+        elif self.facts is not None and (answer is None or isinstance(answer, str)):
+            self.refusals.append(answer)
+
+    def answers(self, count: int) -> Answers | None:
+        """Return the answers to so many questions; None where one is missing."""
+        if self.facts is None or len(self.refusals) != count:
+            return None
+        return Answers(self.facts, tuple(self.refusals))
+
+
+def as_lines(questions: Sequence[Question]) -> str:
+    return "".join(f"{json.dumps(vars(question))}\n" for question in questions)
+
+
+def ask(
+    interpreter: RankInterpreter,
+    family: Family,
+    framework: str,
+    questions: Sequence[Question],
+    limit: float = ANSWER_SECONDS,
+) -> Answers:
+    """One process answers all; what it prints besides is dropped, and what it started ends with it."""
+    heard = AnswerReader()
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
+        # A copy, as the ranks get it: where Trainmark is installed lie packages that are not the framework's.
+        place = Path(folder)
+        code = place / "code"
+        keep_code(code, [family])
+        path = os.pathsep.join(filter(None, [str(code), os.environ.get("PYTHONPATH")]))
+        try:
+            ended = run(
+                interpreter.command(("-m", family.module(framework), "--check"), code, place),
+                heard.line,
+                limit=limit,
+                given=as_lines(questions),
+                environment={**os.environ, "PYTHONPATH": path},
+            )
+        except OSError as error:
+            return Answers(silent=f"{interpreter} does not start: {error.strerror}")
+    if ended.code == 0 and (answers := heard.answers(len(questions))):
+        return answers
+    if ended.code is None:
+        return Answers(silent=f"it did not answer within {limit:.0f} s")
+    return Answers(silent=ended.last_line if ended.code > 0 else ended.how)
 
 
 @dataclass(frozen=True)

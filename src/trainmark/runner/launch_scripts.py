@@ -17,10 +17,9 @@ from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions, encode_options, stored_options
 from trainmark.launch.outcome import EndCause, JobEnd
 from trainmark.launch.session import make_folders
-from trainmark.runner.command import job_of
+from trainmark.runner.command import job_of, keep_code
 from trainmark.runner.inventory import this_machine
 from trainmark.runner.prepare import Prepared
-from trainmark.runner.program import keep_code
 from trainmark.runner.progress import NoDisplay
 from trainmark.runner.run import context_of, families_of
 from trainmark.runner.trial import record_of

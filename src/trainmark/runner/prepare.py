@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,90 @@ from trainmark.base.errors import UserError, nearest
 from trainmark.base.secrets import is_secret
 from trainmark.launch.options import LaunchOptions
 from trainmark.logs.trials.output import reader_names
-from trainmark.runner.command import interpreter, line_of
-from trainmark.runner.inventory import this_machine
-from trainmark.runner.preflight import preflight
+from trainmark.machine.frameworks import install_hint, python_of
+from trainmark.runner.command import RankInterpreter, interpreter, line_of, workload_arguments
+from trainmark.runner.inventory import Answers, Question, ask, this_machine
 from trainmark.store.run import all_runs
 from trainmark.suite import load
 from trainmark.suite.model import ONE_DEVICE, Case, Command, Suite, SuiteError, Topology
-from trainmark.suite.plan import Plan, Resources, plan
+from trainmark.suite.plan import Plan, Resources, SkippedCase, fastest_choices, plan
+from trainmark.workloads.registry import Family
 
 if TYPE_CHECKING:
     from trainmark.runner.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The plan without what was refused, and what each framework says of itself by case."""
+
+    plan: Plan
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+AskFramework = Callable[[RankInterpreter, Family, str, Sequence[Question]], Answers]
+
+
+def preflight(plan: Plan, ask: AskFramework = ask) -> Preflight:
+    """One process per interpreter and framework answers for all of its cases, in every way they allow."""
+    groups: dict[tuple[RankInterpreter, str, str], list[Case]] = {}
+    for case in plan.cases:
+        if not isinstance(case.workload, Command):
+            key = (interpreter(case), case.workload, str(case.framework))
+            groups.setdefault(key, []).append(case)
+    facts: dict[str, dict[str, Any]] = {}
+    settled: dict[Case, Case | SkippedCase] = {}
+    for (python, _workload, framework), cases in groups.items():
+        asked = [fastest_choices(case) for case in cases]
+        known, reasons = _ask_framework(
+            ask, python, cases[0].family, framework, [choice for each in asked for choice in each]
+        )
+        answers = iter(reasons)
+        for case, each in zip(cases, asked, strict=True):
+            chosen = settled[case] = _settle(case, each, [next(answers) for _ in each])
+            facts[(chosen.case if isinstance(chosen, SkippedCase) else chosen).slug] = known
+    outcomes = [settled.get(case, case) for case in plan.cases]
+    by_slug: dict[str, Case] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, Case):
+            # What was left open may turn out to be what another case names.
+            by_slug.setdefault(outcome.slug, outcome)
+    skips = tuple(outcome for outcome in outcomes if isinstance(outcome, SkippedCase))
+    return Preflight(replace(plan, cases=tuple(by_slug.values()), skipped=(*plan.skipped, *skips)), facts)
+
+
+def _settle(case: Case, asked: Sequence[Case], refusals: Sequence[str | None]) -> Case | SkippedCase:
+    """The first choice that was not refused, or why the plainest were."""
+    reasons: dict[str, None] = {}
+    for choice, refusal in zip(asked, refusals, strict=True):
+        if refusal is None:
+            return choice
+        if (choice.compile, choice.cuda_graph) == (asked[-1].compile, asked[-1].cuda_graph):
+            reasons[refusal] = None
+    return SkippedCase(case, " ".join(reasons))
+
+
+def _ask_framework(
+    ask: AskFramework, python: RankInterpreter, family: Family, framework: str, cases: list[Case]
+) -> tuple[dict[str, Any], Sequence[str | None]]:
+    questions = [Question(workload_arguments(case), case.topology.devices) for case in cases]
+    answers = ask(python, family, framework, questions)
+    if answers.silent is None:
+        return answers.facts, answers.refusals
+    return {}, [_why_not(python, framework, answers.silent)] * len(cases)
+
+
+def _why_not(python: RankInterpreter, framework: str, silent: str) -> str:
+    if "does not start" in silent:
+        return silent
+    if python.python == python_of(framework):
+        return (
+            f"{framework} does not start in its environment ({silent}); "
+            f"`trainmark frameworks install {framework} --force` makes it anew"
+        )
+    if "ModuleNotFoundError" in silent:
+        return f"{framework} is not installed for {python} ({silent}); {install_hint(framework)}"
+    return f"{framework} does not start with {python}: {silent}"
 
 
 START_SECONDS = 12.0
@@ -93,25 +167,15 @@ def prepare(
     return _prepared(lambda here: load.load(name, overrides, here), choice)
 
 
-def prepare_program(
+def prepare_text(
     text: str,
     name: str,
-    folder: str,
-    overrides: Sequence[str | load.Override] = (),
-    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
-) -> Prepared:
-    """Prepare the suite of a program that was named on the command line, and runs in `folder`."""
-    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
-
-
-def prepare_again(
-    text: str,
     folder: str | None,
-    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
     overrides: Sequence[str | load.Override] = (),
+    choice: LaunchOptions = LaunchOptions(),  # noqa: B008
 ) -> Prepared:
-    """A run's own suite, for going on with it."""
-    return _prepared(lambda here: load.parse(text, "suite.yaml", overrides, here, folder), choice)
+    """Prepare the suite of a program on the command line, or a run's own, to go on with it."""
+    return _prepared(lambda here: load.parse(text, name, overrides, here, folder), choice)
 
 
 def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
@@ -124,8 +188,7 @@ def _prepared(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> 
 
 
 def _prepared_on_nodes(suite_for: Callable[[Topology], Suite], choice: LaunchOptions) -> Prepared:
-    from trainmark.runner.cluster import examined_cluster
-    from trainmark.runner.nodes import AskFrameworkOnNodes
+    from trainmark.runner.cluster import AskFrameworkOnNodes, examined_cluster
 
     asked = _checked(suite_for(ONE_DEVICE))
     most = max((case.topology.nodes for case in asked.cases), default=1)

@@ -57,7 +57,7 @@ class Follower:
         self._world_size = world_size
         self._read = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT_STEPS)
-        self._rate: float | None = None
+        self.rate: float | None = None
         self._step_seconds: float | None = None
         self._course: _Course | None = None
         self.steps = 0
@@ -103,12 +103,8 @@ class Follower:
             return
         seconds = self._recent[-1][0] - self._recent[0][0]
         samples = sum(count for _, count in list(self._recent)[1:])
-        self._rate = self._world_size * samples / seconds if samples else None
+        self.rate = self._world_size * samples / seconds if samples else None
         self._step_seconds = seconds / (len(self._recent) - 1)
-
-    @property
-    def rate(self) -> float | None:
-        return self._rate
 
     @property
     def training(self) -> TrainingProgress | None:
@@ -198,19 +194,7 @@ class _Course:
 
 
 class RunDisplay(Protocol):
-    def trial_began(
-        self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None
-    ) -> None: ...
-
-    def progress(self, steps: int, rate: float | None, training: TrainingProgress | None = None) -> None: ...
-
-    def trial_ended(self, trial: PlannedTrial, record: TrialRecord) -> None: ...
-
-    def note(self, text: str) -> None: ...
-
-
-class NoDisplay:
-    """Where nobody watches."""
+    """What a run tells while it goes on."""
 
     def trial_began(self, trial: PlannedTrial, number: int, total: int, seconds_left: float | None) -> None:
         return None
@@ -223,3 +207,7 @@ class NoDisplay:
 
     def note(self, text: str) -> None:
         return None
+
+
+class NoDisplay(RunDisplay):
+    """Where nobody watches."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,15 +19,14 @@ from trainmark.launch.job import Launcher
 from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.options import encode_options
 from trainmark.launch.outcome import Outcome
-from trainmark.measure.reference_rate import ReferenceRate, is_fused, merge_reference_rates, reference_rates
 from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.utilisation import ReferenceRate, is_fused, merge_reference_rates, reference_rates
 from trainmark.runner import conformance
-from trainmark.runner.command import interpreter, named_interpreter
+from trainmark.runner.cluster import AllocationGoneError, NodeFailures
+from trainmark.runner.command import family_folder, interpreter, keep_code, named_interpreter
 from trainmark.runner.conformance import code_digest
 from trainmark.runner.interrupts import Interrupts
-from trainmark.runner.nodes import AllocationGoneError, NodeFailures
 from trainmark.runner.prepare import Prepared, suite_parcel_folder
-from trainmark.runner.program import family_folder, keep_code
 from trainmark.runner.progress import RunDisplay
 from trainmark.runner.quiet import QuietWait
 from trainmark.runner.session import RunEnding, carry_out
@@ -77,10 +77,24 @@ def execute(
     profile_steps: int = 0,
     wait_quiet: float = 0.0,
 ) -> RunEnding:
-    """Runs what is not finished yet; a full disk or the like stops it with a sentence.
+    """Run what is not finished yet.
 
     `wait_quiet` seconds at most go into waiting for a quiet machine before the trials.
     """
+    with opened_run(run, prepared, display, first_port) as (context, interrupts):
+        context = replace(context, profile_steps=profile_steps, quiet=QuietWait(wait_quiet))
+        run.mark_running()
+        ending = carry_out(prepared.plan, context, interrupts)
+        if not ending.interrupted and not ending.tally.unplaced:
+            run.mark_ended(time.time())
+        return ending
+
+
+@contextlib.contextmanager
+def opened_run(
+    run: RunFolder, prepared: Prepared, display: RunDisplay, first_port: int | None = None
+) -> Iterator[tuple[RunContext, Interrupts]]:
+    """Hold a run for trials in it; a full disk or the like stops it with a sentence."""
     try:
         with run.locked(), Interrupts(display.note) as interrupts:
             keep_code(run.code, families_of(prepared.plan))
@@ -88,17 +102,7 @@ def execute(
             if prepared.cluster is not None and (why := prepared.cluster.launcher.one_by_one):
                 display.note(f"the nodes are reached one by one: {why}")
             context = context_of(run, prepared, launcher, display, interrupts.stop_now)
-            context = replace(
-                context,
-                interruptible=interrupts.raised,
-                profile_steps=profile_steps,
-                quiet=QuietWait(wait_quiet),
-            )
-            run.mark_running()
-            ending = carry_out(prepared.plan, context, interrupts)
-            if not ending.interrupted and not ending.tally.unplaced:
-                run.mark_ended(time.time())
-            return ending
+            yield replace(context, interruptible=interrupts.raised), interrupts
     except AllocationGoneError as error:
         raise RunStoppedError(
             f"the run stopped: {error}; go on with `trainmark run --resume {run.path}`."

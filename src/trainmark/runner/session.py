@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from trainmark.launch.launcher import ClusterLauncher
 from trainmark.launch.outcome import Outcome
 from trainmark.measure.ab import BaselineContrast, contrasts
-from trainmark.measure.reliability import tight_enough
+from trainmark.measure.result import tight_enough
 from trainmark.runner.interrupts import Interrupts
 from trainmark.runner.quiet import disturbance, told_after
 from trainmark.runner.trial import RunContext, run_trial

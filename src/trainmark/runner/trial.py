@@ -24,9 +24,9 @@ from trainmark.machine.sampler import Sampler
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
 from trainmark.measure.utilisation import NO_COUNTS, FlopCounts
+from trainmark.runner.cluster import NodeFailures
 from trainmark.runner.command import checkpoints_of, job_of, key_of, profiled
 from trainmark.runner.interrupts import StoppedError, time_limit
-from trainmark.runner.nodes import NodeFailures
 from trainmark.runner.progress import Follower, RunDisplay
 from trainmark.runner.quiet import QuietWait
 from trainmark.store.identity import SCHEMA, run_uuid, trial_uuid

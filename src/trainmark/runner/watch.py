@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,16 +12,14 @@ from pathlib import Path
 
 from trainmark.base.text import one_line
 from trainmark.launch.launcher import LocalLauncher
-from trainmark.launch.outcome import Outcome
-from trainmark.measure.ab import ABResult, ABVerdict, Confirmation, FactDifference, b_first, judge
+from trainmark.measure.ab import ABResult, ABVerdict, Confirmation, FactDifference, judge
 from trainmark.runner.interrupts import Interrupts
+from trainmark.runner.pairs import PairSide, TrialPair, run_pairs, seconds_of, throughputs_of, unit_of
 from trainmark.runner.prepare import Prepared
 from trainmark.runner.progress import RunDisplay
 from trainmark.runner.run import context_of
-from trainmark.runner.session import FAILURES_TO_GIVE_UP, set_aside_damaged
-from trainmark.runner.trial import RunContext, run_trial
+from trainmark.runner.session import FAILURES_TO_GIVE_UP
 from trainmark.runner.watch_sides import (
-    Pair,
     SideSpec,
     WatchFolder,
     WatchPlan,
@@ -33,7 +32,6 @@ from trainmark.runner.watch_sides import (
     what_runs,
 )
 from trainmark.store.run import RunFolder
-from trainmark.suite.plan import PlannedTrial
 from trainmark.view.message import _, _n
 
 # Recorded facts that come from the suite, the copied code, the interpreter and the put-back variables.
@@ -111,35 +109,39 @@ def carry_out(folder: WatchFolder, display: RunDisplay, *, is_new: bool = False)
                 return replace(confirmation, folder=""), False
             return confirmation, False
         interrupts = stack.enter_context(Interrupts(display.note))
-        contexts = [_context(side, display, interrupts) for side in sides]
-        for context in contexts:
-            set_aside_damaged(context)
-        folder.set_halves_aside()
-        return _run_pairs(folder, plan, sides, contexts, interrupts)
+        before, after = (_pair_side(side, display, interrupts) for side in sides)
+        for pairs in run_pairs((before, after), plan.seed, plan.most_pairs, interrupts):
+            confirmation = confirmation_of(folder)
+            if pairs:
+                display.note(progress_line(pairs, confirmation.judgement))
+            if confirmation.verdict is not ABVerdict.UNDECIDED:
+                return confirmation, False
+            if reason := stop_reason(plan, pairs):
+                return replace(confirmation, reason=reason), False
+        return confirmation_of(folder, _("it was stopped")), True
 
 
 def confirmation_of(folder: WatchFolder, reason: str = "") -> Confirmation:
     """Return what the trials so far say."""
     plan, pairs = folder.plan, folder.pairs()
-    throughputs = tuple(pair.throughputs for pair in pairs if pair.throughputs is not None)
-    units = [pair.after.figure.unit for pair in pairs if pair.after.figure is not None]
+    throughputs = throughputs_of(pairs)
     judgement = judge(throughputs, matters=plan.matters, error=plan.error)
     return Confirmation(
         case=plan.case,
         before=plan.before.run,
         after=plan.after.run,
-        unit=units[0] if units else "samples",
+        unit=unit_of(pairs),
         pairs=throughputs,
         judgement=judgement,
         matters=plan.matters,
-        seconds=_seconds(pairs),
+        seconds=seconds_of(pairs),
         differences=plan.differences,
         reason=reason if judgement.verdict is ABVerdict.UNDECIDED else "",
         folder=str(folder.path),
     )
 
 
-def stop_reason(plan: WatchPlan, pairs: Sequence[Pair]) -> str | None:
+def stop_reason(plan: WatchPlan, pairs: Sequence[TrialPair]) -> str | None:
     """Return why no further pair is run though nothing is certain; None to go on."""
     failed = [pair for pair in pairs if pair.throughputs is None]
     if len(failed) >= FAILURES_TO_GIVE_UP and 2 * len(failed) > len(pairs):
@@ -155,12 +157,12 @@ def stop_reason(plan: WatchPlan, pairs: Sequence[Pair]) -> str | None:
         )
     if len(pairs) >= plan.most_pairs:
         return _n(len(pairs), "1 pair was not enough", "{count} pairs were not enough")
-    if plan.most_seconds is not None and _seconds(pairs) >= plan.most_seconds:
+    if plan.most_seconds is not None and seconds_of(pairs) >= plan.most_seconds:
         return _("{seconds} s of trials were not enough", seconds=f"{plan.most_seconds:g}")
     return None
 
 
-def progress_line(pairs: Sequence[Pair], judgement: ABResult) -> str:
+def progress_line(pairs: Sequence[TrialPair], judgement: ABResult) -> str:
     """`pair 7: 994.4 → 970.4  ×0.9733 [0.9660, 0.9917] undecided`."""
     last = pairs[-1].throughputs
     rates = f"{last[0]:,.4g} → {last[1]:,.4g}" if last else "failed"
@@ -168,42 +170,12 @@ def progress_line(pairs: Sequence[Pair], judgement: ABResult) -> str:
     return f"pair {len(pairs)}: {rates}  ×{judgement.ratio:.4f} {bounds} {judgement.verdict.value}"
 
 
-def _run_pairs(
-    folder: WatchFolder,
-    plan: WatchPlan,
-    sides: Sequence[WatchSide],
-    contexts: Sequence[RunContext],
-    interrupts: Interrupts,
-) -> tuple[Confirmation, bool]:
-    display = contexts[0].display
-    while True:
-        pairs = folder.pairs()
-        confirmation = confirmation_of(folder)
-        if pairs:
-            display.note(progress_line(pairs, confirmation.judgement))
-        if confirmation.verdict is not ABVerdict.UNDECIDED:
-            return confirmation, False
-        if reason := stop_reason(plan, pairs):
-            return replace(confirmation, reason=reason), False
-        number = pairs[-1].number + 1 if pairs else 1
-        order = (1, 0) if b_first(plan.seed, number) else (0, 1)
-        for place, index in enumerate(order, 1):
-            if interrupts.stop_soon:
-                return replace(confirmation, reason=_("it was stopped")), True
-            trial = PlannedTrial(sides[index].prepared.plan.cases[0], number)
-            count = 2 * len(pairs) + place
-            display.trial_began(trial, count, 2 * plan.most_pairs, None)
-            with variables_of(sides[index].spec):
-                record = run_trial(trial, contexts[index])
-            display.trial_ended(trial, record)
-            if record.outcome == Outcome.INTERRUPTED.value:
-                return replace(confirmation, reason=_("it was stopped")), True
-
-
-def _context(side: WatchSide, display: RunDisplay, interrupts: Interrupts) -> RunContext:
-    with variables_of(side.spec):
+def _pair_side(side: WatchSide, display: RunDisplay, interrupts: Interrupts) -> PairSide:
+    (case,) = side.prepared.plan.cases
+    around = functools.partial(variables_of, side.spec)
+    with around():
         context = context_of(side.run, side.prepared, LocalLauncher(), display, interrupts.stop_now)
-    return replace(context, interruptible=interrupts.raised)
+    return PairSide(case, replace(context, interruptible=interrupts.raised), around)
 
 
 def _program_commits(before: SideSpec, after: SideSpec, run: RunFolder) -> bool:
@@ -219,7 +191,3 @@ def _is_remade(name: str, with_commits: bool) -> bool:
     if name in COMMIT:
         return with_commits and name == "commit"
     return name in REMADE or name.startswith(REMADE_BEGINNINGS)
-
-
-def _seconds(pairs: Sequence[Pair]) -> float:
-    return sum(record.seconds for pair in pairs for record in (pair.before, pair.after))

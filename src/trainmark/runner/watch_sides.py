@@ -27,10 +27,11 @@ from trainmark.machine.reading import command_output
 from trainmark.machine.software import performance_variables
 from trainmark.measure.ab import FactDifference
 from trainmark.runner.command import interpreter
-from trainmark.runner.prepare import Prepared, prepare_again
+from trainmark.runner.pairs import TrialPair, pairs_of
+from trainmark.runner.prepare import Prepared, prepare_text
 from trainmark.store.files import StoreError, decoded, read_object, write_json
 from trainmark.store.run import SAFE_NAME, RunFolder, RunInfo, taken
-from trainmark.store.trial import ENVIRONMENT, TrialRecord
+from trainmark.store.trial import ENVIRONMENT
 from trainmark.suite.load import Override
 from trainmark.suite.model import Case, Command
 from trainmark.suite.plan import Plan
@@ -133,7 +134,7 @@ def prepare_side(spec: SideSpec, run: RunFolder) -> Prepared:
     """Plan the one case of this side, in the interpreter that has the version it was measured with."""
     option = f"--python {spec.python}"
     overrides = [Override(f"python={spec.python}", option)] if spec.python else []
-    prepared = prepare_again(run.suite, run.info.folder, overrides=overrides)
+    prepared = prepare_text(run.suite, "suite.yaml", run.info.folder, overrides)
     planned = [
         case for case in prepared.plan.cases if spec.case in (case.slug, replace(case, python=None).slug)
     ]
@@ -224,20 +225,6 @@ class WatchPlan:
     differences: tuple[FactDifference, ...] = ()
 
 
-@dataclass(frozen=True)
-class Pair:
-    number: int
-    before: TrialRecord
-    after: TrialRecord
-
-    @property
-    def throughputs(self) -> tuple[float, float] | None:
-        """None where a trial failed."""
-        if self.before.figure is None or self.after.figure is None:
-            return None
-        return self.before.figure.throughput, self.after.figure.throughput
-
-
 class WatchFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -266,15 +253,8 @@ class WatchFolder:
         stack.enter_context(self.after.locked())
         return stack
 
-    def pairs(self) -> list[Pair]:
-        """Return the pairs of which both trials ended."""
-        sides = [
-            {record.spec.repeat: record for record in run.records()} for run in (self.before, self.after)
-        ]
-        before, after = sides
-        return [
-            Pair(number, before[number], after[number]) for number in sorted(before.keys() & after.keys())
-        ]
+    def pairs(self) -> list[TrialPair]:
+        return pairs_of(self.before.records(), self.after.records())
 
     @contextlib.contextmanager
     def removed_on_error(self) -> Iterator[None]:
@@ -287,15 +267,6 @@ class WatchFolder:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-    def set_halves_aside(self) -> None:
-        """Set a trial aside whose other half is missing: hours later it would not be taken side by side."""
-        complete = {pair.number for pair in self.pairs()}
-        for run in (self.before, self.after):
-            for record in run.records():
-                if record.spec.repeat not in complete:
-                    place = run.trial(record.spec.case, record.spec.repeat)
-                    place.set_aside(place.done, "interrupted")
 
 
 def create_watch(

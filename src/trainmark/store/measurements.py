@@ -18,7 +18,7 @@ from trainmark.measure.fabric import (
     bus_factor,
     slow_parts,
 )
-from trainmark.measure.reference_rate import ReferenceRate
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.files import StoreError, read_json, write_json
 
 FABRIC = "fabric.json"

@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.base.files import open_regular, read_regular
-from trainmark.measure.history.recorded import (
-    MEASURED_FACTS,
+from trainmark.measure.history.facts import (
     command_fact,
     environment_facts,
     framework_facts,
     machine_of,
     variable_facts,
 )
-from trainmark.measure.history.series import HistorySeries, RunPoint, TrialObservation, point_of, series_of
+from trainmark.measure.history.series import (
+    MEASURED_FACTS,
+    HistorySeries,
+    RunPoint,
+    TrialObservation,
+    point_of,
+    series_of,
+)
 from trainmark.measure.key import Key
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import ENVIRONMENT, SAMPLES, TrialRecord

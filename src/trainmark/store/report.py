@@ -15,8 +15,8 @@ from trainmark.measure.cost import Price
 from trainmark.measure.fabric import FabricMeasurement
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.reference_rate import ReferenceRate
 from trainmark.measure.result import CaseTrial, summarize
+from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.files import Damage
 from trainmark.store.measurements import FABRIC, REFERENCE_RATES, load_fabric, read_reference_rates
 from trainmark.store.run import FACTS, NODES, RunFolder

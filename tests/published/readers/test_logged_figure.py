@@ -7,8 +7,7 @@ import pytest
 
 from trainmark.events import Scope
 from trainmark.measure.doubts import DoubtCode
-from trainmark.measure.log_doubts import CopiedLogs, find_copies, times_digest
-from trainmark.measure.log_figure import Basis, LogFacts, logged_figure
+from trainmark.measure.log_figure import Basis, CopiedLogs, LogFacts, find_copies, logged_figure, times_digest
 
 STEPS = 400
 BATCH = 128

@@ -13,12 +13,12 @@ import pytest
 from planted_errors import NO_ERROR, PLANTED
 
 import small_resnet
-from trainmark.runner import conform
+from trainmark.runner import conformance
 from trainmark.workloads import registry
 from trainmark.workloads.resnet50.conformance.comparison import compare
 
 RESNET50 = registry.find("resnet50")
-NCHW = conform.variant_of(RESNET50, "NCHW")
+NCHW = conformance.variant_of(RESNET50, "NCHW")
 TRAININGS = Path(__file__).with_name("forked_trainings.py")
 
 pytest.importorskip("torch", reason="PyTorch is not installed; trainmark frameworks install pytorch")
@@ -33,8 +33,8 @@ def small_network():
 
 
 def checked(code, ranks):
-    program = conform.program(RESNET50, "pytorch", sys.executable, NCHW, "cpu")
-    return conform.checked(RESNET50, program, ranks, NCHW, stop_asked=lambda: False, code=code)
+    program = conformance.program(RESNET50, "pytorch", sys.executable, NCHW, "cpu")
+    return conformance.checked(RESNET50, program, ranks, NCHW, stop_asked=lambda: False, code=code)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def shown_alone(tmp_path_factory):
     pairs = [
         (planted.plant(folder / f"code{n}"), folder / f"{n}.json") for n, planted in enumerate(alone.values())
     ]
-    _, _, _, _, *options = conform.program(RESNET50, "pytorch", sys.executable, NCHW, "cpu")
+    _, _, _, _, *options = conformance.program(RESNET50, "pytorch", sys.executable, NCHW, "cpu")
     subprocess.run(
         [sys.executable, TRAININGS, *chain(*pairs), "--", *options],
         env={**os.environ, "OMP_NUM_THREADS": "1"}, check=True,

@@ -61,7 +61,7 @@ def test_pairs_that_were_complete_before_a_kill_are_not_measured_again(watched):
 
 def test_a_half_pair_of_before_a_kill_is_set_aside(watched):
     halves = {path for path in watched.before_kill if path.name != "01"}
-    redone = [path.with_name(f"{path.name}.interrupted-1").is_dir() for path in halves]
+    redone = [path.with_name(f"{path.name}.unpaired-1").is_dir() for path in halves]
     assert len(halves) % 2 == 0 or any(redone)
 
 

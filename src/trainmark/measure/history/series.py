@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from trainmark.measure.figure import Interval
-from trainmark.measure.history.recorded import MEASURED_FACTS
 from trainmark.measure.key import Key
 from trainmark.measure.statistics import median_interval
 
 # The facts that results can be ordered by, by the word of the command line.
 ORDER_FACTS = {"commit": "commit", "version": "framework_version", "driver": "driver"}
+# Quantities that were sampled during the trial: never twice the same.
+MEASURED_FACTS = ("clock_mhz", "temperature_c", "power_watts")
 DATE = "date"
 SEPARATOR = " / "
 

@@ -11,7 +11,7 @@ from trainmark.base.text import one_line, visible
 from trainmark.measure.comparison import ResultComparison
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.reliability import result_verdict
+from trainmark.measure.result import result_verdict
 from trainmark.pages import number
 from trainmark.pages.export.source import ExportedRun, Skipped
 from trainmark.pages.run.answer import doubts_verdict, verdict_sentence

@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 
 from trainmark.measure.history.changes import LevelChange, LevelDrift
-from trainmark.measure.history.facts import FactChange
-from trainmark.measure.history.recorded import parts_only_in
+from trainmark.measure.history.facts import FactChange, parts_only_in
 from trainmark.pages.facts import fact_title
 from trainmark.pages.history.model import History
 from trainmark.view.message import Message, _

@@ -14,8 +14,7 @@ from operator import and_
 from trainmark.base.text import natural_key
 from trainmark.measure.doubts import DoubtCode, Severity
 from trainmark.measure.history.changes import LevelChange, LevelDrift, drifts
-from trainmark.measure.history.facts import FactChange, changed_facts
-from trainmark.measure.history.recorded import command_parts
+from trainmark.measure.history.facts import FactChange, changed_facts, command_parts
 from trainmark.measure.history.series import DATE, HistorySeries, RunPoint
 from trainmark.pages import label
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmark.measure.scaling import ScalingSeries
+from trainmark.measure.comparison import ScalingSeries
 from trainmark.pages import number
 from trainmark.pages.plots.scaling import ideal, linear_and_log, measured
 from trainmark.view.chart.model import Figure, Mark, Plot

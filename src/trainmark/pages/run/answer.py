@@ -10,7 +10,7 @@ from trainmark.logs.ledger.entry import short_name
 from trainmark.measure.doubts import Doubt, DoubtCode, Severity
 from trainmark.measure.figure import FinishResult, Pauses, Result
 from trainmark.measure.key import Key
-from trainmark.measure.reliability import WIDE_INTERVAL, Reliability, ReliabilityVerdict, result_verdict
+from trainmark.measure.result import WIDE_INTERVAL, Reliability, ReliabilityVerdict, result_verdict
 from trainmark.pages import label, number
 from trainmark.view import blocks
 from trainmark.view.blocks import DoubtMark, Headline, Span

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from trainmark.measure.comparison import framework_comparisons
-from trainmark.measure.reliability import run_verdict
+from trainmark.measure.result import run_verdict
 from trainmark.pages import label, number
 from trainmark.pages.fabric import fabric_blocks
 from trainmark.pages.plots import axis, samples, spread, steps

@@ -10,14 +10,13 @@ from typing import Any
 from trainmark.base.typed_json import encode
 from trainmark.logs.ledger import Standing
 from trainmark.measure.ab import BaselineContrast
-from trainmark.measure.comparison import framework_comparisons
+from trainmark.measure.comparison import ScalingSeries, framework_comparisons, scaling
 from trainmark.measure.cost import Cost, cost_of
 from trainmark.measure.doubts import Doubt
 from trainmark.measure.figure import FinishResult, Interval, Ratio, Result
 from trainmark.measure.key import Key
-from trainmark.measure.reference_rate import share as light_share
-from trainmark.measure.reliability import ReliabilityVerdict, result_verdict, run_verdict
-from trainmark.measure.scaling import ScalingSeries, scaling
+from trainmark.measure.result import ReliabilityVerdict, result_verdict, run_verdict
+from trainmark.measure.utilisation import share as light_share
 from trainmark.pages import label
 from trainmark.pages.run.answer import verdict_sentence
 from trainmark.pages.run.frameworks import FrameworkTable, published_figure

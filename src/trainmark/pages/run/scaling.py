@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 
+from trainmark.measure.comparison import ScalingKind, ScalingPoint, ScalingSeries, scaling
 from trainmark.measure.figure import RankTimes, Result, Straggler, TimeShares
-from trainmark.measure.scaling import ScalingKind, ScalingPoint, ScalingSeries, scaling
 from trainmark.pages import label, number
 from trainmark.pages.plots import scaling as scaling_plots
 from trainmark.pages.plots import speedup

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from trainmark.measure.cost import cost_of
 from trainmark.measure.figure import Result
 from trainmark.measure.key import Key
-from trainmark.measure.reference_rate import HALF, ReferenceRate, reference_rate_of, share
+from trainmark.measure.utilisation import HALF, ReferenceRate, reference_rate_of, share
 from trainmark.pages import label, number
 from trainmark.pages.run.results import meter
 from trainmark.store.report import RunReport

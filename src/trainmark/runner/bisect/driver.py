@@ -26,11 +26,18 @@ from trainmark.measure.bisection import (
 )
 from trainmark.runner.bisect.commits import CommitHistory, CommitSubjects
 from trainmark.runner.bisect.packages import PackageSubjects, parse_requirement
-from trainmark.runner.bisect.pairs import measure_pairs
 from trainmark.runner.bisect.settings import SettingSubjects
 from trainmark.runner.bisect.state import BisectionFolder, BisectRequest, BisectState
-from trainmark.runner.bisect.subject import BisectSubject, BisectSubjects, SkippedError, label_of, side_name
+from trainmark.runner.bisect.subject import (
+    BisectSubject,
+    BisectSubjects,
+    SkippedError,
+    label_of,
+    measure_pairs,
+    side_name,
+)
 from trainmark.runner.inventory import this_machine
+from trainmark.runner.pairs import seconds_of, throughputs_of, unit_of
 from trainmark.runner.progress import RunDisplay
 from trainmark.suite import load
 from trainmark.suite.model import Case, Suite, SuiteError
@@ -199,17 +206,18 @@ class BisectDriver:
         trials = measure_pairs(
             self.folder.runs / run, first, second, self.origin, self.rules.most, decided, self.display
         )
-        self._keep(unit=trials.unit)
-        judgement = judge(trials.pairs, matters=self.rules.matters, error=self.rules.error)
+        pairs = throughputs_of(trials)
+        self._keep(unit=unit_of(trials))
+        judgement = judge(pairs, matters=self.rules.matters, error=self.rules.error)
         return PairedMeasurement(
             first=first.name,
             second=second.name,
-            pairs=trials.pairs,
+            pairs=pairs,
             ratio=judgement.ratio,
             low=judgement.low or None,
             high=judgement.high if isfinite(judgement.high) else None,
-            trials=trials.trials,
-            seconds=trials.seconds,
+            trials=2 * len(trials),
+            seconds=seconds_of(trials),
             run=run,
         )
 

@@ -1,11 +1,14 @@
-"""One item of a bisection made ready to run, and the suite that puts two of them side by side."""
+"""One item of a bisection made ready to run, and two of them measured side by side in a run of their own."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-from collections.abc import Mapping
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +16,14 @@ from typing import Any, Protocol
 import yaml
 
 from trainmark.base.errors import UserError
+from trainmark.measure.bisection import MeasuredPairs
+from trainmark.runner.pairs import PairSide, TrialPair, run_pairs, seconds_of, throughputs_of
+from trainmark.runner.prepare import Prepared, prepare_text
+from trainmark.runner.progress import RunDisplay
+from trainmark.runner.run import new_run, opened_run
+from trainmark.store.run import RUN, RunFolder
 from trainmark.suite.model import Case, Command, fields_of
+from trainmark.view.message import _
 
 SIDE = "TRAINMARK_BISECT"
 NOT_IN_A_LABEL = re.compile(r"[^A-Za-z0-9._-]+")
@@ -104,3 +114,84 @@ def _fields(case: Case, most: int) -> dict[str, Any]:
         command["command"] = command.pop("line")
         fields["workload"] = {name: value for name, value in command.items() if value is not None}
     return fields
+
+
+FAILURES_TO_SKIP = 2
+
+
+class BisectionStoppedError(Exception):
+    """The user stopped it; what was measured is safe."""
+
+
+def measure_pairs(
+    path: Path,
+    first: BisectSubject,
+    second: BisectSubject,
+    origin: str | None,
+    most: int,
+    decided: Callable[[MeasuredPairs], bool],
+    display: RunDisplay,
+) -> list[TrialPair]:
+    """Measure pairs until `decided`, or `most` of them; go on where a run in this folder was cut short.
+
+    SkippedError where the second subject does not run, UserError where the first, the yardstick, does not.
+    """
+    prepared = prepare_text(suite_of(first, second, most), "bisect.yaml", origin or str(Path.cwd()))
+    with closing(prepared):
+        cases = [_planned_case(prepared, subject) for subject in (first, second)]
+        run = _run_in(path, prepared)
+        with opened_run(run, prepared, display) as (context, interrupts):
+            run.mark_running()
+            sides = PairSide(cases[0], context), PairSide(cases[1], context)
+            for pairs in run_pairs(sides, prepared.plan.seed, most, interrupts):
+                _refuse_failing(path, pairs, first, second)
+                if len(pairs) >= most or decided(throughputs_of(pairs)):
+                    break
+            else:
+                raise BisectionStoppedError
+            if interrupts.stop_soon:
+                raise BisectionStoppedError
+            run.mark_ended(time.time())
+    return pairs
+
+
+def _run_in(path: Path, prepared: Prepared) -> RunFolder:
+    if (path / RUN).is_file():
+        return RunFolder(path)
+    # A folder without the file that is written last was cut short while it was made.
+    shutil.rmtree(path, ignore_errors=True)
+    return new_run(prepared, path.parent, path.name, "trainmark bisect")
+
+
+def _planned_case(prepared: Prepared, subject: BisectSubject) -> Case:
+    for case in prepared.plan.cases:
+        if case.label == label_of(subject.name):
+            return case
+    reasons = [
+        skip.reason for skip in prepared.plan.skipped if skip.case.label in (label_of(subject.name), None)
+    ]
+    reason = "; ".join(reasons).rstrip(".")
+    raise SkippedError(reason or _("it is not planned on this machine"))
+
+
+def _refuse_failing(
+    path: Path, pairs: Sequence[TrialPair], first: BisectSubject, second: BisectSubject
+) -> None:
+    """Give up on a side that fails more often than not: a single crash costs its pair alone."""
+    for subject, trials in (
+        (first, [pair.before for pair in pairs]),
+        (second, [pair.after for pair in pairs]),
+    ):
+        failed = [record for record in trials if record.figure is None]
+        if len(failed) < FAILURES_TO_SKIP or 2 * len(failed) <= len(trials):
+            continue
+        last = f"{failed[-1].outcome}: {failed[-1].detail}".rstrip(".: ")
+        reason = _(
+            "{failed} of {trials} trials failed ({reason})",
+            failed=len(failed),
+            trials=len(trials),
+            reason=last,
+        )
+        if subject is first:
+            raise UserError(f"{side_name(subject)} cannot be measured: {reason}; its logs are in {path}.")
+        raise SkippedError(reason, 2 * len(pairs), seconds_of(pairs))

@@ -12,8 +12,7 @@ from typing import Any
 
 from trainmark.base.text import visible
 from trainmark.measure.figure import Result
-from trainmark.measure.history.recorded import MEASURED_FACTS
-from trainmark.measure.history.series import HistorySeries, RunPoint, case_of
+from trainmark.measure.history.series import MEASURED_FACTS, HistorySeries, RunPoint, case_of
 from trainmark.measure.key import Key
 from trainmark.pages import label
 from trainmark.server.database.models import LONG, SHORT
