@@ -9,8 +9,8 @@ import pytest
 from fabricated_runs import fabricate_program
 from made_runs import DAY, FIRST_DAY, KEY, Day, write_days, write_run
 
-from trainmark.base.errors import UserError
 from trainmark.api.histories import parse_since
+from trainmark.base.errors import UserError
 
 BEFORE = Day(100.0)
 AFTER = Day(95.0, version="2.13.0", driver="560.28.03", commit="b" * 40)

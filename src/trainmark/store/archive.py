@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +13,7 @@ from typing import Any, BinaryIO
 
 from trainmark import __version__
 from trainmark.base import typed_json
-from trainmark.base.files import open_regular, read_regular
+from trainmark.base.files import open_regular, read_regular, whole_file
 from trainmark.store import tarball
 from trainmark.store.files import read_object
 from trainmark.store.identity import SCHEMA as RUN_SCHEMA
@@ -171,21 +169,17 @@ def _manifest(
 def _write(out: Path, heading: Mapping[str, bytes], files: Mapping[str, Path]) -> PackedRun:
     """Write beside `out`, verify what was written, and only then put it in place."""
     out = out.absolute()
-    part = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
+        with whole_file(out) as file:
             tarball.write(file, _contents(heading, files))
             file.flush()
-            os.fsync(file.fileno())
-        verification = verify(part)
-        if not verification.verified:
-            raise PackError(f"{out} cannot be made: {verification.differences[0].sentence}")
-        digest = _digest(out.name, part)
-        part.replace(out)
+            part = Path(file.name)
+            verification = verify(part)
+            if not verification.verified:
+                raise PackError(f"{out} cannot be made: {verification.differences[0].sentence}")
+            digest = _digest(out.name, part)
     except OSError as error:
         raise PackError(f"{out} cannot be written: {error.strerror}.") from error
-    finally:
-        part.unlink(missing_ok=True)
     return PackedRun(out, digest.bytes, digest.sha256, verification)
 
 

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmark.base.files import read_regular
+from trainmark.base.files import read_regular, write_text
 from trainmark.base.secrets import scrub
 from trainmark.base.text import natural_key
 from trainmark.measure.key import Key
-from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
+from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json
 from trainmark.store.recompute import recovered_record
 from trainmark.store.trial import (
     FIGURE,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.files import whole_file
 from trainmark.base.secret_patterns import Likelihood
 from trainmark.base.secret_text import mask_text
 from trainmark.base.secrets import HIDDEN, is_secret, scrub, scrub_text, secret_values
@@ -39,12 +40,9 @@ def _lines_with_facts(path: Path) -> Iterator[bytes]:
 
 
 def _rewrite(path: Path) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with part.open("xb") as out:
+    with whole_file(path, durable=False) as out:
         for block in line_blocks(path):
             out.writelines(map(_scrubbed, block.splitlines(keepends=True)))
-    part.replace(path)
 
 
 def _scrubbed(line: bytes) -> bytes:

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.base.wire import DamageError, fields, framed, frames, message, varint
+from trainmark.base.wire import DamageError, framed, frames
 from trainmark.data.files import mapped_file, whole_file
+from trainmark.inside.wire import message, placed_fields, varint
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 
@@ -102,11 +103,11 @@ def decode(data: memoryview, at: int, begin: int, end: int) -> dict[str, Array]:
     """Return the lists of numbers of one Example by their names."""
     try:
         lists: dict[str, Array] = {}
-        for field, _, first, last in fields(data, begin, end):
+        for field, _, first, last in placed_fields(data, begin, end):
             if field != FEATURES:
                 continue
-            for entry, _, start, stop in fields(data, first, last):
-                parts = {number: (low, high) for number, _, low, high in fields(data, start, stop)}
+            for entry, _, start, stop in placed_fields(data, first, last):
+                parts = {number: (low, high) for number, _, low, high in placed_fields(data, start, stop)}
                 if entry == MAP_ENTRY and KEY in parts and VALUE in parts:
                     name = bytes(data[slice(*parts[KEY])]).decode("utf-8", "replace")
                     lists[name] = _numbers(data, *parts[VALUE])
@@ -117,8 +118,8 @@ def decode(data: memoryview, at: int, begin: int, end: int) -> dict[str, Array]:
 
 def _numbers(data: memoryview, begin: int, end: int) -> Array:
     parts: list[Array] = []
-    for kind, _, first, last in fields(data, begin, end):
-        contents = [bytes(data[low:high]) for _, _, low, high in fields(data, first, last)]
+    for kind, _, first, last in placed_fields(data, begin, end):
+        contents = [bytes(data[low:high]) for _, _, low, high in placed_fields(data, first, last)]
         if kind == INT64_LIST:
             parts.append(_varints(b"".join(contents)))
         elif kind == FLOAT_LIST:

@@ -8,7 +8,8 @@ The numbers of fields are those of xla/service/hlo.proto and xla/xla_data.proto.
 import collections
 import re
 
-from trainmark.inside.profiler.xplane import BrokenProfileError, fields, stats, text
+from trainmark.inside.profiler.xplane import stats, text
+from trainmark.inside.wire import WireError, fields, read_varint
 
 # `operator` is the scope of the program and what is computed there: "jit(step)/jvp(Dense_0)/dot_general".
 Instruction = collections.namedtuple("Instruction", "operator flop traffic")
@@ -53,7 +54,7 @@ class Programs:
     def _add(self, module, program, proto):
         try:
             instructions = read(proto)
-        except BrokenProfileError:  # a newer form: the names of instructions are left
+        except WireError:  # a newer form: the names of instructions are left
             return
         self._by_program[program] = instructions
         self._by_module.setdefault(module, {}).update(instructions)
@@ -283,11 +284,8 @@ def _numbers(value):
     """Return a repeated integer, packed or not."""
     if isinstance(value, int):
         return [value]
-    numbers, number, shift = [], 0, 0
-    for byte in bytes(value):
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            numbers.append(number)
-            number = shift = 0
+    numbers, at = [], 0
+    while at < len(value):
+        number, at = read_varint(value, at)
+        numbers.append(number)
     return numbers

@@ -7,7 +7,7 @@ tsl/profiler/protobuf/xplane.proto.
 
 import collections
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+from trainmark.inside.wire import fields, signed
 
 Event = collections.namedtuple(
     "Event", "name start_ps duration_ps stats"
@@ -16,32 +16,6 @@ Line = collections.namedtuple("Line", "number name start_ns raw_events")
 # `raw_stats` of the plane itself; `names` by metadata id; `metadata` is (name, raw stats) by id.
 Plane = collections.namedtuple("Plane", "name lines events stat_names raw_stats")
 Space = collections.namedtuple("Space", "planes errors warnings")
-
-
-class BrokenProfileError(ValueError):
-    """The bytes are no XSpace, or end too early."""
-
-
-def fields(data):
-    """Yield the number and value of each field of a message: an int, or a memoryview of what it holds."""
-    position, end = 0, len(data)
-    while position < end:
-        key, position = _varint(data, position)
-        wire = key & 7
-        if wire == VARINT:
-            value, position = _varint(data, position)
-        elif wire == BYTES:
-            size, position = _varint(data, position)
-            value, position = data[position : position + size], position + size
-        elif wire == FIXED64:
-            value, position = int.from_bytes(data[position : position + 8], "little"), position + 8
-        elif wire == FIXED32:
-            value, position = int.from_bytes(data[position : position + 4], "little"), position + 4
-        else:
-            raise BrokenProfileError("wire type {} at byte {}".format(wire, position))
-        if position > end:
-            raise BrokenProfileError("a field ends {} bytes after its message".format(position - end))
-        yield key >> 3, value
 
 
 def read(data):
@@ -98,27 +72,6 @@ def stats(plane, raw_stats):
 
 def text(value):
     return bytes(value).decode("utf-8", "replace")
-
-
-def signed(value):
-    """Return an int64 of a varint, which has negative ones as their two's complement."""
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
-def _varint(data, position):
-    value = shift = 0
-    try:
-        while True:
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value, position
-            shift += 7
-            if shift > 63:
-                raise BrokenProfileError("a number longer than 64 bits at byte {}".format(position))
-    except IndexError:
-        raise BrokenProfileError("the profile ends within a number") from None
 
 
 def _plane(data):

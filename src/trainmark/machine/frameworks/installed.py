@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from trainmark.base.files import home
+from trainmark.base.files import home, sync_folder, write_text
 from trainmark.machine.frameworks.locks import Lock, lock_of, why_none
 
 MARKER = "trainmark.json"
@@ -65,28 +65,15 @@ def marker_of(folder: Path) -> Marker | None:
 def write_marker(folder: Path, marker: Marker) -> None:
     """Makes it an environment; what was installed is on the disk before the marker is."""
     os.sync()
-    part = folder / f".{MARKER}.part"
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(asdict(marker), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / MARKER)
-    _sync_folder(folder)
+    write_text(folder / MARKER, json.dumps(asdict(marker), indent=1))
+    sync_folder(folder)
 
 
 def remove_marker(folder: Path) -> None:
     """From here on it is no environment, however far its removal comes."""
     with contextlib.suppress(FileNotFoundError):
         (folder / MARKER).unlink()
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync_folder(folder)
 
 
 class State(str, Enum):
