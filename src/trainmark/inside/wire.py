@@ -83,6 +83,14 @@ def fields(data: memoryview) -> Iterator[tuple[int, Any]]:
         yield number, value
 
 
+def grouped(data: memoryview) -> dict[int, list[Any]]:
+    """Return the values of each field by its number; the last of one that is not repeated counts."""
+    values: dict[int, list[Any]] = {}
+    for number, value in fields(data):
+        values.setdefault(number, []).append(value)
+    return values
+
+
 def signed(value: int) -> int:
     """Return an int64 of a varint, which has negative ones as their two's complement."""
     return value - (1 << 64) if value >= 1 << 63 else value
