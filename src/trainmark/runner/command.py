@@ -15,7 +15,7 @@ from trainmark.inside.hooks.stop_rule import STOP, WARMUP
 from trainmark.launch.job import Job, Launcher
 from trainmark.launch.outcome import JobEnd, JobOutcome, outcome_of, tail
 from trainmark.launch.watch import TrialLimits, watch
-from trainmark.machine.frameworks import python_of
+from trainmark.machine.frameworks.installed import python_of
 from trainmark.measure.key import Key
 from trainmark.runner import program as ways_in
 from trainmark.runner.program import RankInterpreter

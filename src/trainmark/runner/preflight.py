@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.machine.child_process import run
-from trainmark.machine.frameworks import install_hint, python_of
+from trainmark.machine.frameworks.installed import install_hint, python_of
 from trainmark.runner.command import interpreter, workload_arguments
 from trainmark.runner.program import RankInterpreter, keep_code
 from trainmark.suite.model import Case, Command

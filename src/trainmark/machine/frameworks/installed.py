@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
 from trainmark.base.files import home, sync_folder, write_text
 from trainmark.machine.frameworks.locks import Lock, lock_of, why_none
+from trainmark.machine.reading import package_name
 
 MARKER = "trainmark.json"
 
@@ -169,10 +169,6 @@ def _installed_version(place: EnvironmentFiles, package: str) -> str | None:
     """Read off the name of the package's metadata: nothing is started."""
     for path in place.folder.glob("lib/python3*/site-packages/*.dist-info"):
         name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
-        if _normalized(name) == _normalized(package):
+        if package_name(name) == package_name(package):
             return version.partition("+")[0]
     return None
-
-
-def _normalized(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package).lower()
