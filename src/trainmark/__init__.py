@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from trainmark.api.histories import history as history
     from trainmark.api.runs import open as open
     from trainmark.api.runs import run as run
-    from trainmark.store.frame import load as load
+    from trainmark.store.overview import load as load
 
 _MODULES = {
     "compare": "trainmark.api.comparing",
     "history": "trainmark.api.histories",
-    "load": "trainmark.store.frame",
+    "load": "trainmark.store.overview",
     "open": "trainmark.api.runs",
     "run": "trainmark.api.runs",
 }

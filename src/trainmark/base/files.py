@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import select
 import stat
@@ -72,6 +73,16 @@ def write_text(path: Path, text: str) -> None:
 
 CHUNK_BYTES = 1 << 20
 PIPE_SECONDS = 10.0
+
+
+def sha256_of(path: Path) -> tuple[str, int]:
+    """Return the digest of a regular file, in hexadecimal digits, and how many bytes it has."""
+    digest, size = hashlib.sha256(), 0
+    with open_regular(path) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    return digest.hexdigest(), size
 
 
 def open_regular(path: Path) -> BinaryIO:

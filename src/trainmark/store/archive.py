@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,9 +11,9 @@ from typing import Any, BinaryIO
 
 from trainmark import __version__
 from trainmark.base import typed_json
-from trainmark.base.files import open_regular, read_regular, whole_file
+from trainmark.base.files import open_regular, read_regular, sha256_of, whole_file
 from trainmark.store import tarball
-from trainmark.store.files import read_object
+from trainmark.store.files import json_text, read_object
 from trainmark.store.identity import SCHEMA as RUN_SCHEMA
 from trainmark.store.identity import migrated_files
 from trainmark.store.manifest import (
@@ -133,8 +131,7 @@ def _measured(folder: Path, recompute: bool) -> TrialRecord:
 
 
 def _json(plain: Any) -> bytes:
-    """Like `store.files.write_json`, for a copy that need not survive a power cut."""
-    return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    return json_text(plain).encode("utf-8", "backslashreplace")
 
 
 def _manifest(
@@ -192,9 +189,5 @@ def _contents(heading: Mapping[str, bytes], files: Mapping[str, Path]) -> Iterat
 
 
 def _digest(name: str, path: Path) -> MemberDigest:
-    with open_regular(path) as file:
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(tarball.CHUNK_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-    return MemberDigest(name, size, digest.hexdigest())
+    digest, size = sha256_of(path)
+    return MemberDigest(name, size, digest)

@@ -37,8 +37,13 @@ class Damage:
         return f"{self.path} is damaged ({self.reason}); {self.instead}."
 
 
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+def json_text(plain: Any) -> str:
+    """Return what the files of a run hold."""
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
+
+
+def write_json(path: Path, plain: Any) -> None:
+    write_text(path, json_text(plain))
 
 
 def read_json(path: Path) -> Any:
@@ -58,6 +63,11 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StoreError(f"{path} is damaged: it holds no object.")
     return content
+
+
+def reason_of(error: Exception, path: Path) -> str:
+    """Return what is wrong with a file without its path, for a sentence that names it otherwise."""
+    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
 
 
 def decoded(kind: type[T], plain: Any, path: Path, **given: Any) -> T:

@@ -18,6 +18,7 @@ from trainmark.base.secret_patterns import Likelihood
 from trainmark.base.secret_text import mask_text
 from trainmark.base.secrets import HIDDEN, is_secret, scrub, scrub_text, secret_values
 from trainmark.events.stream import StreamError, line_blocks
+from trainmark.store.files import json_text
 from trainmark.store.manifest import Scrubbed
 from trainmark.store.trial import EVENTS
 
@@ -116,9 +117,7 @@ class Scrubber:
             return self.text(member, data)
         if not notes:
             return data, []
-        return (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode(
-            "utf-8", "backslashreplace"
-        ), notes
+        return json_text(clean).encode("utf-8", "backslashreplace"), notes
 
     def json_lines(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub the lines that hold text; those of steps hold numbers alone and stay as they are."""
