@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from trainmark.api.ledgers import ledger as ledger
     from trainmark.api.runs import open as open
     from trainmark.api.runs import run as run
-    from trainmark.store.frame import load as load
+    from trainmark.store.overview import load as load
 
 _MODULES = {
     "compare": "trainmark.api.comparing",
     "history": "trainmark.api.histories",
     "ledger": "trainmark.api.ledgers",
-    "load": "trainmark.store.frame",
+    "load": "trainmark.store.overview",
     "open": "trainmark.api.runs",
     "run": "trainmark.api.runs",
 }

@@ -17,7 +17,7 @@ from trainmark.launch.launcher import LocalLauncher
 from trainmark.launch.nodes import Node
 from trainmark.launch.options import LaunchOptions, launcher_of
 from trainmark.launch.outcome import EndCause
-from trainmark.machine.frameworks import standing
+from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import inventory
 
 pytestmark = pytest.mark.usefixtures("installed_environments")

@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 from doc_pages import code, page, section, table
 
-from trainmark.machine.frameworks import State
+from trainmark.machine.frameworks.installed import State
 from trainmark.machine.frameworks.locks import FOLDER, read
 from trainmark.runner.inventory import OWN_INTERPRETER, FrameworkStatus
 

@@ -116,7 +116,7 @@ def test_what_nvidia_smi_says_instead_of_an_answer_is_told(tmp_path):
     assert "couldn't communicate" in answer.gpu_trouble
 
 
-QUERY = Query("gpu", {"index": "index", "temperature.gpu": "temperature"})
+QUERY = Query("gpu", "index temperature")
 
 
 @pytest.mark.parametrize("value", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "", "Unknown"])

@@ -9,7 +9,7 @@ import sys
 import pytest
 from toy_frameworks import HEADER
 
-from trainmark.machine.frameworks import State, find, python_of, standing
+from trainmark.machine.frameworks.installed import State, find, python_of, standing
 
 
 def refused(done):

@@ -9,8 +9,9 @@ import psutil
 import pytest
 
 from trainmark.machine.child_process import run
-from trainmark.machine.frameworks import State, find, names, python_of
+from trainmark.machine.frameworks.installed import State, find, python_of
 from trainmark.machine.frameworks.interpreters import imported_version
+from trainmark.machine.frameworks.locks import names
 from trainmark.runner.inventory import framework_status
 
 SEVEN = {"jax", "mindspore", "mxnet", "oneflow", "paddle", "pytorch", "tensorflow"}

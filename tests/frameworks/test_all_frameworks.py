@@ -19,7 +19,7 @@ from trainmark.base.files import home
 from trainmark.cli.main import trainmark
 from trainmark.events import RunEnd, Step
 from trainmark.events.stream import read
-from trainmark.machine.frameworks import State, standing
+from trainmark.machine.frameworks.installed import State, standing
 from trainmark.runner import conformance, inventory
 from trainmark.workloads.resnet50.shared import recipe
 

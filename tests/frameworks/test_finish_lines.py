@@ -27,7 +27,7 @@ from trainmark.events import Event, Mark, RunEnd, RunStart, Step
 from trainmark.events.stream import read
 from trainmark.launch.agent.ranks import free_ports
 from trainmark.launch.job import LOOPBACK, LOOPBACK_INTERFACE, Job, RankSlot, placement
-from trainmark.machine.frameworks import standing
+from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import inventory
 from trainmark.workloads import registry
 from trainmark.workloads.common.checkpoint import Checkpoints, TrainingPosition

@@ -18,7 +18,7 @@ from PIL import Image
 from trainmark.data.convert import ConvertRequest, convert
 from trainmark.data.index import read_index
 from trainmark.data.picture import picture_header
-from trainmark.machine.frameworks import standing
+from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import inventory
 
 pytestmark = pytest.mark.usefixtures("installed_environments")

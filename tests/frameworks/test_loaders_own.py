@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "images"))
 
 import coordinate_set
 
-from trainmark.machine.frameworks import python_of, standing
+from trainmark.machine.frameworks.installed import python_of, standing
 from trainmark.workloads.images import sampling
 
 pytestmark = pytest.mark.usefixtures("installed_environments")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import trainmark
-from trainmark.machine.frameworks import standing
+from trainmark.machine.frameworks.installed import standing
 from trainmark.runner import conformance, inventory
 from trainmark.workloads import registry
 

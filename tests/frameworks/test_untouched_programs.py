@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.machine.frameworks import python_of
+from trainmark.machine.frameworks.installed import python_of
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 

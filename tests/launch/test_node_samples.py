@@ -15,7 +15,7 @@ from trainmark.launch.agent import main
 from trainmark.launch.bundle import AGENT
 from trainmark.machine.node_program import module_sources
 from trainmark.machine.nvidia_smi import Query
-from trainmark.machine.samples import GPU_FIELDS, gpu_sample, host_clock
+from trainmark.machine.samples import SAMPLED, gpu_sample, host_clock
 
 ROW = "3, GPU-d3, 97, 41000, 690.51, 61, 1755, 1980, 0x0000000000000024, 0x0000000000000024"
 # Twice a second is how often the real one is asked; here it answers at once, so that no test waits for it.
@@ -86,7 +86,7 @@ def gpu_rows(count: int, wanted=bool, **variables: str) -> list[DeviceSample]:
 
 
 def test_a_row_of_a_gpu_becomes_an_event_in_our_units():
-    (row,) = Query("gpu", GPU_FIELDS).rows(ROW)
+    (row,) = Query("gpu", SAMPLED).rows(ROW)
     sample = gpu_sample(row, "node1/cuda:3")
     assert {name: value for name, value in vars(sample).items() if name not in ("mono", "wall")} == {
         "device": "node1/cuda:3",
@@ -105,7 +105,7 @@ def test_a_row_of_a_gpu_becomes_an_event_in_our_units():
 
 def test_what_a_card_does_not_tell_is_left_out():
     line = "0, GPU-a0, [N/A], 512, [Not Supported], 40, 300, 1980, [N/A], [N/A]"
-    (row,) = Query("gpu", GPU_FIELDS).rows(line)
+    (row,) = Query("gpu", SAMPLED).rows(line)
     event = json.loads(main.sample_line(gpu_sample(row, "n/cuda:0")))
     assert {"utilisation", "power_watts"}.isdisjoint(event) and event["throttle"] == []
     assert {"memory_bytes", "temperature_c", "clock_mhz", "clock_max_mhz"} <= set(event)

@@ -33,6 +33,7 @@ class Outer:
     table: dict[str, float]
     anything: Any = None
     loss: float = field(default=0.0, metadata=ANY_FLOAT)
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 OUTER = Outer("n", True, Inner(1), (Inner(2, 0.5),), (("a", 1),), Colour.RED, {"x": 1.5})
@@ -44,6 +45,13 @@ def test_a_value_comes_back_as_it_was_and_defaults_fill_what_is_missing():
     del plain["anything"], plain["loss"], plain["inner"]["share"]
     assert decode(Outer, {**plain, "of a newer version": 1}) == OUTER
     assert hash(decode(Inner, {"count": 1})) == hash(Inner(1))
+
+
+def test_a_default_that_is_made_is_made_for_each():
+    plain = encode(OUTER)
+    del plain["facts"]
+    first, second = decode(Outer, plain), decode(Outer, plain)
+    assert first == OUTER and first.facts is not second.facts
 
 
 def test_a_field_that_is_given_is_not_read():

@@ -12,7 +12,7 @@ import pytest
 
 from trainmark.explain import chrome_trace
 from trainmark.explain.kernel_classes import ONEDNN, own_classes
-from trainmark.machine.frameworks import python_of
+from trainmark.machine.frameworks.installed import python_of
 
 pytestmark = pytest.mark.usefixtures("installed_environments")
 HERE = Path(__file__).parent

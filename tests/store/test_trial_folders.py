@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from fabricated_runs import ENVIRONMENT, fabricate, figure, keep, record
 
-from trainmark.store.files import StoreError, read_json, write_json, write_text
+from trainmark.base.files import whole_file, write_text
+from trainmark.store.files import StoreError, read_json, write_json
 from trainmark.store.trial import FIGURE, SPEC, finished_trials, read_record, read_spec
 
 CASE = "pytorch-fp32-b32-1n1g"
@@ -112,8 +113,9 @@ def test_a_trial_written_by_version_0_1_0_is_read(run):
 def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path):
     file = tmp_path / "report.md"
     write_text(file, "old")
-    with pytest.raises(TypeError):
-        write_text(file, b"no text")
+    with pytest.raises(ZeroDivisionError), whole_file(file) as half:
+        half.write(b"half")
+        raise ZeroDivisionError
     assert file.read_text() == "old"
     write_text(file, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["report.md"] and file.read_text() == "new"

@@ -1,4 +1,4 @@
-"""Trainmark's own folder, and bounded reads of files that somebody else names or leaves behind.
+"""Trainmark's own folder, files written whole or not at all, and bounded reads of what somebody else names.
 
 A path may be a FIFO or /dev/zero. `st_size` is not trusted: devices and files of /proc claim 0 and never
 end, a file may grow while it is read.
@@ -6,11 +6,14 @@ end, a file may grow while it is read.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import select
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,8 +26,63 @@ def home() -> Path:
     return Path(data).absolute() / "trainmark"
 
 
+@contextlib.contextmanager
+def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a file to be written, which takes the place of `path` when it is whole; or nothing changes.
+
+    Readers see the old file or the new one, where it is `durable` also after a power cut.
+    """
+    # A name of its own: two writers do not meet, and nothing that lies there is opened.
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder as durable as the files."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text in place of what a link leads to; a device or pipe (`--out /dev/stdout`) is written to."""
+    # Half a surrogate pair, which a program may have said, is written as its escape.
+    data = text.encode("utf-8", "backslashreplace")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        # Without O_NONBLOCK, opening a FIFO waits until somebody reads from it.
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "wb") as special:
+            os.set_blocking(special.fileno(), True)
+            special.write(data)
+        return
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    with whole_file(path.resolve()) as file:
+        file.write(data)
+
+
 CHUNK_BYTES = 1 << 20
 PIPE_SECONDS = 10.0
+
+
+def sha256_of(path: Path) -> tuple[str, int]:
+    """Return the digest of a regular file, in hexadecimal digits, and how many bytes it has."""
+    digest, size = hashlib.sha256(), 0
+    with open_regular(path) as file:
+        while chunk := file.read(CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    return digest.hexdigest(), size
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from math import isfinite
@@ -103,6 +103,8 @@ def _dataclass(kind: Any, elsewhere: frozenset[str], plain: Any, given: Mapping[
     shape = kind, elsewhere, tuple(plain), tuple(map(type, plain.values()))
     plan = _PLANS.get(shape) or _remember(_PLANS, shape, _Plan.of(kind, elsewhere, plain))
     values = {**plan.defaults, **plain}
+    for name, make in plan.made:
+        values[name] = make()
     for name in plan.unknown:
         del values[name]
     values.update(given)
@@ -125,18 +127,21 @@ class _Plan:
     """How an object of certain names and types becomes a dataclass."""
 
     defaults: dict[str, Any]
+    made: tuple[tuple[str, Callable[[], Any]], ...]
     unknown: tuple[str, ...]
     converted: tuple[tuple[str, Convert], ...]
     flattened: tuple[tuple[str, str, frozenset[str]], ...]
 
     @classmethod
     def of(cls, kind: Any, elsewhere: frozenset[str], plain: dict[str, Any]) -> _Plan:
-        converts, defaults = _fields(kind)
+        converts, defaults, factories = _fields(kind)
         own = converts.keys() - elsewhere
-        if absent := [name for name in converts if name in own and name not in {**defaults, **plain}]:
-            raise DecodeError("there", None).below(absent[0])
+        absent = [name for name in converts if name in own and name not in {**defaults, **plain}]
+        if required := [name for name in absent if name not in factories]:
+            raise DecodeError("there", None).below(required[0])
         return cls(
             defaults,
+            tuple((name, factories[name]) for name in absent),
             tuple(name for name in plain if name not in own),
             tuple(
                 (name, converts[name][1])
@@ -148,13 +153,16 @@ class _Plan:
 
 
 @cache
-def _fields(kind: Any) -> tuple[dict[str, tuple[frozenset[type], Convert]], dict[str, Any]]:
-    """Types that need no check and the converter of each field; the fields' defaults."""
+def _fields(
+    kind: Any,
+) -> tuple[dict[str, tuple[frozenset[type], Convert]], dict[str, Any], dict[str, Callable[[], Any]]]:
+    """Types that need no check and the converter of each field; the fields' defaults, and what makes them."""
     assert not hasattr(kind, "__post_init__")
     hints = get_type_hints(kind)
     own = [f for f in fields(kind) if "prefix" not in f.metadata]
-    converts = {f.name: (_unchecked(hints[f.name]), _convert(hints[f.name], f)) for f in own}
-    return converts, {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    converts = {f.name: (_unchecked(hints[f.name]), _convert(hints[f.name], f.metadata)) for f in own}
+    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    return converts, defaults, {f.name: f.default_factory for f in own if callable(f.default_factory)}
 
 
 @cache
@@ -185,12 +193,12 @@ def _unchecked(hint: Any) -> frozenset[type]:
     return frozenset(kind for kind in kinds if kind in (str, bool, type(None)))
 
 
-def _convert(hint: Any, field: Field[Any] | None = None) -> Convert:
+def _convert(hint: Any, metadata: Mapping[Any, Any] = NOTHING) -> Convert:
     """How a field of this type is read; None is right already where it may be."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         (inner,) = (each for each in arguments if each is not type(None))
-        return _convert(inner, field)
+        return _convert(inner, metadata)
     if origin is tuple:
         if arguments[1:] == (...,):
             return partial(_items, _convert(arguments[0]))
@@ -204,8 +212,10 @@ def _convert(hint: Any, field: Field[Any] | None = None) -> Convert:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return partial(_enum, hint)
     if hint is float:
-        return _any_float if field is not None and field.metadata == ANY_FLOAT else _float
-    return _anything if hint is Any else partial(_exactly, hint) if hint is not int else _int
+        return _any_float if metadata == ANY_FLOAT else _float
+    if hint is int:
+        return _int
+    return (lambda value: value) if hint is Any else partial(_exactly, hint)
 
 
 def _items(convert: Convert, value: Any) -> tuple[Any, ...]:
@@ -258,10 +268,6 @@ def _int(value: Any) -> int:
 
 
 def _exactly(kind: type, value: Any) -> Any:
-    if type(value) is not kind and not (kind is str and isinstance(value, str)):
+    if not isinstance(value, kind):
         raise DecodeError(KINDS[kind], value)
-    return value
-
-
-def _anything(value: Any) -> Any:
     return value

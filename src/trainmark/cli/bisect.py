@@ -274,10 +274,10 @@ def _carry_on(path: Path, lang: Lang, as_json: bool) -> int:
 
 
 def _show(bisection: Bisection, path: Path, lang: Lang, as_json: bool) -> int:
+    from trainmark.base.files import write_text
     from trainmark.base.typed_json import encode
     from trainmark.measure.bisection import BisectionFinding
     from trainmark.pages.bisect import bisect_page
-    from trainmark.store.files import write_text
     from trainmark.view import html, markdown, terminal
 
     plain = encode(bisection) | {"trials": bisection.trials, "seconds": bisection.seconds}

@@ -49,7 +49,7 @@ def complete_trial(context: click.Context, option: click.Parameter, typed: str) 
 
 
 def complete_framework(context: click.Context, option: click.Parameter, typed: str) -> list[CompletionItem]:
-    from trainmark.machine.frameworks import names
+    from trainmark.machine.frameworks.locks import names
 
     return _listed(names(), typed)
 
@@ -57,7 +57,7 @@ def complete_framework(context: click.Context, option: click.Parameter, typed: s
 def complete_workload_or_framework(
     context: click.Context, option: click.Parameter, typed: str
 ) -> list[CompletionItem]:
-    from trainmark.machine.frameworks import names
+    from trainmark.machine.frameworks.locks import names
     from trainmark.workloads.registry import families
 
     return _offered([*names(), *families()], typed)

@@ -98,7 +98,7 @@ def _split(names: tuple[str, ...], workload: str) -> tuple[str, tuple[str, ...]]
 
 def _wanted(frameworks: tuple[str, ...], family: Family, python: str | None) -> dict[str, str]:
     """The interpreter of each; a framework that was named must be installed."""
-    from trainmark.machine.frameworks import install_hint
+    from trainmark.machine.frameworks.installed import install_hint
     from trainmark.machine.frameworks.interpreters import named
     from trainmark.runner.inventory import interpreter_of
 

@@ -172,9 +172,9 @@ def _require_place(path: Path) -> None:
 
 
 def _draw(fabric: FabricMeasurement, path: Path) -> None:
+    from trainmark.base.files import write_text
     from trainmark.pages import fabric_map
     from trainmark.pages.fabric import fabric_page
-    from trainmark.store.files import write_text
     from trainmark.view import html
 
     drawn = html.render(fabric_page(fabric)) if path.suffix == ".html" else fabric_map.render(fabric)

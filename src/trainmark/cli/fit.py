@@ -229,7 +229,7 @@ def _names(written: str, family: Family) -> list[str]:
 
 
 def _interpreter(framework: str, python: str | None) -> str:
-    from trainmark.machine.frameworks import install_hint
+    from trainmark.machine.frameworks.installed import install_hint
     from trainmark.machine.frameworks.interpreters import named
     from trainmark.runner.inventory import interpreter_of
 

@@ -126,7 +126,8 @@ def _conformant(standing: FrameworkStatus) -> bool | None:
 
 def _wanted(names: Sequence[str]) -> list[str]:
     """Every name known, `all` taken apart, none twice."""
-    from trainmark.machine.frameworks import State, locks, standing
+    from trainmark.machine.frameworks import locks
+    from trainmark.machine.frameworks.installed import State, standing
 
     wanted: list[str] = []
     for name in names:

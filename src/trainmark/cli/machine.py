@@ -116,7 +116,8 @@ def _asked(choice: LaunchOptions) -> Iterator[tuple[Asker, Sequence[Node]]]:
 def _interpreters(frameworks: tuple[str, ...], python: str | None) -> tuple[Interpreter, ...]:
     """Return the one named, or those that a run of these frameworks (of any installed) would use."""
     from trainmark.machine.examination import Interpreter
-    from trainmark.machine.frameworks import install_hint, locks, python_of
+    from trainmark.machine.frameworks import locks
+    from trainmark.machine.frameworks.installed import install_hint, python_of
     from trainmark.runner.inventory import interpreter_of
 
     if python is not None:

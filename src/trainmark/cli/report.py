@@ -94,7 +94,7 @@ def render(report: RunReport, kind: str, lang: Lang = "en", width: int | None = 
 
 def write_reports(report: RunReport, folder: Path, lang: Lang = "en") -> dict[str, Path]:
     """All formats into one folder; English has the plain names, another language its suffix."""
-    from trainmark.store.files import write_text
+    from trainmark.base.files import write_text
 
     folder.mkdir(parents=True, exist_ok=True)
     suffix = "" if lang == "en" else f".{lang}"

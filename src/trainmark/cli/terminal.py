@@ -111,7 +111,7 @@ def deliver(document: str, kind: str, out: Path | None) -> None:
         # A page is for a browser, and its scripts hold such characters as others must not see.
         click.echo(document, nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
         return
-    from trainmark.store.files import write_text
+    from trainmark.base.files import write_text
 
     try:
         write_text(out, document)

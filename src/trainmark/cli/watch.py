@@ -227,8 +227,8 @@ def _finish(folder: WatchFolder, output: Output, is_new: bool) -> int:
 
 
 def _write(confirmation: Confirmation | None, output: Output) -> None:
+    from trainmark.base.files import write_text
     from trainmark.pages import watch
-    from trainmark.store.files import write_text
     from trainmark.view import terminal
 
     lang = output.lang

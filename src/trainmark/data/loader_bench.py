@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.base.errors import UserError
-from trainmark.machine import frameworks
 from trainmark.machine.child_process import ProcessExit, run
+from trainmark.machine.frameworks.installed import install_hint
 from trainmark.measure.figure import Interval
 from trainmark.measure.statistics import median_interval
 from trainmark.runner.command import keep_code
@@ -250,7 +250,7 @@ def _why_not(loader: BenchedLoader, roots: Mapping[str, Path], settings: LoaderB
     if not _format(loader, roots):
         return f"needs a set in the format {' or '.join(loader.formats)} (--convert makes one)"
     if _python(loader, settings) is None:
-        return f"{loader.home} is not installed; {frameworks.install_hint(str(loader.home))}"
+        return f"{loader.home} is not installed; {install_hint(str(loader.home))}"
     return None
 
 

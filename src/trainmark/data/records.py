@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, ClassVar, NamedTuple
 
-from trainmark.base.wire import DamageError, fields, message, message_head, read_varint, varint
+from trainmark.base.wire import DamageError
+from trainmark.inside.wire import message, message_head, placed_fields, read_varint, signed, varint
 
 CHUNK = 1 << 20
 
@@ -262,10 +262,10 @@ class DecodedExample:
 
 def features(data: memoryview, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
     """Key of each feature, and where its lists begin and end; ValueError where it is no such record."""
-    for field, _, start, stop in fields(data, begin, end):
+    for field, _, start, stop in placed_fields(data, begin, end):
         if field != MAP_ENTRY:
             continue
-        parts = {number: (at, to) for number, _, at, to in fields(data, start, stop)}
+        parts = {number: (at, to) for number, _, at, to in placed_fields(data, start, stop)}
         if KEY in parts and VALUE in parts:
             yield bytes(data[slice(*parts[KEY])]).decode("utf-8", "replace"), *parts[VALUE]
 
@@ -275,17 +275,12 @@ def decode_example(data: memoryview, begin: int, end: int, number_list: int) -> 
     places: dict[str, tuple[int, int]] = {}
     numbers: dict[str, int] = {}
     for key, start, stop in features(data, begin, end):
-        for kind, _, at, to in fields(data, start, stop):
-            for _, value, first, last in fields(data, at, to):
+        for kind, _, at, to in placed_fields(data, start, stop):
+            for _, _, first, last in placed_fields(data, at, to):
                 if kind == BYTES_LIST:
                     places.setdefault(key, (first, last))
                 elif kind == number_list:
-                    # Packed where it has a length, else a number by itself.
-                    number = read_varint(data, first)[0] if last > first else value
-                    numbers.setdefault(key, _signed(number))
+                    # The first of a packed list, or the number by itself.
+                    number = read_varint(data, first)[0] if last > first else 0
+                    numbers.setdefault(key, signed(number))
     return DecodedExample(places, numbers)
-
-
-def _signed(value: int) -> int:
-    (number,) = struct.unpack("<q", struct.pack("<Q", value))
-    return int(number)

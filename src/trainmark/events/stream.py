@@ -15,7 +15,7 @@ from pathlib import Path
 from reprlib import repr as short
 from typing import Any
 
-from trainmark.base.files import open_regular
+from trainmark.base.files import open_regular, whole_file
 from trainmark.events import ranges
 from trainmark.events.ranges import FIELDS, Range, impossible_fact
 from trainmark.events.schema import DeviceSample, Event, Mark, RunEnd, RunStart, Scope, Step
@@ -290,7 +290,5 @@ def _parsed(lines: list[bytes]) -> list[Any] | None:
 
 def write(path: Path, events: Iterable[Event]) -> None:
     """Put a file of these events in the place of whatever is there, which may be a program's FIFO."""
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    part.write_text("".join(encode(event) + "\n" for event in events), encoding="utf-8")
-    part.replace(path)
+    with whole_file(path, durable=False) as file:
+        file.writelines(f"{encode(event)}\n".encode() for event in events)

@@ -309,7 +309,7 @@ def _deliver(
     out: Path | None,
 ) -> int:
     """Print one format, or write it to a file; without a format print the text and write the files."""
-    from trainmark.store.files import write_text
+    from trainmark.base.files import write_text
 
     if kind is not None and out is not None:
         write_text(out, render[kind]())

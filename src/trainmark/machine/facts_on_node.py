@@ -33,8 +33,8 @@ from trainmark.machine.network import (
     resolved_address,
     ssh_reached_address,
 )
-from trainmark.machine.nvidia_smi import THROTTLE, Query, number
-from trainmark.machine.reading import file_text, folder_entries, meminfo
+from trainmark.machine.nvidia_smi import Query, number
+from trainmark.machine.reading import file_text, folder_entries, meminfo, package_name
 
 # Below what a node has for all its answers; on a laden machine a Python takes many seconds to start.
 PYTHON_SECONDS = 45.0
@@ -74,7 +74,7 @@ def installed_packages(version: str, folders: Iterable[str]) -> tuple[dict[str, 
     for folder in folders:
         for info in sorted(Path(folder).glob("*.dist-info")):
             name, _, release = info.name[: -len(".dist-info")].rpartition("-")
-            name = re.sub(r"[-_.]+", "-", name).lower()
+            name = package_name(name)
             if name in packages:
                 continue  # hidden by an earlier folder
             packages[name] = release
@@ -85,28 +85,11 @@ def installed_packages(version: str, folders: Iterable[str]) -> tuple[dict[str, 
     return packages, hashlib.sha256(everything.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-GPU_FACTS = {
-    "index": "index",
-    "name": "name",
-    "uuid": "uuid",
-    "driver_version": "driver",
-    "memory.used": "memory_used_mib",
-    "memory.total": "memory_total_mib",
-    "temperature.gpu": "temperature",
-    "clocks.sm": "clock_mhz",
-    "clocks.max.sm": "clock_max_mhz",
-    "clocks.applications.graphics": "clock_set_mhz",
-    "clocks.applications.memory": "memory_clock_set_mhz",
-    "power.limit": "power_limit_w",
-    "persistence_mode": "persistence",
-    "ecc.mode.current": "ecc",
-    "ecc.errors.uncorrected.volatile.total": "ecc_errors",
-    "mig.mode.current": "mig",
-    **THROTTLE,
-}
-# The name comes last: it alone may have a comma in it.
-PROCESS_FACTS = {"gpu_uuid": "uuid", "pid": "pid", "used_memory": "memory_mib", "process_name": "name"}
-TEXT_FACTS = {"index", "name", "uuid", "driver", "persistence", "ecc", "mig", "throttle"}
+TEXT_FACTS = "index name uuid driver persistence ecc mig throttle"
+NUMBER_FACTS = (
+    "memory_used_mib memory_total_mib temperature clock_mhz clock_max_mhz clock_set_mhz memory_clock_set_mhz"
+    " power_limit_w ecc_errors"
+)
 NVIDIA_VENDOR = "0x10de"
 DISPLAY_CLASSES = ("0x0300", "0x0302")
 
@@ -175,10 +158,10 @@ def host() -> dict[str, Any]:
 
 def nvidia() -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None]:
     """Return the GPUs, the processes on them, and the error of nvidia-smi where it failed."""
-    gpus, trouble = Query("gpu", GPU_FACTS).once()
+    gpus, trouble = Query("gpu", f"{TEXT_FACTS} {NUMBER_FACTS}").once()
     if trouble:
         return [], [], trouble
-    processes, trouble = Query("compute-apps", PROCESS_FACTS).once()
+    processes, trouble = Query("compute-apps", "uuid pid memory_mib name").once()
     for process in processes:
         # The arguments of somebody's program are not ours to carry home.
         process["name"] = process.get("name", "").partition(" ")[0]
@@ -186,7 +169,7 @@ def nvidia() -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None]:
 
 
 def typed(row: dict[str, str]) -> dict[str, Any]:
-    return {name: value if name in TEXT_FACTS else number(value) for name, value in row.items()}
+    return {name: value if name in TEXT_FACTS.split() else number(value) for name, value in row.items()}
 
 
 def nvidia_cards(root: Path = Path("/")) -> int:

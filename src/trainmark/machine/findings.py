@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trainmark.machine.examination import Interpreter
-
-if TYPE_CHECKING:
-    from trainmark.machine.examination import Examination
+from trainmark.machine.examination import Examination, Interpreter
 
 
 class FindingMark(str, Enum):
@@ -38,16 +35,24 @@ class NodeFinding:
         return {**asdict(self), "mark": self.mark.value}
 
 
-def ok(node: str, value: str, peer: str | None = None) -> NodeFinding:
-    return NodeFinding(node, FindingMark.OK, value, peer=peer)
+class NodeReport:
+    """The findings of one check on one node: what is wrong, else that its value is as it should be."""
 
+    def __init__(self, node: str, value: str) -> None:
+        self.node, self.value = node, value
+        self._wrong: list[NodeFinding] = []
 
-def warn(node: str, value: str, what: str, fix: str, peer: str | None = None) -> NodeFinding:
-    return NodeFinding(node, FindingMark.WARN, value, what, fix, peer)
+    def warn(self, what: str, fix: str, value: str | None = None, peer: str | None = None) -> None:
+        self._add(FindingMark.WARN, what, fix, value, peer)
 
+    def bad(self, what: str, fix: str, value: str | None = None, peer: str | None = None) -> None:
+        self._add(FindingMark.BAD, what, fix, value, peer)
 
-def bad(node: str, value: str, what: str, fix: str, peer: str | None = None) -> NodeFinding:
-    return NodeFinding(node, FindingMark.BAD, value, what, fix, peer)
+    def _add(self, mark: FindingMark, what: str, fix: str, value: str | None, peer: str | None) -> None:
+        self._wrong.append(NodeFinding(self.node, mark, value or self.value, what, fix, peer))
+
+    def __iter__(self) -> Iterator[NodeFinding]:
+        return iter(self._wrong or [NodeFinding(self.node, FindingMark.OK, self.value)])
 
 
 class CheckArea(IntEnum):
@@ -61,14 +66,22 @@ class CheckArea(IntEnum):
     DATA = 6
 
 
+Find = Callable[[Examination], Iterator[NodeFinding]]
+
+
 @dataclass(frozen=True)
 class NodeCheck:
     """A run is refused where an essential one is red."""
 
     name: str
     about: CheckArea
-    find: Callable[[Examination], Iterator[NodeFinding]]
+    find: Find
     essential: bool = False
+
+
+def node_check(name: str, about: CheckArea, essential: bool = False) -> Callable[[Find], NodeCheck]:
+    """Make a check of a function."""
+    return lambda find: NodeCheck(name, about, find, essential)
 
 
 MIB = 1 << 20

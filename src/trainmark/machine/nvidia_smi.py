@@ -1,4 +1,4 @@
-"""Questions to nvidia-smi, asked once or again and again."""
+"""Questions to nvidia-smi, asked once or again and again, and the fields that it has."""
 
 from __future__ import annotations
 
@@ -7,22 +7,49 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 ONCE_SECONDS = 30
 LOOP_MILLISECONDS = 500
 UNKNOWN_FIELD = re.compile(r'Field "([^"]+)" is not a valid field')
 NO_VALUE = re.compile(r"\[.*\]$|N/A$|Unknown|Requested functionality")
-# Both names of a field that was renamed; the driver that does not know one is asked again without it.
-THROTTLE = {"clocks_throttle_reasons.active": "throttle", "clocks_event_reasons.active": "throttle"}
+# By our names. Of a field that was renamed both: a driver that does not know one is asked again without it.
+FIELDS = {
+    "gpu": {
+        "index": "index",
+        "name": "name",
+        "uuid": "uuid",
+        "driver_version": "driver",
+        "utilization.gpu": "utilization",
+        "memory.used": "memory_used_mib",
+        "memory.total": "memory_total_mib",
+        "power.draw": "power_w",
+        "temperature.gpu": "temperature",
+        "clocks.sm": "clock_mhz",
+        "clocks.max.sm": "clock_max_mhz",
+        "clocks.applications.graphics": "clock_set_mhz",
+        "clocks.applications.memory": "memory_clock_set_mhz",
+        "power.limit": "power_limit_w",
+        "persistence_mode": "persistence",
+        "ecc.mode.current": "ecc",
+        "ecc.errors.uncorrected.volatile.total": "ecc_errors",
+        "mig.mode.current": "mig",
+        "clocks_throttle_reasons.active": "throttle",
+        "clocks_event_reasons.active": "throttle",
+    },
+    # The name comes last: it alone may have a comma in it.
+    "compute-apps": {"gpu_uuid": "uuid", "pid": "pid", "used_memory": "memory_mib", "process_name": "name"},
+}
 
 
 class Query:
-    """Fields of nvidia-smi by our names for them, without those that the driver has refused."""
+    """What is asked of a subject by our names, without what the driver has refused."""
 
-    def __init__(self, subject: str, fields: Mapping[str, str]) -> None:
+    def __init__(self, subject: str, names: str) -> None:
+        """Ask for these names, with a blank between."""
+        wanted = names.split()
         self._subject = subject
-        self._fields = dict(fields)
+        self._fields = {field: name for field, name in FIELDS[subject].items() if name in wanted}
 
     def command(self, *options: str) -> list[str] | None:
         """Return the command line; None where nvidia-smi is not installed."""

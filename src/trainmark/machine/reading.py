@@ -56,6 +56,11 @@ def command_output(*command: str, timeout: float = COMMAND_TIMEOUT_SECONDS) -> s
     return done.stdout.rstrip()
 
 
+def package_name(text: str) -> str:
+    """Return the one spelling of a distribution's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", text).lower()
+
+
 MEMINFO_ENTRY = re.compile(r"(\S+):\s*(\d+) kB")
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.events.schema import DeviceSample, throttle_names
-from trainmark.machine.nvidia_smi import THROTTLE, Query, QueryLoop, number
+from trainmark.machine.nvidia_smi import Query, QueryLoop, number
 from trainmark.machine.process_tree import TICKS_PER_SECOND, ProcessTree, own_memory, visible_indices
 from trainmark.machine.reading import file_number, file_text, memory_used
 
@@ -153,18 +153,7 @@ class _EnergyMeter:
         return time.monotonic(), known if len(known) == len(energies) else []
 
 
-GPU_FIELDS = {
-    "index": "index",
-    "uuid": "uuid",
-    "utilization.gpu": "percent",
-    "memory.used": "mebibytes",
-    "power.draw": "watts",
-    "temperature.gpu": "celsius",
-    "clocks.sm": "mhz",
-    "clocks.max.sm": "mhz_max",
-    **THROTTLE,
-}
-PROCESS_FIELDS = {"gpu_uuid": "uuid", "pid": "pid", "used_memory": "mebibytes"}
+SAMPLED = "index uuid utilization memory_used_mib power_w temperature clock_mhz clock_max_mhz throttle"
 # A process that is not listed for so long has left the GPU; it is asked for twice a second.
 GONE_SECONDS = 2.0
 
@@ -188,8 +177,8 @@ class SmiSampler:
         self._visible = variables.get("CUDA_VISIBLE_DEVICES")
         self._tree = tree
         self._prefix = prefix
-        self._gpus = QueryLoop(Query("gpu", GPU_FIELDS), before_exec)
-        self._processes = QueryLoop(Query("compute-apps", PROCESS_FIELDS), before_exec)
+        self._gpus = QueryLoop(Query("gpu", SAMPLED), before_exec)
+        self._processes = QueryLoop(Query("compute-apps", "uuid pid memory_mib"), before_exec)
         tree.watchers.update(loop.pid for loop in (self._gpus, self._processes) if loop.pid is not None)
         self._uuids: dict[int, str] = {}
         self._used_before: dict[int, int | None] = {}
@@ -212,21 +201,21 @@ class SmiSampler:
         now = time.monotonic()
         for row in self._processes.rows():
             if row.get("pid", "").isdecimal():
-                self._listed[row.get("uuid", ""), int(row["pid"])] = now, mebibytes(row)
+                self._listed[row.get("uuid", ""), int(row["pid"])] = now, mebibytes(row.get("memory_mib"))
         self._listed = {key: last for key, last in self._listed.items() if now - last[0] < GONE_SECONDS}
 
     def _sample(self, index: int, row: Mapping[str, str]) -> DeviceSample:
         own_uuid = self._uuids[index]
         on_gpu = {pid: size for (uuid, pid), (_, size) in self._listed.items() if uuid == own_uuid}
-        used = mebibytes(row)
+        used = mebibytes(row.get("memory_used_mib"))
         before = self._used_before.setdefault(index, used)
         own = own_memory(on_gpu, self._tree, used, before)
         return gpu_sample(row, f"{self._prefix}cuda:{index}", self._tree.count_others(on_gpu), own)
 
 
-def mebibytes(row: Mapping[str, str]) -> int | None:
+def mebibytes(text: str | None) -> int | None:
     """Return the memory that a row tells, in bytes."""
-    count = number(row.get("mebibytes"))
+    count = number(text)
     return None if count is None else int(count) << 20
 
 
@@ -234,7 +223,7 @@ def gpu_sample(
     row: Mapping[str, str], device: str, foreign_processes: int = 0, own_memory_bytes: int | None = None
 ) -> DeviceSample:
     """Return the row in the units of an event; what a card does not tell is None."""
-    percent = number(row.get("percent"))
+    percent = number(row.get("utilization"))
     bits = None
     with contextlib.suppress(ValueError):
         bits = int(row.get("throttle", ""), 16)
@@ -243,11 +232,11 @@ def gpu_sample(
         mono=time.monotonic(),
         wall=time.time(),
         utilisation=None if percent is None else percent / 100,
-        memory_bytes=mebibytes(row),
-        power_watts=number(row.get("watts")),
-        temperature_c=number(row.get("celsius")),
-        clock_mhz=number(row.get("mhz")),
-        clock_max_mhz=number(row.get("mhz_max")),
+        memory_bytes=mebibytes(row.get("memory_used_mib")),
+        power_watts=number(row.get("power_w")),
+        temperature_c=number(row.get("temperature")),
+        clock_mhz=number(row.get("clock_mhz")),
+        clock_max_mhz=number(row.get("clock_max_mhz")),
         throttle=throttle_names(bits),
         foreign_processes=foreign_processes,
         own_memory_bytes=own_memory_bytes,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from trainmark.machine.reading import command_output, file_text, folder_entries
+from trainmark.machine.reading import command_output, file_text, folder_entries, package_name
 
 # The distributions that carry a framework, the one that is most often installed first.
 FRAMEWORKS = {
@@ -143,8 +143,8 @@ def _first_version(installed: Mapping[str, str], patterns: tuple[str, ...]) -> s
 
 
 def _normalised(installed: Sequence[tuple[str | None, str]]) -> dict[str, str]:
-    """PEP 503's one spelling for names; a broken distribution has none."""
-    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in reversed(installed) if name}
+    """By one spelling of their names; a broken distribution has none."""
+    return {package_name(name): version for name, version in reversed(installed) if name}
 
 
 LIBRARY_FOLDERS = ("usr/lib/*-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib", "usr/local/cuda/lib64")

@@ -21,7 +21,7 @@ from trainmark.inside.hooks.stop_rule import STOP, WARMUP
 from trainmark.launch.job import Job, Launcher
 from trainmark.launch.outcome import JobEnd, JobOutcome, outcome_of, tail
 from trainmark.launch.watch import TrialLimits, watch
-from trainmark.machine.frameworks import python_of
+from trainmark.machine.frameworks.installed import python_of
 from trainmark.measure.key import Key
 from trainmark.suite.model import ALL_STEPS, Case, Command, ContainerImage, SuiteError
 from trainmark.workloads import registry

@@ -13,10 +13,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from trainmark.machine import frameworks
 from trainmark.machine.child_process import run
 from trainmark.machine.devices import local_devices
-from trainmark.machine.frameworks import State
+from trainmark.machine.frameworks import installed, locks
+from trainmark.machine.frameworks.installed import State
 from trainmark.machine.frameworks.interpreters import imported_version, version_of
 from trainmark.machine.frameworks.locks import lock_of
 from trainmark.machine.host import read_host
@@ -147,7 +147,7 @@ class FrameworkStatus:
 
 def framework_names() -> list[str]:
     programs = (family.frameworks for family in registry.families().values())
-    return sorted({*frameworks.names()}.union(*programs))
+    return sorted({*locks.names()}.union(*programs))
 
 
 def framework_statuses(python: str | None, began: Callable[[str], None]) -> list[FrameworkStatus]:
@@ -162,10 +162,10 @@ def framework_statuses(python: str | None, began: Callable[[str], None]) -> list
 def framework_status(name: str, python: str | None = None) -> FrameworkStatus:
     if python is not None:
         return _asked(name, python, OWN_INTERPRETER, None)
-    environment = frameworks.find(name)
+    environment = installed.find(name)
     if environment is None and _in_our_own(name):
         return _asked(name, sys.executable, OWN_INTERPRETER, None)
-    state, reason = frameworks.standing(name)
+    state, reason = installed.standing(name)
     if environment is None or state is State.BROKEN:
         return _not_there(name, state, reason)
     return _asked(name, str(environment.python), state.value, reason)
@@ -186,12 +186,12 @@ def _asked(name: str, python: str, state: str, reason: str | None) -> FrameworkS
             device=device,
             precisions=precisions,
             reason=reason,
-            fix=frameworks.fix_of(name, State(state), reason) if state != OWN_INTERPRETER else None,
+            fix=installed.fix_of(name, State(state), reason) if state != OWN_INTERPRETER else None,
         )
     if state == OWN_INTERPRETER and "ModuleNotFoundError" in answers.silent:
         return _not_there(name, State.ABSENT, f"{python} has no {name}")
     if state == OWN_INTERPRETER:
-        fix = frameworks.fix_of(name, State.ABSENT, None)
+        fix = installed.fix_of(name, State.ABSENT, None)
         return FrameworkStatus(
             name, State.BROKEN.value, False, interpreter=python, reason=answers.silent, fix=fix
         )
@@ -235,13 +235,13 @@ def _offered(
 
 
 def _not_there(name: str, state: State, reason: str | None) -> FrameworkStatus:
-    fix = frameworks.fix_of(name, state, reason)
+    fix = installed.fix_of(name, state, reason)
     return FrameworkStatus(name, state.value, False, reason=reason, fix=fix)
 
 
 def interpreter_of(name: str) -> str | None:
     """The one that a run would use; None where no interpreter has the framework."""
-    return frameworks.python_of(name) or (sys.executable if _in_our_own(name) else None)
+    return installed.python_of(name) or (sys.executable if _in_our_own(name) else None)
 
 
 def _in_our_own(name: str) -> bool:

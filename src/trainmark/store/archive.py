@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
-import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,9 +11,9 @@ from typing import Any, BinaryIO
 
 from trainmark import __version__
 from trainmark.base import typed_json
-from trainmark.base.files import open_regular, read_regular
+from trainmark.base.files import open_regular, read_regular, sha256_of, whole_file
 from trainmark.store import tarball
-from trainmark.store.files import read_object
+from trainmark.store.files import json_text, read_object
 from trainmark.store.identity import SCHEMA as RUN_SCHEMA
 from trainmark.store.identity import migrated_files
 from trainmark.store.manifest import (
@@ -135,8 +131,7 @@ def _measured(folder: Path, recompute: bool) -> TrialRecord:
 
 
 def _json(plain: Any) -> bytes:
-    """Like `store.files.write_json`, for a copy that need not survive a power cut."""
-    return (json.dumps(plain, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    return json_text(plain).encode("utf-8", "backslashreplace")
 
 
 def _manifest(
@@ -171,21 +166,17 @@ def _manifest(
 def _write(out: Path, heading: Mapping[str, bytes], files: Mapping[str, Path]) -> PackedRun:
     """Write beside `out`, verify what was written, and only then put it in place."""
     out = out.absolute()
-    part = out.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:
-        with part.open("xb") as file:
+        with whole_file(out) as file:
             tarball.write(file, _contents(heading, files))
             file.flush()
-            os.fsync(file.fileno())
-        verification = verify(part)
-        if not verification.verified:
-            raise PackError(f"{out} cannot be made: {verification.differences[0].sentence}")
-        digest = _digest(out.name, part)
-        part.replace(out)
+            part = Path(file.name)
+            verification = verify(part)
+            if not verification.verified:
+                raise PackError(f"{out} cannot be made: {verification.differences[0].sentence}")
+            digest = _digest(out.name, part)
     except OSError as error:
         raise PackError(f"{out} cannot be written: {error.strerror}.") from error
-    finally:
-        part.unlink(missing_ok=True)
     return PackedRun(out, digest.bytes, digest.sha256, verification)
 
 
@@ -198,9 +189,5 @@ def _contents(heading: Mapping[str, bytes], files: Mapping[str, Path]) -> Iterat
 
 
 def _digest(name: str, path: Path) -> MemberDigest:
-    with open_regular(path) as file:
-        digest, size = hashlib.sha256(), 0
-        while chunk := file.read(tarball.CHUNK_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-    return MemberDigest(name, size, digest.hexdigest())
+    digest, size = sha256_of(path)
+    return MemberDigest(name, size, digest)

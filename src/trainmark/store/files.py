@@ -1,11 +1,8 @@
-"""Files written whole or not at all and read back only as they were written; records of this machine."""
+"""JSON files read back only as they were written, and records of this machine."""
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from trainmark.base import typed_json
 from trainmark.base.errors import UserError
-from trainmark.base.files import home, read_regular
+from trainmark.base.files import home, read_regular, write_text
 from trainmark.base.typed_json import DecodeError, decode, encode
 
 # Of a trial with ten thousand ranks, some megabytes.
@@ -40,36 +37,13 @@ class Damage:
         return f"{self.path} is damaged ({self.reason}); {self.instead}."
 
 
-def write_text(path: Path, text: str) -> None:
-    """Atomic and durable: readers see the old file or the new one, also after a power cut.
-
-    A device or a pipe that a user names (`--out /dev/stdout`) is written to, never replaced.
-    """
-    if path.exists() and not path.is_file() and not path.is_dir():
-        # Without O_NONBLOCK, opening a FIFO waits until somebody reads from it.
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK), "w", encoding="utf-8") as special:
-            os.set_blocking(special.fileno(), True)
-            special.write(text)
-        return
-    path = path.resolve()  # a link stays one
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    # A name of its own: two writers do not meet, and nothing that lies there is opened.
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        # Half a surrogate pair, which a program may have said, is written as its escape.
-        with part.open("x", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+def json_text(plain: Any) -> str:
+    """Return what the files of a run hold."""
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
-def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+def write_json(path: Path, plain: Any) -> None:
+    write_text(path, json_text(plain))
 
 
 def read_json(path: Path) -> Any:
@@ -89,6 +63,11 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise StoreError(f"{path} is damaged: it holds no object.")
     return content
+
+
+def reason_of(error: Exception, path: Path) -> str:
+    """Return what is wrong with a file without its path, for a sentence that names it otherwise."""
+    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
 
 
 def decoded(kind: type[T], plain: Any, path: Path, **given: Any) -> T:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmark.base.typed_json import decode, encode
 from trainmark.measure.fabric import (
@@ -67,15 +67,21 @@ def decode_fabric(record: Any) -> FabricMeasurement:
 
 def load_fabric(run: Path) -> FabricMeasurement | None:
     """That of a run's folder; None where none was measured."""
-    path = run / FABRIC
+    return _kept(run / FABRIC, decode_fabric, "is no fabric of this version: {!r}; measure it again.")
+
+
+T = TypeVar("T")
+
+
+def _kept(path: Path, decoded: Callable[[Any], T], refusal: str) -> T | None:
+    """Return what was kept in a file, None without one; StoreError where this version did not write it so."""
     if not path.exists():
         return None
+    plain = read_json(path)
     try:
-        return decode_fabric(read_json(path))
-    except StoreError:
-        raise
+        return decoded(plain)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        raise StoreError(f"{path} is no fabric of this version: {error!r}; measure it again.") from error
+        raise StoreError(f"{path} {refusal.format(error)}") from error
 
 
 def _link(link: Link) -> dict[str, Any]:
@@ -158,17 +164,8 @@ def write_reference_rates(folder: Path, rates: Iterable[ReferenceRate]) -> None:
 
 def read_reference_rates(folder: Path) -> tuple[ReferenceRate, ...]:
     """None of them where the fused step was never run."""
-    path = folder / REFERENCE_RATES
-    if not path.exists():
-        return ()
-    try:
-        return _decode_reference_rates(read_json(path))
-    except StoreError:
-        raise
-    except (ValueError, LookupError, TypeError, ArithmeticError) as error:
-        raise StoreError(
-            f"{path} has no reference rates of this version: {error!r}; remove it, run the fused step again."
-        ) from error
+    refusal = "has no reference rates of this version: {!r}; remove it, run the fused step again."
+    return _kept(folder / REFERENCE_RATES, _decode_reference_rates, refusal) or ()
 
 
 def _decode_reference_rates(plain: Any) -> tuple[ReferenceRate, ...]:

@@ -1,17 +1,23 @@
-"""Runs and trials as plain rows, for lists and scripts."""
+"""Runs and trials as plain rows, for lists, scripts and, by `trainmark.load`, notebooks."""
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmark.measure.figure import Finish, TrialFigure
 from trainmark.store.files import StoreError, read_object
-from trainmark.store.run import RunFolder, all_runs
+from trainmark.store.manifest import figure_numbers
+from trainmark.store.run import RunFolder, all_runs, find_run, is_run
 from trainmark.store.trial import ENVIRONMENT, TrialRecord
+from trainmark.store.unpack import unpack
 from trainmark.workloads import registry
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def overview(runs: Path) -> list[tuple[dict[str, Any], Sequence[TrialRecord]]]:
@@ -105,9 +111,7 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "detail": record.detail,
         "node": record.node,
         **record.key.values(),
-        "throughput": figure.throughput if figure else None,
-        "low": figure.interval.low if figure and figure.interval else None,
-        "high": figure.interval.high if figure and figure.interval else None,
+        **figure_numbers(figure),
         "unit": f"{figure.unit}/s" if figure else None,
         "steps": figure.window.steps if figure else None,
         "warmup_steps": figure.window.first if figure else None,
@@ -131,3 +135,41 @@ def trial_row(run: str, record: TrialRecord) -> dict[str, Any]:
         "seconds": record.seconds,
         "environment": record.environment,
     }
+
+
+def load(path: str | Path = "latest", runs: str | Path = "runs") -> pandas.DataFrame:
+    """Return one row a trial: of a run (path, name, `latest`), a folder of runs, a packed file, or a server.
+
+    `https://HOST` has the trials of all runs there, `https://HOST/runs/UUID` those of one; a token comes from
+    `$TRAINMARK_TOKEN` or the file `token` in Trainmark's home. Of a packed file the digests are checked;
+    `trainmark verify` also recomputes its figures.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise StoreError("a data frame needs pandas; pip install pandas.") from error
+    if isinstance(path, str) and path.startswith(("https://", "http://")):
+        return pandas.DataFrame(_remote_rows(path))
+    if not Path(path).is_file():
+        return _frame(_runs(Path(path), Path(runs)))
+    with tempfile.TemporaryDirectory(prefix="trainmark-load-") as folder:
+        return _frame([unpack(Path(path), Path(folder) / "run")])
+
+
+def _frame(runs: list[RunFolder]) -> pandas.DataFrame:
+    import pandas
+
+    return pandas.DataFrame([row for run in runs for row in trial_rows(run, run.records())])
+
+
+def _remote_rows(url: str) -> list[dict[str, Any]]:
+    from trainmark.store.remote import Remote, find_token, run_of
+
+    server, run = run_of(url)
+    return Remote(server, find_token()).trials(run)
+
+
+def _runs(path: Path, runs: Path) -> list[RunFolder]:
+    if path.is_dir() and not is_run(path) and (run_folders := all_runs(path)):
+        return run_folders
+    return [find_run(str(path), runs)]

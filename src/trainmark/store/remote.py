@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import json
 import os
@@ -17,7 +16,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from trainmark import __version__
 from trainmark.base.errors import UserError
-from trainmark.base.files import home
+from trainmark.base.files import home, sha256_of
 
 TOKEN, SERVER = "TRAINMARK_TOKEN", "TRAINMARK_SERVER"
 API = "/api/v1"
@@ -66,7 +65,7 @@ class Remote:
 
     def push(self, file: Path, progress: Callable[[int], None] = lambda sent: None) -> dict[str, Any]:
         """Send a packed file until the server says that it is stored; sent twice, it is stored once."""
-        size, digest = _size_and_digest(file)
+        digest, size = sha256_of(file)
         headers = {"Content-Type": MEDIA_TYPE, "Content-Length": str(size), "X-Content-SHA256": digest}
 
         def send() -> Any:
@@ -181,12 +180,3 @@ def _is_certificate(reason: Any) -> bool:
     import ssl
 
     return isinstance(reason, ssl.SSLCertVerificationError)
-
-
-def _size_and_digest(file: Path) -> tuple[int, str]:
-    digest, size = hashlib.sha256(), 0
-    with file.open("rb") as content:
-        while chunk := content.read(1 << 20):
-            digest.update(chunk)
-            size += len(chunk)
-    return size, digest.hexdigest()

@@ -18,6 +18,7 @@ from trainmark.measure.key import Key
 from trainmark.measure.result import CaseTrial, summarize
 from trainmark.measure.utilisation import ReferenceRate
 from trainmark.store.files import Damage
+from trainmark.store.manifest import figure_numbers
 from trainmark.store.measurements import FABRIC, REFERENCE_RATES, load_fabric, read_reference_rates
 from trainmark.store.run import FACTS, NODES, RunFolder
 from trainmark.store.series import Curve, SampleSeries, StepTrace, curves, device_samples, step_traces
@@ -175,14 +176,14 @@ def _rates(records: Iterable[TrialRecord]) -> dict[str, dict[int, float]]:
 
 def _line(record: TrialRecord) -> TrialLine:
     figure = record.figure
-    interval = figure.interval if figure else None
+    numbers = figure_numbers(figure)
     return TrialLine(
         case=record.spec.case,
         repeat=record.spec.repeat,
         outcome=record.outcome,
-        throughput=figure.throughput if figure else None,
-        low=interval.low if interval else None,
-        high=interval.high if interval else None,
+        throughput=numbers["throughput"],
+        low=numbers["low"],
+        high=numbers["high"],
         warmup_steps=figure.window.first if figure else None,
         retries=len(record.retries),
         detail=scrub_text(record.detail),

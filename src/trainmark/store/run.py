@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from trainmark.base.files import read_regular
+from trainmark.base.files import read_regular, write_text
 from trainmark.base.secrets import scrub
 from trainmark.base.text import natural_key
 from trainmark.measure.key import Key
-from trainmark.store.files import Damage, StoreError, decoded, read_object, write_json, write_text
+from trainmark.store.files import Damage, StoreError, decoded, read_object, reason_of, write_json
 from trainmark.store.recompute import recovered_record
 from trainmark.store.trial import (
     FIGURE,
@@ -46,12 +46,12 @@ def read_trials(run: Path, trials: Path, damaged: dict[str, Damage]) -> list[Tri
         except (StoreError, OSError) as error:
             place = f"{folder.relative_to(run)}/{SPEC}"
             spec = TrialSpec(folder.parent.name, int(folder.name), "", {}, 0, 0)
-            damaged[place] = Damage(place, _reason(error, folder / SPEC))
+            damaged[place] = Damage(place, reason_of(error, folder / SPEC))
         try:
             records.append(read_record(folder, spec))
         except (StoreError, OSError) as error:
             records.append(None)
-            broken.append((number, folder, spec, _reason(error, folder / FIGURE)))
+            broken.append((number, folder, spec, reason_of(error, folder / FIGURE)))
     for number, folder, spec, reason in broken:
         place = f"{folder.relative_to(run)}/{FIGURE}"
         try:
@@ -70,10 +70,6 @@ def _recovered(folder: Path, spec: TrialSpec, others: Iterable[TrialRecord]) -> 
         raise StoreError("what was asked for is not known")
     environment = spec.fingerprint or (siblings[0].environment if siblings else "")
     return recovered_record(folder, spec, key, environment)
-
-
-def _reason(error: Exception, path: Path) -> str:
-    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
 
 
 RUN, SUITE, ENVIRONMENT, FACTS = "run.json", "suite.yaml", "environment.json", "facts.json"
@@ -245,7 +241,7 @@ class RunFolder:
         try:
             return read()
         except NOT_AS_WRITTEN as error:
-            reason = str(error).removeprefix(f"{self.path / name} ").removeprefix("is damaged: ").rstrip(".")
+            reason = reason_of(error, self.path / name)
             if not isinstance(error, (StoreError, OSError)):
                 reason = f"it is not as this version writes it: {error!r}"
             self.damaged[name] = Damage(name, reason)

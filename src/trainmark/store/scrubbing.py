@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from trainmark.base.files import whole_file
 from trainmark.base.secret_patterns import Likelihood
 from trainmark.base.secret_text import mask_text
 from trainmark.base.secrets import HIDDEN, is_secret, scrub, scrub_text, secret_values
 from trainmark.events.stream import StreamError, line_blocks
+from trainmark.store.files import json_text
 from trainmark.store.manifest import Scrubbed
 from trainmark.store.trial import EVENTS
 
@@ -39,12 +41,9 @@ def _lines_with_facts(path: Path) -> Iterator[bytes]:
 
 
 def _rewrite(path: Path) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.unlink(missing_ok=True)
-    with part.open("xb") as out:
+    with whole_file(path, durable=False) as out:
         for block in line_blocks(path):
             out.writelines(map(_scrubbed, block.splitlines(keepends=True)))
-    part.replace(path)
 
 
 def _scrubbed(line: bytes) -> bytes:
@@ -118,9 +117,7 @@ class Scrubber:
             return self.text(member, data)
         if not notes:
             return data, []
-        return (json.dumps(clean, indent=1, ensure_ascii=False) + "\n").encode(
-            "utf-8", "backslashreplace"
-        ), notes
+        return json_text(clean).encode("utf-8", "backslashreplace"), notes
 
     def json_lines(self, member: str, data: bytes) -> tuple[bytes, list[Scrubbed]]:
         """Scrub the lines that hold text; those of steps hold numbers alone and stay as they are."""

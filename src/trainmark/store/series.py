@@ -48,6 +48,9 @@ class SampleSeries:
     memory_bytes: tuple[float | None, ...]
 
 
+SAMPLED = ("utilisation", "power_watts", "temperature_c", "clock_mhz", "memory_bytes")
+
+
 @dataclass(frozen=True)
 class Curve:
     """What one trial of a training by epochs learnt; `seconds` count from the start of the run.
@@ -159,13 +162,5 @@ def _trace(run: RunFolder, record: TrialRecord) -> Trace | None:
 
 
 def _samples(case: str, device: str, rows: Sequence[DeviceSample]) -> SampleSeries:
-    return SampleSeries(
-        case=case,
-        device=device,
-        seconds=tuple(row.mono - rows[0].mono for row in rows),
-        utilisation=tuple(row.utilisation for row in rows),
-        power_watts=tuple(row.power_watts for row in rows),
-        temperature_c=tuple(row.temperature_c for row in rows),
-        clock_mhz=tuple(row.clock_mhz for row in rows),
-        memory_bytes=tuple(row.memory_bytes for row in rows),
-    )
+    columns = {name: tuple(getattr(row, name) for row in rows) for name in SAMPLED}
+    return SampleSeries(case, device, seconds=tuple(row.mono - rows[0].mono for row in rows), **columns)

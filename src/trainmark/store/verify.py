@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmark.measure.figure import TrialFigure
 from trainmark.measure.key import Key
-from trainmark.store.files import StoreError, read_object
+from trainmark.store.files import StoreError, read_object, reason_of
 from trainmark.store.manifest import (
     MANIFEST,
     SIGNATURE,
@@ -180,12 +180,12 @@ def verified_trial(
     try:
         spec = read_spec(folder)
     except StoreError as error:
-        wrong = PackDifference(f"trials/{name}/{SPEC}", _reason(error, folder / SPEC), name)
+        wrong = PackDifference(f"trials/{name}/{SPEC}", reason_of(error, folder / SPEC), name)
         return VerifiedTrial(name, None, None, None, (wrong,))
     try:
         record = read_record(folder, spec)
     except StoreError as error:
-        wrong = PackDifference(member, _reason(error, folder / FIGURE), name)
+        wrong = PackDifference(member, reason_of(error, folder / FIGURE), name)
         return VerifiedTrial(name, spec.uuid, None, None, (wrong,))
     figure: TrialFigure | None = None
     differences: list[PackDifference] = []
@@ -295,11 +295,6 @@ def _number(
     before, after = _text(stored), _text(recomputed)
     reason = f"is {before}, but {after} by {source}"
     return PackDifference(member, reason, trial, place, before, after)
-
-
-def _reason(error: StoreError, path: Path) -> str:
-    """Return what is wrong with a file without its path, which is one of ours."""
-    return str(error).removeprefix(f"{path} ").removeprefix("is damaged: ").rstrip(".")
 
 
 def _text(value: Any) -> str:

@@ -36,6 +36,12 @@ BUILT_IN = Path(__file__).with_name("builtin")
 LARGEST_SUITE_BYTES = 1 << 20
 MOST_CASES = 2000
 COMMAND_CHOICES = {"layout": "NCHW or NHWC", "compile": "true or false", "cuda_graph": "true or false"}
+# Fields of a case under the names and values of the suite, and those that only stored data have.
+TAKEN_AS_READ = (
+    "precision layout engine compile cuda_graph data batch_per_device topology device when label threads"
+    " python container"
+)
+OF_STORED_DATA = ("dataset", "loader", "workers", "on_bad")
 LONGEST_COURSE = 30 * 86400.0  # seconds: training to a finish line is not given up for being long
 
 
@@ -271,7 +277,6 @@ def _case(read: Mapping[str, Any], family: Family | None, at: Callable[[str], st
         known = nearest(framework, family.frameworks)
         raise SuiteError(f"{at('framework')}: {family.workload.name} has no framework '{framework}'{known}")
     limits = read["limits"]
-    topology: Topology = read["topology"]
     course = _course(read, at)
     declared = family.workload if family else None
     if read["data"] is None and declared is not None:
@@ -285,27 +290,10 @@ def _case(read: Mapping[str, Any], family: Family | None, at: Callable[[str], st
     return Case(
         workload=workload if family is None else family.key,
         framework=framework,
-        precision=read["precision"],
         loss_scale=read["loss_scale"] if read["precision"] == "amp" else None,
-        layout=read["layout"],
-        engine=read["engine"],
-        compile=read["compile"],
-        cuda_graph=read["cuda_graph"],
-        data=read["data"],
         axes=tuple((name, read[name]) for name in known_axes if read[name] is not None),
-        batch_per_device=read["batch_per_device"],
-        topology=topology,
-        device=read["device"],
-        when=read["when"],
-        label=read["label"],
-        threads=read["threads"],
-        python=read["python"],
-        container=read["container"],
         environment=tuple(sorted(read["environment"].items())),
-        dataset=read["dataset"] if stored else None,
-        loader=read["loader"] if stored else None,
-        workers=read["workers"] if stored else None,
-        on_bad=read["on_bad"] if stored else None,
+        **{name: read[name] for name in (*TAKEN_AS_READ.split(), *(OF_STORED_DATA if stored else ()))},
         recipe=None if read["recipe"] == standard else read["recipe"],
         course=course,
         rules=CaseRules(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -252,32 +252,18 @@ class Suite:
     baseline: str | None = None
 
 
+WRITTEN_AS_THEY_ARE = (
+    "workload framework precision loss_scale layout engine compile cuda_graph data dataset loader workers"
+    " on_bad recipe batch_per_device device threads python"
+)
+
+
 def fields_of(case: Case, repeats: int) -> dict[str, Any]:
     """Return a case as a suite writes it; a training by epochs is measured by its steps."""
     rules = case.rules
-    names = (
-        *("workload", "framework", "precision", "loss_scale", "layout", "engine", "compile", "cuda_graph"),
-        *(
-            "data",
-            "dataset",
-            "loader",
-            "workers",
-            "on_bad",
-            "recipe",
-            "batch_per_device",
-            "device",
-            "threads",
-        ),
-        "python",
-    )
-    fields = {name: getattr(case, name) for name in names}
+    fields = {name: getattr(case, name) for name in WRITTEN_AS_THEY_ARE.split()}
     if case.container is not None:
-        container = case.container
-        fields["container"] = {
-            "image": container.image,
-            "runtime": container.runtime,
-            "options": list(container.options),
-        }
+        fields["container"] = {**asdict(case.container), "options": list(case.container.options)}
     fields |= dict(case.axes)
     fields |= {
         "name": case.label,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from math import inf
 from reprlib import repr as short
-from typing import Any
+from typing import Any, TypeVar
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
 LONGEST_SECONDS = 10**8
@@ -16,17 +17,42 @@ MOST_REPEATS = 10_000
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-
-def text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"takes text, not {short(value)}")
-    return value
+T = TypeVar("T")
 
 
-def name(value: Any) -> str:
-    if not isinstance(value, str) or not NAME.fullmatch(value):
-        raise ValueError(f"takes text of letters, digits, '.', '_' and '-', not {short(value)}")
-    return value
+def checked(kind: str, fits: Callable[[Any], object], convert: Callable[[Any], T]) -> Callable[[Any], T]:
+    """Take what fits, converted; a refusal says what `kind` of value it takes."""
+
+    def parse(value: Any) -> T:
+        if not fits(value):
+            raise ValueError(f"takes {kind}, not {short(value)}")
+        return convert(value)
+
+    return parse
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+text = checked("text", lambda value: isinstance(value, str) and value.strip(), str)
+name = checked(
+    "text of letters, digits, '.', '_' and '-'",
+    lambda value: isinstance(value, str) and NAME.fullmatch(value),
+    str,
+)
+words: Callable[[Any], tuple[str, ...]] = checked(
+    "a list of words",
+    lambda value: isinstance(value, list) and all(isinstance(word, str) for word in value),
+    tuple,
+)
+loss_scale = checked(
+    "'dynamic' or a number above zero",
+    lambda value: value == "dynamic" or (_is_number(value) and 0 < value < 2**24),
+    lambda value: "dynamic" if value == "dynamic" else f"{value:g}",
+)
+positive = checked("a number above 0", lambda value: _is_number(value) and 0 < value < inf, float)
+number = checked("a number", _is_number, float)
 
 
 def regular_expression(value: Any) -> str:
@@ -37,12 +63,6 @@ def regular_expression(value: Any) -> str:
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"takes a regular expression, not {short(value)}: {error}") from error
     return str(value)
-
-
-def words(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ValueError(f"takes a list of words, not {short(value)}")
-    return tuple(value)
 
 
 def flag_or(*words: str) -> Callable[[Any], bool | str]:
@@ -80,14 +100,6 @@ def one_of(*choices: Any) -> Callable[[Any], Any]:
     return parse
 
 
-def loss_scale(value: Any) -> str:
-    if value == "dynamic":
-        return "dynamic"
-    if not _is_number(value) or not 0 < value < 2**24:
-        raise ValueError(f"takes 'dynamic' or a number above zero, not {short(value)}")
-    return f"{value:g}"
-
-
 def duration(value: Any) -> float:
     """Seconds from `90`, `90s`, `30m`, `2h`."""
     seconds = value
@@ -117,18 +129,6 @@ def share(value: Any) -> float:
     return float(value)
 
 
-def positive(value: Any) -> float:
-    if not _is_number(value) or not 0 < value < float("inf"):
-        raise ValueError(f"takes a number above 0, not {short(value)}")
-    return float(value)
-
-
-def number(value: Any) -> float:
-    if not _is_number(value):
-        raise ValueError(f"takes a number, not {short(value)}")
-    return float(value)
-
-
 def string_map(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise ValueError(f"takes NAME: value pairs, not {short(value)}")
@@ -146,7 +146,3 @@ def _whole(value: Any, least: int, most: int = LARGEST) -> int:
         end = "up" if most == LARGEST else f"to {most}"
         raise ValueError(f"takes a whole number from {least} {end}, not {short(value)}")
     return value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.base.wire import framed, masked_crc
-from trainmark.base.wire import varint as written_varint
+from trainmark.inside.wire import varint as written_varint
 
 TAGS = {"throughput", "step_seconds", "loss", "lr", "memory_bytes"}
 READ = """

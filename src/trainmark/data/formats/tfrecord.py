@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.base.wire import CHECKSUM, HEAD, DamageError, fields, framed, frames, message_head
+from trainmark.base.wire import CHECKSUM, HEAD, DamageError, framed, frames
 from trainmark.data.files import mapped_file
 from trainmark.data.records import (
     ImageRecord,
@@ -20,6 +20,7 @@ from trainmark.data.records import (
     decode_example,
     encode_example,
 )
+from trainmark.inside.wire import message_head, placed_fields
 
 FEATURES, INT64_LIST = 1, 3
 
@@ -72,7 +73,7 @@ def _example(record: ImageRecord) -> tuple[bytes, bytes]:
 def _record_at(data: memoryview, at: int, begin: int, end: int) -> ScannedRecord:
     try:
         (features,) = [
-            (start, stop) for field, _, start, stop in fields(data, begin, end) if field == FEATURES
+            (start, stop) for field, _, start, stop in placed_fields(data, begin, end) if field == FEATURES
         ]
         example = decode_example(data, *features, INT64_LIST)
         first, last = example.places["image/encoded"]

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trainmark.base.errors import UserError
-from trainmark.base.wire import DamageError, fields, framed, frames, message, varint
+from trainmark.base.wire import DamageError, framed, frames
 from trainmark.data.files import mapped_file, whole_file
 from trainmark.data.records import KEY, MAP_ENTRY, VALUE, features
+from trainmark.inside.wire import message, placed_fields, varint
 from trainmark.workloads.tokens import dataset
 from trainmark.workloads.tokens.formats import mlm
 
@@ -104,7 +105,7 @@ def decode(data: memoryview, at: int, begin: int, end: int) -> dict[str, Array]:
     try:
         return {
             name: _numbers(data, *place)
-            for field, _, first, last in fields(data, begin, end)
+            for field, _, first, last in placed_fields(data, begin, end)
             if field == FEATURES
             for name, *place in features(data, first, last)
         }
@@ -114,8 +115,8 @@ def decode(data: memoryview, at: int, begin: int, end: int) -> dict[str, Array]:
 
 def _numbers(data: memoryview, begin: int, end: int) -> Array:
     parts: list[Array] = []
-    for kind, _, first, last in fields(data, begin, end):
-        contents = [bytes(data[low:high]) for _, _, low, high in fields(data, first, last)]
+    for kind, _, first, last in placed_fields(data, begin, end):
+        contents = [bytes(data[low:high]) for _, _, low, high in placed_fields(data, first, last)]
         if kind == INT64_LIST:
             parts.append(_varints(b"".join(contents)))
         elif kind == FLOAT_LIST:

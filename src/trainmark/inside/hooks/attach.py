@@ -1,6 +1,7 @@
 """Which hooks wait for which module, and the import finder that calls them once it is imported."""
 
 import contextlib
+import functools
 import importlib.abc
 import importlib.machinery
 import os
@@ -55,6 +56,27 @@ def _call_after(loader, calls):
 
 # Files that tell a program in which the hooks never started from one that does not train.
 STARTED, IMPORTED = "hooks-started", "hooks-imported"
+# Of a module that is waited for: functions of our files, called with it until one fails. Each of our files is
+# read only in a program that imports the framework.
+HOOKS = (
+    ("torch.optim.optimizer", "pytorch.watch_optimizers", "pytorch_by_hand.watch_optimizers"),
+    ("torch.autograd", "pytorch_by_hand.watch_backward"),
+    ("torch.utils.data.dataloader", "pytorch.watch_loaders"),
+    ("torch.autograd", "pytorch.watch_backward"),
+    ("torch.nn.modules.module", "pytorch.watch_modes"),
+    ("torch.serialization", "pytorch.watch_saves"),
+    ("safetensors.torch", "pytorch.watch_saves"),
+    ("torch.amp.grad_scaler", "pytorch.watch_skipped_steps"),
+    ("torch.cuda.graphs", "pytorch.watch_graphs"),
+    ("keras.src.callbacks.callback_list", "keras.watch_callbacks"),
+    ("keras.src.trainers.epoch_iterator", "keras.watch_epochs"),
+    ("keras.src.optimizers.base_optimizer", "keras_loops.watch_optimizers"),
+    ("tensorflow.python.eager.polymorphic_function.polymorphic_function", "keras_loops.watch_functions"),
+    ("tensorflow.python.data.ops.iterator_ops", "keras_loops.watch_batches"),
+    ("jax", "jax.watch_jit"),
+)
+# What a program imports that may train.
+TRAINERS = ("torch.optim.optimizer", "keras.src.callbacks.callback_list", "jax")
 
 
 def attach():
@@ -62,100 +84,18 @@ def attach():
     if not os.environ.get(EVENTS_FOLDER):
         return
     _leave_mark(STARTED)
-    when_imported("torch.optim.optimizer", _pytorch_optimizer)
-    when_imported("torch.autograd", _pytorch_backward)
-    when_imported("torch.utils.data.dataloader", _pytorch_loader)
-    for name in ("torch.autograd", "torch.nn.modules.module", "torch.serialization", "safetensors.torch"):
-        when_imported(name, _pytorch_pauses)
-    when_imported("torch.amp.grad_scaler", _grad_scaler)
-    when_imported("torch.cuda.graphs", _cuda_graphs)
-    when_imported("keras.src.callbacks.callback_list", _keras)
-    when_imported("keras.src.trainers.epoch_iterator", _keras_epochs)
-    when_imported("keras.src.optimizers.base_optimizer", _keras_optimizers)
-    when_imported("tensorflow.python.eager.polymorphic_function.polymorphic_function", _tensorflow_functions)
-    when_imported("tensorflow.python.data.ops.iterator_ops", _tensorflow_batches)
-    when_imported("jax", _jax)
+    for name in TRAINERS:
+        when_imported(name, lambda module: _leave_mark(IMPORTED))
+    for name, *hooks in HOOKS:
+        when_imported(name, functools.partial(_call, hooks))
+
+
+def _call(hooks, module):
+    for hook in hooks:
+        file, function = hook.split(".")
+        getattr(importlib.import_module("trainmark.inside.hooks." + file), function)(module)
 
 
 def _leave_mark(name):
     with contextlib.suppress(OSError), open(os.path.join(os.environ[EVENTS_FOLDER], name), "a") as file:
         file.write("\n")
-
-
-# Each framework's file is read only in a program that imports the framework.
-
-
-def _pytorch_optimizer(module):
-    _leave_mark(IMPORTED)
-    from trainmark.inside.hooks import pytorch, pytorch_by_hand
-
-    pytorch.watch_optimizers(module)
-    pytorch_by_hand.watch_optimizers(module)
-
-
-def _pytorch_backward(module):
-    from trainmark.inside.hooks import pytorch_by_hand
-
-    pytorch_by_hand.watch_backward(module)
-
-
-def _pytorch_loader(module):
-    from trainmark.inside.hooks import pytorch
-
-    pytorch.watch_loaders(module)
-
-
-def _pytorch_pauses(module):
-    from trainmark.inside.hooks import pytorch
-
-    pytorch.WATCH[module.__name__](module)
-
-
-def _grad_scaler(module):
-    from trainmark.inside.hooks import pytorch
-
-    pytorch.watch_skipped_steps(module)
-
-
-def _cuda_graphs(module):
-    from trainmark.inside.hooks import pytorch
-
-    pytorch.watch_graphs(module)
-
-
-def _keras(module):
-    _leave_mark(IMPORTED)
-    from trainmark.inside.hooks import keras
-
-    keras.watch_callbacks(module)
-
-
-def _keras_epochs(module):
-    from trainmark.inside.hooks import keras
-
-    keras.watch_epochs(module)
-
-
-def _keras_optimizers(module):
-    from trainmark.inside.hooks import keras_loops
-
-    keras_loops.watch_optimizers(module)
-
-
-def _tensorflow_functions(module):
-    from trainmark.inside.hooks import keras_loops
-
-    keras_loops.watch_functions(module)
-
-
-def _tensorflow_batches(module):
-    from trainmark.inside.hooks import keras_loops
-
-    keras_loops.watch_batches(module)
-
-
-def _jax(module):
-    _leave_mark(IMPORTED)
-    from trainmark.inside.hooks import jax
-
-    jax.watch_jit(module)

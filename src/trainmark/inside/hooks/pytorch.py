@@ -267,11 +267,3 @@ def watch_saves(module):
             RECORDER.paused(CHECKPOINT, begin)
 
     setattr(module, name, watched)
-
-
-WATCH = {
-    "torch.autograd": watch_backward,
-    "torch.nn.modules.module": watch_modes,
-    "torch.serialization": watch_saves,
-    "safetensors.torch": watch_saves,
-}

@@ -8,7 +8,8 @@ The numbers of fields are those of xla/service/hlo.proto and xla/xla_data.proto.
 import collections
 import re
 
-from trainmark.inside.profiler.xplane import BrokenProfileError, fields, stats, text
+from trainmark.inside.profiler.xplane import last_text, stats, text
+from trainmark.inside.wire import WireError, grouped, read_varint
 
 # `operator` is the scope of the program and what is computed there: "jit(step)/jvp(Dense_0)/dot_general".
 Instruction = collections.namedtuple("Instruction", "operator flop traffic")
@@ -53,7 +54,7 @@ class Programs:
     def _add(self, module, program, proto):
         try:
             instructions = read(proto)
-        except BrokenProfileError:  # a newer form: the names of instructions are left
+        except WireError:  # a newer form: the names of instructions are left
             return
         self._by_program[program] = instructions
         self._by_module.setdefault(module, {}).update(instructions)
@@ -75,12 +76,10 @@ class Programs:
 def read(proto):
     """Return the Instruction of each name in a serialized HloProto."""
     computations = {}
-    for number, module in fields(proto):
-        if number == 1:
-            for inner, value in fields(module):
-                if inner == 3:
-                    identity, instructions = _computation(value)
-                    computations[identity] = instructions
+    for module in grouped(proto).get(1, ()):
+        for computation in grouped(module).get(3, ()):
+            parts = grouped(computation)
+            computations[parts.get(5, [0])[-1]] = dict(map(_instruction, parts.get(2, ())))
     result = {}
     for instructions in computations.values():
         users = _users(instructions)
@@ -205,48 +204,26 @@ def _size(shape):
     return _elements(shape) * ELEMENT_BITS.get(shape[0], 0) // 8
 
 
-def _computation(data):
-    identity, instructions = 0, {}
-    for number, value in fields(data):
-        if number == 2:
-            key, raw = _instruction(value)
-            instructions[key] = raw
-        elif number == 5:
-            identity = value
-    return identity, instructions
-
-
 def _instruction(data):
-    name = opcode = operator = target = ""
-    identity, shapes, window, dilation, kernel_input = 0, [], 1, 1, 0
-    contracting, operands, called = [], [], []
-    for number, value in fields(data):
-        if number == 1:
-            name = text(value)
-        elif number == 2:
-            opcode = text(value)
-        elif number == 3:
-            shapes = _shapes(value)
-        elif number == 7:
-            operator = next((text(inner) for tag, inner in fields(value) if tag == 2), "")
-        elif number == 15:
-            window, dilation = _window(value)
-        elif number == 16:
-            kernel_input = next((inner for tag, inner in fields(value) if tag == 3), 0)
-        elif number == 28:
-            target = text(value)
-        elif number == 30:
-            contracting = [one for tag, inner in fields(value) if tag == 1 for one in _numbers(inner)]
-        elif number == 35:
-            identity = value
-        elif number == 36:
-            operands.extend(_numbers(value))
-        elif number == 38:
-            called.extend(_numbers(value))
-        elif number == 43 and not contracting:
-            contracting = _configured(value)
-    return identity, Raw(
-        name, opcode, operator, target, shapes, window, dilation, kernel_input, contracting, operands, called
+    """Return the number of an instruction, and what it says."""
+    parts = grouped(data)
+    name, opcode, target = (last_text(parts, number) for number in (1, 2, 28))
+    window, dilation = _window(parts[15][-1]) if 15 in parts else (1, 1)
+    contracting = _all_numbers(grouped(parts[30][-1]).get(1, ())) if 30 in parts else []
+    if not contracting and 43 in parts:
+        contracting = _configured(parts[43][-1])
+    return parts.get(35, [0])[-1], Raw(
+        name=name,
+        opcode=opcode,
+        operator=next((text(value) for value in grouped(parts[7][-1]).get(2, ())), "") if 7 in parts else "",
+        target=target,
+        shapes=_shapes(parts[3][-1]) if 3 in parts else [],
+        window=window,
+        dilation=dilation,
+        kernel_input=next(iter(grouped(parts[16][-1]).get(3, ())), 0) if 16 in parts else 0,
+        contracting=contracting,
+        operands=_all_numbers(parts.get(36, ())),
+        called=_all_numbers(parts.get(38, ())),
     )
 
 
@@ -258,36 +235,29 @@ def _configured(config):
 
 def _window(data):
     size = dilation = 1
-    for number, dimension in fields(data):
-        if number == 1:
-            values = dict(fields(dimension))
-            size *= values.get(1, 1)
-            dilation *= max(values.get(6, 1), 1)
+    for dimension in map(grouped, grouped(data).get(1, ())):
+        size *= dimension.get(1, [1])[-1]
+        dilation *= max(dimension.get(6, [1])[-1], 1)
     return size, dilation
 
 
 def _shapes(data):
     """Return (element type, sizes) of an array, of all of a tuple."""
-    element, sizes, inner = 0, [], []
-    for number, value in fields(data):
-        if number == 2:
-            element = value
-        elif number == 3:
-            sizes.extend(_numbers(value))
-        elif number == 4:
-            inner.extend(_shapes(value))
-    return inner or [(element, tuple(sizes))]
+    parts = grouped(data)
+    inner = [shape for part in parts.get(4, ()) for shape in _shapes(part)]
+    return inner or [(parts.get(2, [0])[-1], tuple(_all_numbers(parts.get(3, ()))))]
+
+
+def _all_numbers(values):
+    return [number for value in values for number in _numbers(value)]
 
 
 def _numbers(value):
     """Return a repeated integer, packed or not."""
     if isinstance(value, int):
         return [value]
-    numbers, number, shift = [], 0, 0
-    for byte in bytes(value):
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            numbers.append(number)
-            number = shift = 0
+    numbers, at = [], 0
+    while at < len(value):
+        number, at = read_varint(value, at)
+        numbers.append(number)
     return numbers

@@ -7,7 +7,7 @@ tsl/profiler/protobuf/xplane.proto.
 
 import collections
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+from trainmark.inside.wire import fields, grouped, signed
 
 Event = collections.namedtuple(
     "Event", "name start_ps duration_ps stats"
@@ -18,43 +18,12 @@ Plane = collections.namedtuple("Plane", "name lines events stat_names raw_stats"
 Space = collections.namedtuple("Space", "planes errors warnings")
 
 
-class BrokenProfileError(ValueError):
-    """The bytes are no XSpace, or end too early."""
-
-
-def fields(data):
-    """Yield the number and value of each field of a message: an int, or a memoryview of what it holds."""
-    position, end = 0, len(data)
-    while position < end:
-        key, position = _varint(data, position)
-        wire = key & 7
-        if wire == VARINT:
-            value, position = _varint(data, position)
-        elif wire == BYTES:
-            size, position = _varint(data, position)
-            value, position = data[position : position + size], position + size
-        elif wire == FIXED64:
-            value, position = int.from_bytes(data[position : position + 8], "little"), position + 8
-        elif wire == FIXED32:
-            value, position = int.from_bytes(data[position : position + 4], "little"), position + 4
-        else:
-            raise BrokenProfileError("wire type {} at byte {}".format(wire, position))
-        if position > end:
-            raise BrokenProfileError("a field ends {} bytes after its message".format(position - end))
-        yield key >> 3, value
-
-
 def read(data):
     """Return the Space of serialized bytes; the events of a line are read when asked for."""
-    planes, errors, warnings = [], [], []
-    for number, value in fields(memoryview(data)):
-        if number == 1:
-            planes.append(_plane(value))
-        elif number == 2:
-            errors.append(text(value))
-        elif number == 3:
-            warnings.append(text(value))
-    return Space(planes, errors, warnings)
+    parts = grouped(memoryview(data))
+    return Space(
+        [_plane(plane) for plane in parts.get(1, ())], _texts(parts.get(2, ())), _texts(parts.get(3, ()))
+    )
 
 
 def events(plane, line):
@@ -100,77 +69,30 @@ def text(value):
     return bytes(value).decode("utf-8", "replace")
 
 
-def signed(value):
-    """Return an int64 of a varint, which has negative ones as their two's complement."""
-    return value - (1 << 64) if value >= 1 << 63 else value
+def _texts(values):
+    return [text(value) for value in values]
 
 
-def _varint(data, position):
-    value = shift = 0
-    try:
-        while True:
-            byte = data[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value, position
-            shift += 7
-            if shift > 63:
-                raise BrokenProfileError("a number longer than 64 bits at byte {}".format(position))
-    except IndexError:
-        raise BrokenProfileError("the profile ends within a number") from None
+def last_text(parts, number):
+    return text(parts[number][-1]) if number in parts else ""
 
 
 def _plane(data):
-    name, lines, metadata, stat_names, raw_stats = "", [], {}, {}, []
-    for number, value in fields(data):
-        if number == 2:
-            name = text(value)
-        elif number == 3:
-            lines.append(_line(value))
-        elif number == 4:
-            key, entry = _entry(value)
-            metadata[key] = _event_metadata(entry)
-        elif number == 5:
-            key, entry = _entry(value)
-            stat_names[key] = next((text(field) for tag, field in fields(entry) if tag == 2), "")
-        elif number == 6:
-            raw_stats.append(value)
-    return Plane(name, lines, metadata, stat_names, raw_stats)
+    parts = grouped(data)
+    metadata = {key: (last_text(entry, 2), entry.get(5, [])) for key, entry in _entries(parts.get(4, ()))}
+    stat_names = {key: last_text(entry, 2) for key, entry in _entries(parts.get(5, ()))}
+    lines = [_line(line) for line in parts.get(3, ())]
+    return Plane(last_text(parts, 2), lines, metadata, stat_names, parts.get(6, []))
 
 
 def _line(data):
-    number_of_line, name, display, start, raw_events = 0, "", "", 0, []
-    for number, value in fields(data):
-        if number == 1:
-            number_of_line = signed(value)
-        elif number == 2:
-            name = text(value)
-        elif number == 11:
-            display = text(value)
-        elif number == 3:
-            start = signed(value)
-        elif number == 4:
-            raw_events.append(value)
-    return Line(number_of_line, display or name, start, raw_events)
+    parts = grouped(data)
+    number, start = (signed(parts.get(field, [0])[-1]) for field in (1, 3))
+    return Line(number, last_text(parts, 11) or last_text(parts, 2), start, parts.get(4, []))
 
 
-def _entry(data):
-    """Return key and value of one entry of a map."""
-    key, entry = 0, b""
-    for number, value in fields(data):
-        if number == 1:
-            key = value
-        else:
-            entry = value
-    return key, entry
-
-
-def _event_metadata(data):
-    name, raw_stats = "", []
-    for number, value in fields(data):
-        if number == 2:
-            name = text(value)
-        elif number == 5:
-            raw_stats.append(value)
-    return name, raw_stats
+def _entries(entries):
+    """Yield key and value of each entry of a map, the value as its fields."""
+    for entry in entries:
+        parts = grouped(entry)
+        yield parts.get(1, [0])[-1], grouped(parts.get(2, [b""])[-1])

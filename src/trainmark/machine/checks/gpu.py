@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmark.machine.examination import Examination, Gpu, NodeFacts, most_common
@@ -13,43 +13,37 @@ from trainmark.machine.findings import (
     POWER_CAPPED,
     THROTTLED,
     CheckArea,
-    NodeCheck,
     NodeFinding,
-    bad,
-    ok,
-    warn,
+    NodeReport,
+    node_check,
 )
 
 
-def find_devices(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("devices", CheckArea.DEVICES)
+def devices(examined: Examination) -> Iterator[NodeFinding]:
     kinds = examined.each(gpu_counts)
     usual = most_common(kinds)
     for node, facts in examined.facts():
         own = kinds[node]
+        report = NodeReport(node, own)
         if facts.gpu_trouble:
-            yield bad(
-                node,
-                "not told",
+            report.bad(
                 f"nvidia-smi fails: {facts.gpu_trouble}",
                 f"on {node}: `sudo dmesg | grep -i nvrm` says why; a reboot mends most of it",
+                "not told",
             )
         elif own != usual:
-            yield bad(
-                node,
-                own,
+            report.bad(
                 f"it has {own}, the others {usual}",
                 f"on {node}: `nvidia-smi -L` names them; a GPU that fell off the bus comes back by a reboot; "
                 f"else leave it out with --exclude {node}",
             )
         elif facts.gpu_cards and not facts.gpus:
-            yield warn(
-                node,
-                own,
+            report.warn(
                 f"there are {facts.gpu_cards} NVIDIA GPUs on the bus, and no nvidia-smi",
                 f"on {node}: install the driver, or start the container with `--gpus all`",
             )
-        else:
-            yield ok(node, own)
+        yield from report
 
 
 def gpu_counts(facts: NodeFacts) -> str:
@@ -57,25 +51,16 @@ def gpu_counts(facts: NodeFacts) -> str:
     return ", ".join(f"{count} × {name}" for name, count in sorted(counts.items())) or "no GPU"
 
 
-DEVICES = NodeCheck("devices", CheckArea.DEVICES, find_devices)
-
-
-def find_driver(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("driver", CheckArea.DEVICES)
+def driver(examined: Examination) -> Iterator[NodeFinding]:
     drivers = {name: facts.gpus[0].driver for name, facts in examined.facts() if facts.gpus}
     usual = most_common(drivers)
     for node, own in drivers.items():
-        if own == usual:
-            yield ok(node, own or "not told")
-        else:
-            yield bad(
-                node,
-                own or "not told",
-                f"its driver is {own}, the others' {usual}",
-                f"on {node}: install driver {usual} and reboot",
-            )
-
-
-DRIVER = NodeCheck("driver", CheckArea.DEVICES, find_driver)
+        report = NodeReport(node, own or "not told")
+        if own != usual:
+            what = f"its driver is {own}, the others' {usual}"
+            report.bad(what, f"on {node}: install driver {usual} and reboot")
+        yield from report
 
 
 @dataclass(frozen=True)
@@ -104,14 +89,27 @@ SETTINGS = (
 )
 
 
-def find_settings(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("device settings", CheckArea.DEVICES)
+def device_settings(examined: Examination) -> Iterator[NodeFinding]:
     usual = _usual([gpu for _, facts in examined.facts() for gpu in facts.gpus])
     for node, facts in examined.facts():
         if not facts.gpus:
             continue
-        value = _settings_value(facts)
-        findings = [*_deviations(node, facts, usual, value), *_persistence(node, facts, value)]
-        yield from findings or [ok(node, value)]
+        report = NodeReport(node, _settings_value(facts))
+        for gpu in facts.gpus:
+            for setting in SETTINGS:
+                like = usual[gpu.name, setting.field]
+                own, wanted = getattr(gpu, setting.field), getattr(like, setting.field)
+                if own != wanted:
+                    shown = f"{_shown(own, setting.unit)}, others {_shown(wanted, setting.unit)}"
+                    what = f"GPU {gpu.index}: {setting.name} {shown}"
+                    report.bad(what, f"on {node}: {_setting_fix(setting, gpu.index, like)}")
+        if any(gpu.persistence == "Disabled" for gpu in facts.gpus):
+            report.warn(
+                "persistence mode is off: the driver is loaded anew for each process, and settings are lost",
+                f"on {node}: `sudo nvidia-smi -pm 1`",
+            )
+        yield from report
 
 
 def _usual(gpus: list[Gpu]) -> dict[tuple[str, str], Gpu]:
@@ -129,34 +127,11 @@ def _usual(gpus: list[Gpu]) -> dict[tuple[str, str], Gpu]:
     return usual_gpus
 
 
-def _deviations(
-    node: str, facts: NodeFacts, usual: Mapping[tuple[str, str], Gpu], value: str
-) -> Iterator[NodeFinding]:
-    for gpu in facts.gpus:
-        for setting in SETTINGS:
-            like = usual[gpu.name, setting.field]
-            own, wanted = getattr(gpu, setting.field), getattr(like, setting.field)
-            if own != wanted:
-                what = f"{setting.name} {_shown(own, setting.unit)}, others {_shown(wanted, setting.unit)}"
-                fix = _setting_fix(setting, gpu.index, like)
-                yield bad(node, value, f"GPU {gpu.index}: {what}", f"on {node}: {fix}")
-
-
 def _setting_fix(setting: DeviceSetting, index: str, like: Gpu) -> str:
     wanted = getattr(like, setting.field)
     if wanted is None or (setting.field == "clock_set_mhz" and like.memory_clock_set_mhz is None):
         return f"compare `nvidia-smi -q -i {index}` with that of the others"
     return setting.set_by.format(index=index, like=like, switch=int(wanted == "Enabled"))
-
-
-def _persistence(node: str, facts: NodeFacts, value: str) -> Iterator[NodeFinding]:
-    if any(gpu.persistence == "Disabled" for gpu in facts.gpus):
-        yield warn(
-            node,
-            value,
-            "persistence mode is off: the driver is loaded anew for each process, and settings are lost",
-            f"on {node}: `sudo nvidia-smi -pm 1`",
-        )
 
 
 def _settings_value(facts: NodeFacts) -> str:
@@ -171,57 +146,50 @@ def _shown(value: object, unit: str) -> str:
     return f"{value:g}{unit}" if isinstance(value, float) else f"{value}{unit}"
 
 
-DEVICE_SETTINGS = NodeCheck("device settings", CheckArea.DEVICES, find_settings)
-
-
-def find_health(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("device health", CheckArea.DEVICES)
+def device_health(examined: Examination) -> Iterator[NodeFinding]:
     for node, facts in examined.facts():
         if facts.gpus:
             hottest = max(
                 (gpu.temperature for gpu in facts.gpus if gpu.temperature is not None), default=None
             )
-            value = f"{hottest:.0f} °C" if hottest is not None else "not told"
-            findings = [finding for gpu in facts.gpus for finding in _health(node, gpu, value)]
-            yield from findings or [ok(node, value)]
+            report = NodeReport(node, f"{hottest:.0f} °C" if hottest is not None else "not told")
+            for gpu in facts.gpus:
+                _judge_health(report, gpu)
+            yield from report
 
 
-def _health(node: str, gpu: Gpu, value: str) -> Iterator[NodeFinding]:
-    reasons = throttle_bits(gpu.throttle)
+def _judge_health(report: NodeReport, gpu: Gpu) -> None:
+    node, reasons = report.node, throttle_bits(gpu.throttle)
     slowed = [words for bit, words in THROTTLED.items() if reasons & bit]
     if slowed:
-        yield bad(
-            node,
-            "throttled",
+        report.bad(
             f"GPU {gpu.index} lowers its clocks: {', '.join(slowed)}",
             f"on {node}: look at its fans and power; `nvidia-smi -q -i {gpu.index} -d PERFORMANCE`",
+            "throttled",
         )
     elif reasons & POWER_CAPPED:
-        yield warn(
-            node,
-            "at its power limit",
+        report.warn(
             f"GPU {gpu.index} is at its power limit",
             f"on {node}: `nvidia-smi -q -i {gpu.index} -d POWER` shows the limit and who draws",
+            "at its power limit",
         )
     if gpu.ecc_errors:
-        yield bad(
-            node,
-            "memory errors",
+        report.bad(
             f"GPU {gpu.index} has {gpu.ecc_errors:.0f} memory errors that ECC could not correct",
             f"on {node}: `sudo nvidia-smi -i {gpu.index} -r` or a reboot; if they return, replace it",
+            "memory errors",
         )
     if gpu.temperature is not None and gpu.temperature > IDLE_TEMPERATURE:
-        yield warn(
-            node,
-            value,
+        report.warn(
             f"GPU {gpu.index} has {gpu.temperature:.0f} °C before anything runs",
             f"on {node}: look at its fans and at what runs beside it",
         )
     if gpu.mig == "Enabled":
-        yield warn(
-            node,
-            "MIG",
+        report.warn(
             f"GPU {gpu.index} is cut into parts by MIG: a figure is not that of the whole device",
             f"on {node}: `sudo nvidia-smi -i {gpu.index} -mig 0`",
+            "MIG",
         )
 
 
@@ -233,39 +201,30 @@ def throttle_bits(mask: str | None) -> int:
         return 0
 
 
-DEVICE_HEALTH = NodeCheck("device health", CheckArea.DEVICES, find_health)
-
-
-def find_processes(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("processes on devices", CheckArea.DEVICES)
+def device_processes(examined: Examination) -> Iterator[NodeFinding]:
     for node, facts in examined.facts():
         if facts.gpus:
-            yield from _processes(node, facts)
+            report = NodeReport(node, "none")
+            _judge_processes(report, facts)
+            yield from report
 
 
-def _processes(node: str, facts: NodeFacts) -> Iterator[NodeFinding]:
-    index = {gpu.uuid: gpu.index for gpu in facts.gpus}
+def _judge_processes(report: NodeReport, facts: NodeFacts) -> None:
+    node, index = report.node, {gpu.uuid: gpu.index for gpu in facts.gpus}
     for process in facts.gpu_processes:
         pid = f"{process.pid:.0f}" if process.pid is not None else "PID"
         memory = f", {process.memory_mib:.0f} MiB" if process.memory_mib is not None else ""
-        yield bad(
-            node,
-            f"{len(facts.gpu_processes)} at work",
+        report.bad(
             f"process {pid} ({process.name or 'name not told'}{memory}) is on "
             f"GPU {index.get(process.uuid, '?')}",
             f"on {node}: let it end, or `kill {pid}` if it is yours",
+            f"{len(facts.gpu_processes)} at work",
         )
-    if facts.gpu_processes:
-        return
-    gpus_in_use = [gpu for gpu in facts.gpus if (gpu.memory_used_mib or 0.0) > IDLE_MEMORY_MIB]
-    for gpu in gpus_in_use:
-        yield warn(
-            node,
-            "memory held",
-            f"GPU {gpu.index} has {gpu.memory_used_mib:.0f} MiB in use by no process that can be seen",
-            f"on {node}: outside of the container, `sudo fuser -v /dev/nvidia{gpu.index}` names it",
-        )
-    if not gpus_in_use:
-        yield ok(node, "none")
-
-
-DEVICE_PROCESSES = NodeCheck("processes on devices", CheckArea.DEVICES, find_processes)
+    for gpu in () if facts.gpu_processes else facts.gpus:
+        if (gpu.memory_used_mib or 0.0) > IDLE_MEMORY_MIB:
+            report.warn(
+                f"GPU {gpu.index} has {gpu.memory_used_mib:.0f} MiB in use by no process that can be seen",
+                f"on {node}: outside of the container, `sudo fuser -v /dev/nvidia{gpu.index}` names it",
+                "memory held",
+            )

@@ -17,7 +17,6 @@ from trainmark.machine.examination import (
     Examination,
     NodeCall,
     NodeFacts,
-    NodeInterface,
     most_common,
 )
 from trainmark.machine.findings import (
@@ -26,13 +25,10 @@ from trainmark.machine.findings import (
     PORT_RANGE,
     ROUND_TRIP_SECONDS,
     CheckArea,
-    NodeCheck,
     NodeFinding,
-    bad,
-    ok,
-    warn,
+    NodeReport,
+    node_check,
 )
-from trainmark.machine.network import InfinibandPort
 
 # What ssh, srun and shells say, and what helps; the first that matches.
 ANSWER_FIXES = (
@@ -52,13 +48,14 @@ ANSWER_FIXES = (
 OTHER_FIX = "try `ssh {node} true`, or leave it out with --exclude {node}"
 
 
-def find_answers(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("answers", CheckArea.REACH, essential=True)
+def answers(examined: Examination) -> Iterator[NodeFinding]:
     for node in examined.nodes:
-        if node.facts is not None:
-            yield ok(node.name, "yes")
-        else:
+        report = NodeReport(node.name, "no" if node.facts is None else "yes")
+        if node.facts is None:
             trouble = node.trouble or ""
-            yield bad(node.name, "no", f"it does not answer: {trouble}", answer_fix(node.name, trouble))
+            report.bad(f"it does not answer: {trouble}", answer_fix(node.name, trouble))
+        yield from report
 
 
 def answer_fix(node: str, trouble: str) -> str:
@@ -66,96 +63,73 @@ def answer_fix(node: str, trouble: str) -> str:
     return next(fitting, OTHER_FIX).format(node=shlex.quote(node))
 
 
-ANSWERS = NodeCheck("answers", CheckArea.REACH, find_answers, essential=True)
-
-
-def find_calls(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("reaches the others", CheckArea.REACH, essential=True)
+def reaches_others(examined: Examination) -> Iterator[NodeFinding]:
     addresses = {name: facts.address for name, facts in examined.facts()}
     for caller, calls in groupby(examined.calls, key=lambda call: call.caller):
         made = list(calls)
         taken = [call.seconds for call in made if call.seconds is not None]
         value = f"{len(taken)} of {len(made)}" + (f", {max(taken) * 1000:.2f} ms" if taken else "")
-        troubled = [finding for call in made for finding in _call_trouble(call, addresses.get(caller), value)]
-        yield from troubled or [ok(caller, value)]
+        report = NodeReport(caller, value)
+        for call in made:
+            _judge_call(report, call, addresses.get(caller))
+        yield from report
 
 
-def _call_trouble(call: NodeCall, source: str | None, value: str) -> Iterator[NodeFinding]:
-    target = f"{call.address} port {call.port}"
+def _judge_call(report: NodeReport, call: NodeCall, source: str | None) -> None:
     if call.seconds is None:
-        yield bad(
-            call.caller,
-            value,
-            f"it cannot reach {call.called} at {target}: {call.trouble}",
+        report.bad(
+            f"it cannot reach {call.called} at {call.address} port {call.port}: {call.trouble}",
             f"let it through on {call.called}: `sudo iptables -I INPUT -p tcp -s {source} -j ACCEPT`; "
             f"if nothing drops it there, look at the route: `ip route get {call.address}` on {call.caller}",
-            call.called,
+            peer=call.called,
         )
     elif call.seconds > ROUND_TRIP_SECONDS:
-        yield warn(
-            call.caller,
-            value,
+        report.warn(
             f"a round trip to {call.called} takes {call.seconds * 1000:.1f} ms, which is another place's",
             f"see which way it takes: `ip route get {call.address}` on {call.caller}",
-            call.called,
+            peer=call.called,
         )
 
 
-REACHES_OTHERS = NodeCheck("reaches the others", CheckArea.REACH, find_calls, essential=True)
-
-
-def find_interface(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("interface", CheckArea.NETWORK)
+def interface(examined: Examination) -> Iterator[NodeFinding]:
     interfaces = {name: facts.interface for name, facts in examined.facts()}
     usual_mtu = most_common({name: own.mtu for name, own in interfaces.items() if own})
     usual_speed = most_common({name: own.speed_mbps for name, own in interfaces.items() if own})
     for node, own in interfaces.items():
-        asked = examined.wanted.interfaces.get(node)
         if own is None:
-            yield bad(
-                node,
-                "none",
+            asked = examined.wanted.interfaces.get(node)
+            report = NodeReport(node, "none")
+            report.bad(
                 f"there is no interface {asked}" if asked else "it has no network interface",
                 f"on {node}: `ip -brief address` names those there are; give one with --interface",
             )
-        else:
-            yield from _interface(node, own, usual_mtu, usual_speed)
-
-
-def _interface(
-    node: str, own: NodeInterface, usual_mtu: int | None, usual_speed: int | None
-) -> Iterator[NodeFinding]:
-    value = ", ".join(filter(None, [own.name, f"MTU {own.mtu}", _speed(own.speed_mbps)]))
-    name = shlex.quote(own.name)
-    healthy = True
-    if own.state in ("down", "lowerlayerdown") or not own.addresses:
-        healthy = False
-        lacks = "is down" if own.addresses else "has no address"
-        yield bad(node, value, f"{own.name} {lacks}", f"on {node}: `sudo ip link set dev {name} up`")
-    if own.mtu != usual_mtu:
-        healthy = False
-        yield bad(
-            node,
-            value,
-            f"{own.name} has an MTU of {own.mtu}, on the others {usual_mtu}: large messages may get lost",
-            f"on {node}: `sudo ip link set dev {name} mtu {usual_mtu}`",
+            yield from report
+            continue
+        name = shlex.quote(own.name)
+        report = NodeReport(
+            node, ", ".join(filter(None, [own.name, f"MTU {own.mtu}", _speed(own.speed_mbps)]))
         )
-    if own.speed_mbps != usual_speed:
-        healthy = False
-        yield bad(
-            node,
-            value,
-            f"{own.name} runs at {_speed(own.speed_mbps) or 'a speed not told'}, "
-            f"the others' at {_speed(usual_speed) or 'a speed not told'}",
-            f"on {node}: look at cable and switch port; `sudo ethtool {name}`",
-        )
-    if healthy:
-        yield ok(node, value)
+        if own.state in ("down", "lowerlayerdown") or not own.addresses:
+            lacks = "is down" if own.addresses else "has no address"
+            report.bad(f"{own.name} {lacks}", f"on {node}: `sudo ip link set dev {name} up`")
+        if own.mtu != usual_mtu:
+            report.bad(
+                f"{own.name} has an MTU of {own.mtu}, on the others {usual_mtu}: large messages may get lost",
+                f"on {node}: `sudo ip link set dev {name} mtu {usual_mtu}`",
+            )
+        if own.speed_mbps != usual_speed:
+            report.bad(
+                f"{own.name} runs at {_speed(own.speed_mbps) or 'a speed not told'}, "
+                f"the others' at {_speed(usual_speed) or 'a speed not told'}",
+                f"on {node}: look at cable and switch port; `sudo ethtool {name}`",
+            )
+        yield from report
 
 
 def _speed(mbps: int | None) -> str:
     return f"{mbps / 1000:g} Gb/s" if mbps else ""
-
-
-INTERFACE = NodeCheck("interface", CheckArea.NETWORK, find_interface)
 
 
 PORT_STATE_FIXES = {
@@ -164,97 +138,70 @@ PORT_STATE_FIXES = {
 }
 
 
-def find_infiniband(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("InfiniBand", CheckArea.NETWORK)
+def infiniband(examined: Examination) -> Iterator[NodeFinding]:
     rates = examined.each(active_rates)
     usual = most_common(rates)
     for node, facts in examined.facts():
         own = rates[node]
-        value = ", ".join(own) or ("none active" if facts.infiniband else "none")
-        findings = [
-            warn(
-                node,
-                value,
-                f"{port.device} port {port.port} is {port.state or 'in an unknown state'}",
-                f"on {node}: {_port_fix(port)}",
-            )
-            for port in facts.infiniband
-            if port.state != "ACTIVE"
-        ]
+        report = NodeReport(node, ", ".join(own) or ("none active" if facts.infiniband else "none"))
+        for port in facts.infiniband:
+            if port.state != "ACTIVE":
+                what = f"{port.device} port {port.port} is {port.state or 'in an unknown state'}"
+                fix = PORT_STATE_FIXES.get(port.state or "", "`ibstat {device}`")
+                report.warn(what, f"on {node}: {fix.format(device=shlex.quote(port.device))}")
         if own != usual:
-            findings.append(
-                bad(
-                    node,
-                    value,
-                    f"its active ports are {value}, the others' {', '.join(usual or ()) or 'none'}",
-                    f"on {node}: `ibstat` shows state and rate of each port; look at cables and switch ports",
-                )
+            report.bad(
+                f"its active ports are {report.value}, the others' {', '.join(usual or ()) or 'none'}",
+                f"on {node}: `ibstat` shows state and rate of each port; look at cables and switch ports",
             )
-        yield from findings or [ok(node, value)]
+        yield from report
 
 
 def active_rates(facts: NodeFacts) -> tuple[str, ...]:
     return tuple(sorted(port.rate or "rate not told" for port in facts.infiniband if port.state == "ACTIVE"))
 
 
-def _port_fix(port: InfinibandPort) -> str:
-    return PORT_STATE_FIXES.get(port.state or "", "`ibstat {device}`").format(device=shlex.quote(port.device))
-
-
-INFINIBAND = NodeCheck("InfiniBand", CheckArea.NETWORK, find_infiniband)
-
-
-def find_ports(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("free ports", CheckArea.NETWORK)
+def free_ports(examined: Examination) -> Iterator[NodeFinding]:
     for node, facts in examined.facts():
-        yield from _free_ports(node, facts)
+        if not facts.ports:
+            continue
+        free = [port for port, is_free in facts.ports.items() if is_free]
+        taken = [port for port, is_free in facts.ports.items() if is_free is False]
+        report = NodeReport(node, f"{len(free)} of {len(facts.ports)}")
+        if any(is_free is None for is_free in facts.ports.values()):
+            report.bad(
+                f"its address {facts.address} is not one that it has itself",
+                f"on {node}: `ip -brief address` names its addresses; give one of them in the inventory",
+                "not told",
+            )
+        elif taken:
+            (report.warn if free else report.bad)(
+                f"taken on {facts.address}: {', '.join(map(str, taken))}",
+                f"on {node}: `sudo ss -ltnp 'sport = :{taken[0]}'` names by whom; "
+                "or give others with --ports",
+            )
+        elif facts.port_range and facts.port_range[1] - facts.port_range[0] < PORT_RANGE:
+            low, high = facts.port_range
+            report.warn(
+                f"only ports {low} to {high} are for outgoing connections",
+                f"on {node}: `sudo sysctl net.ipv4.ip_local_port_range='32768 60999'`",
+            )
+        yield from report
 
 
-def _free_ports(node: str, facts: NodeFacts) -> Iterator[NodeFinding]:
-    if not facts.ports:
-        return
-    free = [port for port, is_free in facts.ports.items() if is_free]
-    taken = [port for port, is_free in facts.ports.items() if is_free is False]
-    value = f"{len(free)} of {len(facts.ports)}"
-    if any(is_free is None for is_free in facts.ports.values()):
-        yield bad(
-            node,
-            "not told",
-            f"its address {facts.address} is not one that it has itself",
-            f"on {node}: `ip -brief address` names its addresses; give one of them in the inventory",
-        )
-    elif taken:
-        names = ", ".join(map(str, taken))
-        say = warn if free else bad
-        yield say(
-            node,
-            value,
-            f"taken on {facts.address}: {names}",
-            f"on {node}: `sudo ss -ltnp 'sport = :{taken[0]}'` names by whom; or give others with --ports",
-        )
-    elif facts.port_range and facts.port_range[1] - facts.port_range[0] < PORT_RANGE:
-        low, high = facts.port_range
-        yield warn(
-            node,
-            value,
-            f"only ports {low} to {high} are for outgoing connections",
-            f"on {node}: `sudo sysctl net.ipv4.ip_local_port_range='32768 60999'`",
-        )
-    else:
-        yield ok(node, value)
-
-
-FREE_PORTS = NodeCheck("free ports", CheckArea.NETWORK, find_ports)
-
-
-def find_time_offset(examined: Examination) -> Iterator[NodeFinding]:
+@node_check("time offset", CheckArea.HOST)
+def time_offset(examined: Examination) -> Iterator[NodeFinding]:
     among = offsets_among_nodes(examined.calls)
     for node in examined.nodes:
         if node.offset is not None:
             own = among.get(node.name)
-            findings = [
-                *_clock_trouble(node.name, own, "the other nodes'"),
-                *_clock_trouble(node.name, node.offset, "ours"),
-            ]
-            yield from findings or [ok(node.name, _offset_value(own or node.offset))]
+            report = NodeReport(node.name, _offset_value(own or node.offset))
+            for offset, whose in ((own, "the other nodes'"), (node.offset, "ours")):
+                if offset is not None:
+                    _judge_clock(report, offset, whose)
+            yield from report
 
 
 def offsets_among_nodes(calls: Sequence[NodeCall]) -> dict[str, ClockOffset]:
@@ -275,15 +222,15 @@ def offsets_among_nodes(calls: Sequence[NodeCall]) -> dict[str, ClockOffset]:
     return {node: ClockOffset(offset.seconds - middle, offset.uncertainty) for node, offset in seen.items()}
 
 
-def _clock_trouble(node: str, offset: ClockOffset | None, whose: str) -> Iterator[NodeFinding]:
-    if offset is None:
-        return
+def _judge_clock(report: NodeReport, offset: ClockOffset, whose: str) -> None:
     certain = abs(offset.seconds) - offset.uncertainty
     if certain > OFFSET_WARN_SECONDS:
         ahead = "ahead of" if offset.seconds > 0 else "behind"
-        what = f"its clock is {abs(offset.seconds):.2f} ± {offset.uncertainty:.1g} s {ahead} {whose}"
-        fix = f"on {node}: `sudo apt-get install chrony && sudo chronyc makestep`"
-        yield (bad if certain > OFFSET_BAD_SECONDS else warn)(node, _offset_value(offset), what, fix)
+        (report.bad if certain > OFFSET_BAD_SECONDS else report.warn)(
+            f"its clock is {abs(offset.seconds):.2f} ± {offset.uncertainty:.1g} s {ahead} {whose}",
+            f"on {report.node}: `sudo apt-get install chrony && sudo chronyc makestep`",
+            _offset_value(offset),
+        )
 
 
 def _offset_value(offset: ClockOffset) -> str:
@@ -291,6 +238,3 @@ def _offset_value(offset: ClockOffset) -> str:
         digits = 2 if offset.uncertainty < 0.001 else 0
         return f"{offset.seconds * 1000:+.{digits}f} ± {offset.uncertainty * 1000:.{digits}f} ms"
     return f"{offset.seconds:+.2f} ± {offset.uncertainty:.1g} s"
-
-
-TIME_OFFSET = NodeCheck("time offset", CheckArea.HOST, find_time_offset)

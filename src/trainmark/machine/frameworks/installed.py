@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from trainmark.base.files import home
+from trainmark.base.files import home, sync_folder, write_text
 from trainmark.machine.frameworks.locks import Lock, lock_of, why_none
+from trainmark.machine.reading import package_name
 
 MARKER = "trainmark.json"
 
@@ -65,28 +65,15 @@ def marker_of(folder: Path) -> Marker | None:
 def write_marker(folder: Path, marker: Marker) -> None:
     """Makes it an environment; what was installed is on the disk before the marker is."""
     os.sync()
-    part = folder / f".{MARKER}.part"
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(asdict(marker), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / MARKER)
-    _sync_folder(folder)
+    write_text(folder / MARKER, json.dumps(asdict(marker), indent=1))
+    sync_folder(folder)
 
 
 def remove_marker(folder: Path) -> None:
     """From here on it is no environment, however far its removal comes."""
     with contextlib.suppress(FileNotFoundError):
         (folder / MARKER).unlink()
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync_folder(folder)
 
 
 class State(str, Enum):
@@ -182,10 +169,6 @@ def _installed_version(place: EnvironmentFiles, package: str) -> str | None:
     """Read off the name of the package's metadata: nothing is started."""
     for path in place.folder.glob("lib/python3*/site-packages/*.dist-info"):
         name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
-        if _normalized(name) == _normalized(package):
+        if package_name(name) == package_name(package):
             return version.partition("+")[0]
     return None
-
-
-def _normalized(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package).lower()

@@ -11,7 +11,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from trainmark.base.wire import FIXED32, FIXED64, VARINT, framed, message, tag, varint
+from trainmark.base.wire import framed
+from trainmark.inside.wire import FIXED32, FIXED64, VARINT, message, tag, varint
 from trainmark.pages.export.source import ExportedRun, Measured, Skipped
 from trainmark.pages.export.steps import StepRow
 

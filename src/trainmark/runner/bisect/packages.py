@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.base.errors import UserError, nearest
+from trainmark.base.files import write_text
 from trainmark.machine.child_process import ProcessExit, run
 from trainmark.machine.frameworks.interpreters import ONLY_WHEELS, PIP_INSTALL, without_pip_variables
 from trainmark.runner.bisect.subject import BisectSubject, SkippedError
-from trainmark.store.files import write_text
 from trainmark.suite.model import Case
 from trainmark.view.message import _
 

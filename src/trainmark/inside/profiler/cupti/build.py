@@ -78,9 +78,7 @@ def include_folders():
     """Return the folders in which all needed headers are; None where one is missing."""
     folders = []
     for header in ("cupti.h", "cuda.h"):
-        folder = next(
-            (folder for folder in _candidates() if os.path.exists(os.path.join(folder, header))), None
-        )
+        folder = _folder_with(header)
         if folder is None:
             return None
         if folder not in folders:
