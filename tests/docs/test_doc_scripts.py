@@ -8,10 +8,10 @@ import pytest
 from doc_pages import ROOT, code, page, table
 from json_schemas import FOLDER, schemas
 
-from trainmark.explain.report import json_explanation
+from trainmark.explain import as_json
 from trainmark.launch.outcome import Outcome
 
-sys.path.insert(0, str(ROOT / "tests" / "report"))
+sys.path.insert(0, str(ROOT / "tests" / "explain"))
 from explain_documents import difference, resnet50
 
 PAGE = page("docs/scripts.md")
@@ -41,8 +41,8 @@ def printed(reader_of_a_run):
         "forecast": ("forecast", "--step", "0.04", "--batch", "8", "--bandwidth", "1e9", "--json"),
     }
     explained = {
-        "explain": json_explanation.as_json(resnet50()),
-        "difference": json_explanation.difference_json(difference()),
+        "explain": as_json.as_json(resnet50()),
+        "difference": as_json.difference_json(difference()),
     }
     texts = {name: reader_of_a_run.trainmark(*words).stdout for name, words in commands.items()}
     return {name: json.loads(text) for name, text in {**texts, **explained}.items()}

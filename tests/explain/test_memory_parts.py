@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.explain.memory import COMPILED, CROSS_ENTROPY, OUTSIDE, in_bytes, memory, refusal, savings
-from trainmark.explain.report.language.chinese import sentence
+from trainmark.view.catalogue import translated
 
 GIB = 2**30
 MODULES = ("network.blocks.0.up", "network.blocks.1.norm", "network.norm", "", OUTSIDE)
@@ -91,8 +91,8 @@ def test_what_is_said_of_holders_and_of_what_frees_them_is_in_chinese(observed, 
     result = memory(observed, ranks)
     told = [text for part in result.parts for text in (part.name, part.freed) if text]
     for text in (*told, *result.suggestions):
-        assert "frees" not in sentence(text, "zh")
-        assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", sentence(text, "zh")), text
+        assert "frees" not in translated(text, "zh")
+        assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", translated(text, "zh")), text
 
 
 def parts(observed):

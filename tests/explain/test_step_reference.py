@@ -9,7 +9,7 @@ from trainmark.explain.analysis import TrialFacts, explain
 from trainmark.explain.explanation import MeasuredPeaks
 from trainmark.explain.operator_cost import Work
 from trainmark.explain.profile_folder import Captured, CapturedRank
-from trainmark.explain.report.language.chinese import sentence
+from trainmark.view.catalogue import translated
 
 MILLISECOND = 1_000_000
 BESIDE, MEASURED = 0.0202, 0.0138
@@ -30,7 +30,7 @@ def test_the_table_adds_up_to_the_measured_step_and_a_note_has_both_times():
     assert explanation.overhead == pytest.approx(0.024 / MEASURED - 1)
     (note,) = [note for note in explanation.notes if "host was slower" in note]
     assert "20.20 ms" in note and "13.80 ms" in note
-    assert "host" not in sentence(note, "zh") and "20.20 ms" in sentence(note, "zh")
+    assert "host" not in translated(note, "zh") and "20.20 ms" in translated(note, "zh")
 
 
 @pytest.mark.parametrize(("busy", "measured"), [(4, None), (16, MEASURED), (4, 0.0200)])
@@ -49,7 +49,7 @@ def test_a_profile_that_is_too_short_says_whether_it_or_the_steps_beside_it_are_
     rank = CapturedRank(0, 1, "jax", "cpu", None, profile, None, (0.080,), (own_clock,), {})
     first = explain(Captured((rank,)), TrialFacts("case")).explanation.notes[0]
     assert first.startswith(what)
-    assert "profil" not in sentence(first, "zh").replace("--profile-steps", "")
+    assert "profil" not in translated(first, "zh").replace("--profile-steps", "")
 
 
 def test_a_class_that_is_faster_than_its_floor_is_noted():
@@ -66,4 +66,4 @@ def test_a_class_that_is_faster_than_its_floor_is_noted():
     ]
     faster = [[note for note in step if "faster than its floor" in note] for step in notes]
     assert [len(step) for step in faster] == [1, 0]
-    assert "floor" not in sentence(faster[0][0], "zh")
+    assert "floor" not in translated(faster[0][0], "zh")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from trainmark.explain.explanation import MeasuredPeaks
 from trainmark.explain.kernel_classes import PRODUCT_CLASSES
-from trainmark.explain.report.language.chinese import sentence
 from trainmark.explain.what_if.changes import predict
 from trainmark.explain.what_if.situation import MEMORY_CLASSES, Situation, StepPart, TrainingSettings
+from trainmark.view.catalogue import translated
 
 seconds = st.floats(1e-5, 1.0)
 idle_seconds = st.floats(0.0, 1.0)
@@ -72,7 +72,7 @@ def test_an_interval_encloses_its_prediction_and_says_what_it_rests_on(situation
         assert what_if.how
         assert what_if.why.endswith(".")
         for text in (what_if.title, what_if.why, what_if.basis):
-            assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", sentence(text, "zh")), text
+            assert not re.search("[a-z]{3,} [a-z]{2,} [a-z]{2,}", translated(text, "zh")), text
 
 
 @given(situations())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from trainmark.explain.explanation import Advice, CollectiveBucket, IdleTime, WhatIf
 from trainmark.explain.what_if.change import milliseconds, percent
@@ -15,6 +15,7 @@ from trainmark.explain.what_if.situation import (
     SYNCHRONIZATION,
     Situation,
 )
+from trainmark.view.message import Message, _, joined
 
 LEAST_GAIN = 1.0  # percent: less is no reason to change anything
 # Shares of a step from which on something is a cause, not a trifle.
@@ -89,7 +90,7 @@ def _advice(cause: str, sentence: str, what_if: WhatIf, evidence: AdviceEvidence
         )
     how, is_line = what_if.how, what_if.is_line
     if cause == SYNCHRONIZATION and (calls := evidence.shown_by(SYNCHRONIZATION)):
-        how, is_line = f"take {calls[0]} out of the step, or do it every hundred steps", False
+        how, is_line = _("take {call} out of the step, or do it every hundred steps", call=calls[0]), False
     return Advice(cause, sentence, gain, low, high, how, is_line)
 
 
@@ -113,20 +114,33 @@ def _idle_share(evidence: AdviceEvidence, cause: str) -> float:
     return _share(evidence, evidence.situation.idle_for(cause))
 
 
-def _named(evidence: AdviceEvidence, cause: str) -> str:
-    calls = evidence.shown_by(cause)
-    return f" ({'; '.join(calls[:2])})" if calls else ""
+def _loader_sentence(evidence: AdviceEvidence) -> Message:
+    share = percent(_idle_share(evidence, LOADER))
+    clause = _("The device waits for the next batch for {share} of the step", share=share)
+    if evidence.situation.device == "cpu":
+        clause = _("The training waits for the next batch for {share} of the step", share=share)
+    return _with_calls(clause, evidence, LOADER)
 
 
-def _waits(cause: str, words: str, on_cpu: str = "") -> Callable[[AdviceEvidence], str]:
-    """`on_cpu` is how the sentence begins where device and host are one."""
+def _synchronization_sentence(evidence: AdviceEvidence) -> Message:
+    share = percent(_idle_share(evidence, SYNCHRONIZATION))
+    clause = _("The device waits because the host synchronises with it for {share} of the step", share=share)
+    return _with_calls(clause, evidence, SYNCHRONIZATION)
 
-    def sentence(evidence: AdviceEvidence) -> str:
-        begin = on_cpu if on_cpu and evidence.situation.device == "cpu" else f"The device {words} for"
-        share = percent(_idle_share(evidence, cause))
-        return f"{begin} {share} of the step{_named(evidence, cause)}."
 
-    return sentence
+def _launch_sentence(evidence: AdviceEvidence) -> Message:
+    share = percent(_idle_share(evidence, LAUNCH))
+    clause = _("The device waits for the host to launch kernels for {share} of the step", share=share)
+    if evidence.situation.device == "cpu":
+        clause = _("Python between operators takes {share} of the step", share=share)
+    return _with_calls(clause, evidence, LAUNCH)
+
+
+def _with_calls(clause: Message, evidence: AdviceEvidence, cause: str) -> Message:
+    calls = evidence.shown_by(cause)[:2]
+    if not calls:
+        return _("{clause}.", clause=clause)
+    return _("{clause} ({evidence}).", clause=clause, evidence=joined(calls, _("; ")))
 
 
 def _is_float32(evidence: AdviceEvidence) -> bool:
@@ -141,28 +155,38 @@ def _float32_sentence(evidence: AdviceEvidence) -> str:
     situation = evidence.situation
     now = situation.settings.precision or ""
     half, own = situation.product_peak("bf16") or 0.0, situation.product_peak(now) or 1.0
-    return f"Products run in {now}; this device multiplies bfloat16 {half / own:.1f} times as fast."
+    return _(
+        "Products run in {precision}; this device multiplies bfloat16 {times} times as fast.",
+        precision=now,
+        times=f"{half / own:.1f}",
+    )
 
 
 def _layout_sentence(evidence: AdviceEvidence) -> str:
     seconds = sum(part.layout_copies for part in evidence.situation.parts)
     share = percent(_share(evidence, seconds))
-    return f"Kernels that only change NCHW to NHWC and back take {share} of the step."
+    return _("Kernels that only change NCHW to NHWC and back take {share} of the step.", share=share)
 
 
 def _optimizer_sentence(evidence: AdviceEvidence) -> str:
     part = evidence.situation.part(OPTIMIZER)
     launches, seconds = (part.launches, part.alone) if part else (0.0, 0.0)
-    what = "operators" if evidence.situation.device == "cpu" else "launches"
-    return f"The optimiser takes {launches:.0f} {what} and {milliseconds(seconds)} a step: it is not fused."
+    values = {"count": f"{launches:.0f}", "time": milliseconds(seconds)}
+    if evidence.situation.device == "cpu":
+        return _("The optimiser takes {count} operators and {time} a step: it is not fused.", **values)
+    return _("The optimiser takes {count} launches and {time} a step: it is not fused.", **values)
 
 
 def _link_sentence(evidence: AdviceEvidence) -> str:
     share = percent(_share(evidence, evidence.situation.exposed))
     reached, link = _bandwidth(evidence), evidence.situation.peaks.link
-    speed = f" at {reached / 1e9:.3g} GB/s" if reached else ""
-    limit = f", where the fabric gives {link / 1e9:.3g}" if link else ""
-    return f"Communication that nothing hides takes {share} of the step{speed}{limit}."
+    clause = _("Communication that nothing hides takes {share} of the step", share=share)
+    if reached:
+        clause = _("{clause} at {speed} GB/s", clause=clause, speed=f"{reached / 1e9:.3g}")
+    if link:
+        limit = _("where the fabric gives {limit}", limit=f"{link / 1e9:.3g}")
+        clause = _("{first}, {more}", first=clause, more=limit)
+    return _("{clause}.", clause=clause)
 
 
 def _is_exposed(evidence: AdviceEvidence) -> bool:
@@ -178,7 +202,7 @@ def _is_slow_link(evidence: AdviceEvidence) -> bool:
 def _bandwidth(evidence: AdviceEvidence) -> float | None:
     """Bytes/s over all buckets that know theirs, the larger weigh more."""
     known = [(bucket.bandwidth, bucket.seconds) for bucket in evidence.buckets if bucket.bandwidth]
-    seconds = sum(weight for _, weight in known)
+    seconds = sum(weight for _rate, weight in known)
     return sum(rate * weight for rate, weight in known) / seconds if seconds else None
 
 
@@ -191,19 +215,19 @@ CAUSES = (
         LOADER,
         ("free loader",),
         lambda evidence: _idle_share(evidence, LOADER) >= WAITING,
-        _waits(LOADER, "waits for the next batch", "The training waits for the next batch for"),
+        _loader_sentence,
     ),
     StepCause(
         SYNCHRONIZATION,
         ("no synchronisation",),
         lambda evidence: _idle_share(evidence, SYNCHRONIZATION) >= WAITING / 3,
-        _waits(SYNCHRONIZATION, "waits because the host synchronises with it"),
+        _synchronization_sentence,
     ),
     StepCause(
         LAUNCH,
         ("graph", "no launch gaps", "no Python"),
         lambda evidence: _idle_share(evidence, LAUNCH) >= LAUNCH_BOUND,
-        _waits(LAUNCH, "waits for the host to launch kernels", "Python between operators takes"),
+        _launch_sentence,
     ),
     StepCause("layout", ("channels last",), _shows_layout_copies, _layout_sentence),
     StepCause("precision", ("bf16",), _is_float32, _float32_sentence),
@@ -224,22 +248,17 @@ CAUSES = (
         "clocks",
         ("full clock",),
         lambda evidence: True,
-        lambda evidence: evidence.clocks or "The device runs below its highest clock.",
+        lambda evidence: evidence.clocks or _("The device runs below its highest clock."),
     ),
 )
 
 IMPROVEMENTS = {
-    "compile": "A compiler fuses chains of elementwise operations and normalisations.",
-    "graph": "A captured step needs no launches.",
-    "no launch gaps": "The device waits for the host between kernels.",
-    "largest batch": "A larger batch shares what does not grow with it among more samples.",
-    "batch ×2": "A larger batch shares what does not grow with it among more samples.",
-    "channels last": "Convolutions read channels last.",
-    "bf16": "bfloat16 takes half of the bytes.",
-    "communication hidden": "Communication could run while gradients are computed.",
+    "compile": _("A compiler fuses chains of elementwise operations and normalisations."),
+    "graph": _("A captured step needs no launches."),
+    "no launch gaps": _("The device waits for the host between kernels."),
+    "largest batch": _("A larger batch shares what does not grow with it among more samples."),
+    "batch ×2": _("A larger batch shares what does not grow with it among more samples."),
+    "channels last": _("Convolutions read channels last."),
+    "bf16": _("bfloat16 takes half of the bytes."),
+    "communication hidden": _("Communication could run while gradients are computed."),
 }
-
-
-def verified(what_ifs: Sequence[WhatIf], evidence: AdviceEvidence) -> tuple[Advice, ...]:
-    """Return the advice anew, with what was measured in place of predictions."""
-    return diagnose(replace(evidence, what_ifs=what_ifs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import accumulate, pairwise
 from statistics import fmean
 
@@ -13,6 +14,7 @@ from trainmark.events.schema import is_host
 from trainmark.explain.explanation import Agreement, IdleTime
 from trainmark.explain.profile import Profile
 from trainmark.measure.figure_doubts import throttle_reasons
+from trainmark.view.message import Message, _, _n
 
 MOST_DIFFERENCE = 0.03  # of the step timed without the profiler
 LOADER = "loader"  # reads and decodes as long with the profiler as without it
@@ -33,15 +35,19 @@ def agreement(
     """
     count = steps or len(profile.steps)
     if not profile.steps or not count:
-        return Agreement(0.0, None, "The profile has no complete step: profile more steps.")
+        return Agreement(0.0, None, _("The profile has no complete step: profile more steps."))
     total = profile.steps[-1].end - profile.steps[0].start
     profiled = total / count / 1e9
     measured = fmean(unprofiled_seconds) if unprofiled_seconds else None
     if profile.lost:
-        lost = "1 record" if profile.lost == 1 else f"{profile.lost:,} records"
-        return Agreement(profiled, measured, f"The profiler lost {lost}: profile fewer steps.")
+        lost = _n(
+            profile.lost,
+            "The profiler lost 1 record: profile fewer steps.",
+            "The profiler lost {count} records: profile fewer steps.",
+        )
+        return Agreement(profiled, measured, lost)
     if not len(profile.spans):
-        return Agreement(profiled, measured, "The profile has no records of the device.")
+        return Agreement(profiled, measured, _("The profile has no records of the device."))
     if not measured:
         return Agreement(profiled, None)
     wider = 0 if profile.device == "cpu" else widened(idle, total - round(measured * count * 1e9))
@@ -65,21 +71,27 @@ def reference_steps(
     return (measured,) if slowed and busy <= measured else tuple(beside)
 
 
-def reference_note(beside: float, measured: float) -> str:
+def reference_note(beside: float, measured: float) -> Message:
     """Say that the steps beside the pass are not what its table adds up to, with both times."""
-    return (
-        f"Beside the profiled steps the host was slower ({beside * 1e3:.2f} ms a step) than when the case "
-        f"was measured ({measured * 1e3:.2f} ms): the table is of the measured step."
+    return _(
+        "Beside the profiled steps the host was slower ({beside} ms a step) than when the case was measured"
+        " ({measured} ms): the table is of the measured step.",
+        beside=f"{beside * 1e3:.2f}",
+        measured=f"{measured * 1e3:.2f}",
     )
 
 
-def _refusal(profiled: float, measured: float) -> str:
+def _refusal(profiled: float, measured: float) -> Message:
     difference = profiled / measured - 1
-    direction = "longer" if difference > 0 else "shorter"
-    return (
-        f"The profiled step took {abs(difference):.1%} {direction} than the steps timed without the profiler "
-        f"({profiled * 1e3:.2f} against {measured * 1e3:.2f} ms), more than {MOST_DIFFERENCE:.0%}: "
-        "its shares would not be those of the real step."
+    return _(
+        "The profiled step took {difference} {direction} than the steps timed without the profiler"
+        " ({profiled} against {measured} ms), more than {most}: its shares would not be those of the"
+        " real step.",
+        difference=f"{abs(difference):.1%}",
+        direction=_("longer") if difference > 0 else _("shorter"),
+        profiled=f"{profiled * 1e3:.2f}",
+        measured=f"{measured * 1e3:.2f}",
+        most=f"{MOST_DIFFERENCE:.0%}",
     )
 
 
@@ -156,7 +168,7 @@ def _of_device(samples: Sequence[DeviceSample], arithmetic: int | None) -> Slowd
     throttled = sum(bool(throttle_reasons(s) or _limits(s, highest)) for s in working) / len(working)
     if share >= CLOCK_SHARE_UNREMARKABLE:
         return None
-    named = tuple(reason for reason, _ in reasons.most_common())
+    named = tuple(reason for reason, _count in reasons.most_common())
     lost = None if arithmetic is None else round(arithmetic * (1 - share))
     return Slowdown(
         samples[0].device, share, throttled, named, lost, _sentence(working, clock, highest, named, throttled)
@@ -170,16 +182,31 @@ def _limits(sample: DeviceSample, highest: float) -> set[str]:
 
 def _sentence(
     working: Sequence[DeviceSample], clock: float, highest: float, reasons: Sequence[str], throttled: float
-) -> str:
-    text = f"{working[0].device}: SM clock {clock:,.0f} of {highest:,.0f} MHz on average"
+) -> Message:
+    clauses = [
+        _(
+            "{device}: SM clock {clock} of {highest} MHz on average",
+            device=working[0].device,
+            clock=f"{clock:,.0f}",
+            highest=f"{highest:,.0f}",
+        ),
+        _("without a reason from the driver: clocks may be locked (nvidia-smi -q -d CLOCK)"),
+    ]
     if reasons:
-        text += f", throttled in {throttled:.0%} of {len(working)} samples ({', '.join(reasons)})"
-    else:
-        text += ", without a reason from the driver: clocks may be locked (nvidia-smi -q -d CLOCK)"
+        clauses[1] = _(
+            "throttled in {share} of {count} samples ({reasons})",
+            share=f"{throttled:.0%}",
+            count=len(working),
+            reasons=", ".join(reasons),
+        )
     powers = [s.power_watts for s in working if s.power_watts is not None]
     temperatures = [s.temperature_c for s in working if s.temperature_c is not None]
     if powers:
-        text += f", {sum(powers) / len(powers):,.0f} W"
+        clauses.append(_("{power} W", power=f"{sum(powers) / len(powers):,.0f}"))
     if temperatures:
-        text += f", {max(temperatures):.0f} °C at most"
-    return text + "."
+        clauses.append(_("{temperature} °C at most", temperature=f"{max(temperatures):.0f}"))
+    return _("{clauses}.", clauses=reduce(_followed, clauses))
+
+
+def _followed(first: Message, more: Message) -> Message:
+    return _("{first}, {more}", first=first, more=more)

@@ -31,24 +31,25 @@ from trainmark.explain.profile_folder import Captured, CapturedRank
 from trainmark.explain.ranks import link_evidence as rank_evidence
 from trainmark.explain.ranks import ranks as ranks_of
 from trainmark.explain.step_work import completed, of_step, with_convolutions
+from trainmark.view.message import _
 
 NO_PEAKS = MeasuredPeaks()
 MOST_MODULES = 40
 MODULE_DEPTH = 4
 FLOAT32_BYTES = 4
-WHAT_TO_DO = (
+WHAT_TO_DO = _(
     "For shares, profile on a quiet machine, with more steps (--profile-steps 20) or a larger batch: "
     "operators of a few microseconds cost the profiler as much as they take."
 )
-WHAT_IS_MISSED = (
+WHAT_IS_MISSED = _(
     "What the profile lacks ran where the profiler does not look, or the steps beside it were disturbed: "
     "more steps (--profile-steps 20) tell which."
 )
-WHAT_WAS_DISTURBED = (
+WHAT_WAS_DISTURBED = _(
     "The profile lacks nothing: its steps took as long by the program's own clock, so the steps beside it "
     "were disturbed; profile on a quiet machine."
 )
-FASTER_THAN_FLOOR = (
+FASTER_THAN_FLOOR = _(
     "A class is faster than its floor: the machine was busier when its peaks were measured at the end, or "
     "caches spared its memory."
 )
@@ -230,13 +231,13 @@ def _overhead(rank: CapturedRank, unprofiled: Sequence[float]) -> float | None:
 
 def _profile_notes(profile: Profile) -> list[str]:
     notes = profile.facts.get("notes", ())
-    return [str(note) for note in notes] if isinstance(notes, list | tuple) else []
+    return [note for note in notes if isinstance(note, str)] if isinstance(notes, list | tuple) else []
 
 
 def _memory_notes(rank: CapturedRank) -> list[str]:
     observed = rank.manifest.get("memory")
     reason = refusal(observed) if observed is not None else None
-    return [f"Memory: {reason}"] if reason else []
+    return [_("Memory: {reason}", reason=reason)] if reason else []
 
 
 def _with_ranks(

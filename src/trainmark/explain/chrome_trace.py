@@ -17,6 +17,7 @@ from trainmark.explain.nesting import operators_of, self_times
 from trainmark.explain.profile import DeviceSpans, HostKind, HostSpans, Profile, ProfiledStep
 from trainmark.explain.step_ends import steps_of
 from trainmark.explain.trace_events import EventError, EventReader, TooLargeError
+from trainmark.view.message import _
 
 # Kineto's messages, which it puts into the trace by level.
 LEVELS = ("WARNING", "ERROR")
@@ -77,7 +78,7 @@ class Metadata:
                 self.lost += int(match[1] or match[2])
             elif ENDED.search(message):
                 self.lost += 1
-                self.notes = ["The profiler ran out of buffers and ended the recording early."]
+                self.notes = [_("The profiler ran out of buffers and ended the recording early.")]
 
     def _fact(self, name: str, value: Any) -> None:
         if len(self.facts) >= MOST_FACTS or len(name) > MOST_TEXT:
@@ -183,8 +184,13 @@ def _profile(events: EventReader, metadata: Metadata, step_seconds: float | None
         spans = _attributed(spans, host)
         if others := sum(count for other, count in events.device_counts().items() if other != number):
             notes.append(
-                f"{len(events.devices)} devices in one trace: device {number} has most records; "
-                f"{others:,} records of the others are left out."
+                _(
+                    "{count} devices in one trace: device {device} has most records; {others} records of the"
+                    " others are left out.",
+                    count=len(events.devices),
+                    device=number,
+                    others=f"{others:,}",
+                )
             )
     else:
         device, number = "cpu", 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from trainmark.base.errors import UserError
 from trainmark.cli.crash import tell_next
 from trainmark.cli.options import cluster_options, json_option, runs_option
 from trainmark.cli.own_program import RunCommand, program_words, step_count
-from trainmark.cli.terminal import terminal_width, unfiltered
+from trainmark.cli.terminal import deliver, rendered, terminal_width
 from trainmark.store.files import StoreError
 from trainmark.store.run import RunFolder, find_case, find_run
 from trainmark.suite.program import name_of, program_suite, require_script
@@ -24,7 +24,8 @@ from trainmark.suite.program import name_of, program_suite, require_script
 if TYPE_CHECKING:
     from trainmark.explain.explained_trial import Explained
     from trainmark.launch.options import LaunchOptions
-    from trainmark.report.format.words import Lang
+    from trainmark.view.blocks import Page
+    from trainmark.view.catalogue import Lang
 
 
 TRACE_SUFFIXES = (".json", ".json.gz", ".trace", ".gz")
@@ -262,70 +263,53 @@ def _verified(explained: Explained, repeats: int, changes: Sequence[str], runs: 
 
 
 def _show(explained: Explained, kind: str | None, lang: Lang, out: Path | None, only_memory: bool) -> int:
-    from trainmark.explain.report import json_explanation, markdown, page, terminal
+    from trainmark.explain import as_json
+    from trainmark.explain.page import explanation_page
 
-    explanation, width = explained.explanation, terminal_width()
-    trace = "trace.json.gz" if explained.folder else None
+    explanation = explained.explanation
     if only_memory and explanation.memory is None:
         raise UserError("nothing is known of the memory: " + "; ".join(explanation.notes or ("no note",)))
-    render = {
-        "text": lambda: (
-            "\n".join(
-                terminal.memory_lines(explanation, width, lang)
-                if only_memory
-                else terminal.lines(explanation, width, lang)
-            )
-            + "\n"
-        ),
-        "md": lambda: markdown.render(explanation, lang),
-        "html": lambda: page.render(explanation, lang, trace),
-        "json": lambda: json_explanation.as_json(explanation),
-    }
-    return _deliver(render, explained.folder, "explanation", kind, lang, out)
+    trace = "trace.json.gz" if explained.folder else ""
+    page = explanation_page(explanation, trace)
+    shown = explanation_page(explanation, only_memory=True) if only_memory else page
+    document = as_json.as_json(explanation) if kind == "json" else ""
+    return _deliver(page, shown, document, explained.folder, "explanation", kind, lang, out)
 
 
 def _show_difference(explained: Sequence[Explained], kind: str | None, lang: Lang, out: Path | None) -> int:
+    from trainmark.explain import as_json
     from trainmark.explain.difference import difference
-    from trainmark.explain.report import difference_text, json_explanation, page
+    from trainmark.explain.difference_page import difference_page
 
     before, after = (one.explanation for one in explained)
     change = difference(before, after)
-    width = terminal_width()
-    render = {
-        "text": lambda: "\n".join(difference_text.lines(change, width, lang)) + "\n",
-        "md": lambda: difference_text.markdown(change, lang),
-        "html": lambda: page.render_difference(change, lang),
-        "json": lambda: json_explanation.difference_json(change),
-    }
-    return _deliver(render, None, "difference", kind, lang, out)
+    page, document = difference_page(change), as_json.difference_json(change) if kind == "json" else ""
+    return _deliver(page, page, document, None, "difference", kind, lang, out)
 
 
 def _deliver(
-    render: Mapping[str, Callable[[], str]],
+    page: Page,
+    shown: Page,
+    document: str,
     folder: Path | None,
     name: str,
     kind: str | None,
-    lang: str,
+    lang: Lang,
     out: Path | None,
 ) -> int:
-    """Print one format, or write it to a file; without a format print the text and write the files."""
-    from trainmark.base.files import write_text
-
-    if kind is not None and out is not None:
-        write_text(out, render[kind]())
-        click.echo(f"{kind:<9} {out}")
-        return 0
+    """Print or write one format; without a format print the text `shown` and write the files of the page."""
     if kind is not None:
-        # A page is for a browser, and its scripts hold such characters as others must not see.
-        click.echo(render[kind](), nl=False, file=unfiltered(sys.stdout) if kind == "html" else None)
+        deliver(document or rendered(shown, kind, lang, None if out else terminal_width()), kind, out)
         return 0
-    click.echo(render["text"](), nl=False)
+    click.echo(rendered(shown, "text", lang, terminal_width()), nl=False)
     if (place := out or folder) is not None:
+        from trainmark.base.files import write_text
+
         place.mkdir(parents=True, exist_ok=True)
         suffix = "" if lang == "en" else f".{lang}"
         paths = {written: place / f"{name}{suffix}.{written}" for written in ("html", "md")}
         for written, path in paths.items():
-            write_text(path, render[written]())
+            write_text(path, rendered(page, written, lang))
         if folder is not None and (folder / "trace.json.gz").is_file():
             paths["trace"] = folder / "trace.json.gz"
         click.echo("\n" + "\n".join(f"{written:<9} {path}" for written, path in paths.items()))

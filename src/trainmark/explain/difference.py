@@ -13,7 +13,9 @@ from typing import Literal
 
 from trainmark.base.errors import UserError
 from trainmark.explain.explanation import ClassTime, ExplainedSubject, Explanation
+from trainmark.explain.names import class_name
 from trainmark.measure.figure import Ratio
+from trainmark.view.message import Message, _
 
 Kind = Literal["class", "idle", "overlap", "rest"]
 Per = Literal["step", "sample"]
@@ -135,16 +137,23 @@ def _on_grid(seconds: Fraction, grid: Fraction) -> Fraction:
 
 def _notes(a: Explanation, b: Explanation, per: Per, measured: Ratio | None) -> Iterator[str]:
     if per == "sample":
-        yield (
-            f"A takes {a.subject.samples:,g} {a.subject.unit} a step and B {b.subject.samples:,g}: "
-            "times are of one of them."
+        yield _(
+            "A takes {a} {unit} a step and B {b}: times are of one of them.",
+            a=f"{a.subject.samples:,g}",
+            unit=a.subject.unit,
+            b=f"{b.subject.samples:,g}",
         )
     elif bool(a.subject.samples) != bool(b.subject.samples):
-        unknown = "B" if a.subject.samples else "A"
-        yield f"The batch of {unknown} is not known: times are of a step, whatever its size."
+        yield _(
+            "The batch of {side} is not known: times are of a step, whatever its size.",
+            side="B" if a.subject.samples else "A",
+        )
     if a.subject.world_size != b.subject.world_size:
-        ranks = a.subject.world_size, b.subject.world_size
-        yield "Ranks: {} in A, {} in B; times are of one rank's step.".format(*ranks)
+        yield _(
+            "Ranks: {a} in A, {b} in B; times are of one rank's step.",
+            a=a.subject.world_size,
+            b=b.subject.world_size,
+        )
     if measured is not None:
         samples = (b.subject.samples or 1) / (a.subject.samples or 1) if per == "sample" else 1
         yield _measured_note(a.step_seconds / b.step_seconds * samples, measured)
@@ -152,15 +161,24 @@ def _notes(a: Explanation, b: Explanation, per: Per, measured: Ratio | None) -> 
     yield from _kernel_notes("B", b, a, per)
 
 
-def _measured_note(explained: float, measured: Ratio) -> str:
-    sentence = f"Over the trials of both runs B's throughput is ×{measured.value:.4g} of A's"
+def _measured_note(explained: float, measured: Ratio) -> Message:
     interval = measured.interval
+    ratios = {"measured": f"{measured.value:.4g}", "explained": f"{explained:.4g}"}
     if interval is None:
-        return f"{sentence} (too few trials for an interval); the steps explained here give ×{explained:.4g}."
-    where = "inside" if interval.low <= explained <= interval.high else "outside of"
-    return (
-        f"{sentence} [{interval.low:.4g}, {interval.high:.4g}] at {interval.confidence:.0%}; "
-        f"the steps explained here give ×{explained:.4g}, {where} that interval."
+        return _(
+            "Over the trials of both runs B's throughput is ×{measured} of A's (too few trials for an"
+            " interval); the steps explained here give ×{explained}.",
+            **ratios,
+        )
+    is_inside = interval.low <= explained <= interval.high
+    return _(
+        "Over the trials of both runs B's throughput is ×{measured} of A's [{low}, {high}] at {confidence};"
+        " the steps explained here give ×{explained}, {where} that interval.",
+        low=f"{interval.low:.4g}",
+        high=f"{interval.high:.4g}",
+        confidence=f"{interval.confidence:.0%}",
+        where=_("inside") if is_inside else _("outside of"),
+        **ratios,
     )
 
 
@@ -175,7 +193,10 @@ def _kernel_notes(name: str, side: Explanation, other: Explanation, per: Per) ->
             for kernel, seconds in _longest(part, elsewhere, side, per).items()
         ]
         if rows:
-            yield f"Only in {name}, {part.name}: {'; '.join(rows)}."
+            kernels = "; ".join(rows)
+            yield _(
+                "Only in {side}, {name}: {kernels}.", side=name, name=class_name(part.name), kernels=kernels
+            )
 
 
 def _longest(part: ClassTime, elsewhere: set[str], side: Explanation, per: Per) -> Mapping[str, float]:

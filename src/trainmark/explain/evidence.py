@@ -14,6 +14,7 @@ import numpy as np
 
 from trainmark.explain.delays import OWN_LOADER_ROW, Delay, PassMatch
 from trainmark.explain.profile import HostKind, HostSpans, Indices, Profile
+from trainmark.view.message import Message, _, joined
 
 # "train.py(31): main"; the profiler gives the line on which the function begins.
 FRAME = re.compile(r"(?P<file>.+)\(\d+\): .+")
@@ -53,7 +54,7 @@ class ThreadRows:
         """Return the rows that run at this moment, the innermost first, of very many the inner ones."""
         at = bisect_right(self._start, moment) - 1
         rows = []
-        for _ in range(MOST_DEPTH):
+        for _depth in range(MOST_DEPTH):
             if at < 0:
                 break
             if self._end[at] > moment:
@@ -155,8 +156,8 @@ class Witness:
             if not fetches:
                 return _fetch_name(delay)
             delay = max(fetches, key=lambda fetch: fetch.end - fetch.start)
-        place = self._stacks.stand(delay.thread, delay.start, delay.end).text()
-        return f"{_fetch_name(delay)}: {place}" if place else _fetch_name(delay)
+        name, place = _fetch_name(delay), self._stacks.stand(delay.thread, delay.start, delay.end).text()
+        return _("{name}: {place}", name=name, place=place) if place else name
 
     def of_launch(self, span: int, row: int, start: int, end: int) -> str:
         """Name where the host was between two moments, and at the launch where that says nothing."""
@@ -166,13 +167,13 @@ class Witness:
         else:
             twin = self.match.launch(span)
             if twin is None:
-                return f"before {self.span_name(span)}"
+                return _before(self.span_name(span))
             thread, at = int(self._host.thread[twin]), int(self._host.start[twin])
             first, last = at - (end - start), at
         place = (
             self._stacks.stand(thread, first, last).text() or self._stacks.stand(thread, at, at + 1).text()
         )
-        return place or self._stacks.operator(thread, at) or f"before {self.span_name(span)}"
+        return place or self._stacks.operator(thread, at) or _before(self.span_name(span))
 
     def of_python(self, thread: int, start: int, end: int) -> str | None:
         return self._stacks.stand(thread, start, end).text()
@@ -199,11 +200,15 @@ class PlaceTally:
         ordered = sorted(self._nanoseconds.items(), key=lambda item: (-item[1], item[0]))
         for place, nanoseconds in ordered[:MOST_PLACES]:
             count = round(len(self._events[place]) / steps, 1)
-            yield f"{place} · {count:,g}× · {milliseconds(nanoseconds / steps)}"
+            yield joined([place, f"{count:,g}×", milliseconds(nanoseconds / steps)], " · ")
+
+
+def _before(kernel: str) -> Message:
+    return _("before {kernel}", kernel=kernel)
 
 
 def _fetch_name(delay: Delay) -> str:
-    return "next batch" if delay.name == OWN_LOADER_ROW else delay.name
+    return _("next batch") if delay.name == OWN_LOADER_ROW else delay.name
 
 
 def short_name(kernel: str) -> str:

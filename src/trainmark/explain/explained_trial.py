@@ -40,6 +40,8 @@ from trainmark.store.measurements import load_fabric
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import SAMPLES
 from trainmark.suite.model import Case, Command
+from trainmark.view.catalogue import messages_of, with_messages
+from trainmark.view.message import _
 
 # What a step is asked to run on instead, where the device at hand is another one.
 COMPARED = ("A100 80GB SXM", "H100 SXM", "H200 SXM", "B200")
@@ -157,7 +159,7 @@ def stored_explanation(run: RunFolder, case: str | None) -> Explained | None:
     path = folder / EXPLANATION
     if not path.is_file():
         return None
-    return Explained(decoded(Explanation, read_object(path), path), folder, run)
+    return Explained(decoded(Explanation, with_messages(read_object(path)), path), folder, run)
 
 
 def explain_trial(run: RunFolder, trial: ProfiledTrial) -> Explained:
@@ -226,7 +228,8 @@ def with_seen(situation: Situation, captured: Captured) -> Situation:
 
 
 def keep_explanation(folder: Path, explanation: Explanation) -> None:
-    write_json(folder / EXPLANATION, encode(explanation))
+    """Write it with its messages, which another language is made from."""
+    write_json(folder / EXPLANATION, encode(explanation) | {"messages": messages_of(explanation)})
 
 
 def with_changes(taken: AnalyzedStep, situation: Situation) -> Explanation:
@@ -260,9 +263,11 @@ def trial_facts(run: RunFolder, trial: ProfiledTrial, captured: Captured) -> Tri
         nodes=[rank.node for rank in figure.breakdown.ranks] if figure and figure.breakdown else (),
         sharded=is_sharded(case),
         notes=[
-            f"Of the measured steps: {doubt.message}" for doubt in doubts if doubt.severity is Severity.NOTE
+            _("Of the measured steps: {note}", note=doubt.text)
+            for doubt in doubts
+            if doubt.severity is Severity.NOTE
         ],
-        doubts=[doubt.message for doubt in doubts if doubt.severity is not Severity.NOTE],
+        doubts=[doubt.text for doubt in doubts if doubt.severity is not Severity.NOTE],
         rate=figure.throughput if figure else None,
     )
 

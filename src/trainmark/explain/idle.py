@@ -32,6 +32,7 @@ from trainmark.explain.evidence import PlaceTally, Witness, milliseconds
 from trainmark.explain.explanation import IdleTime
 from trainmark.explain.profile import Nanoseconds, Profile
 from trainmark.explain.trace_events import collective_rows
+from trainmark.view.message import Message, _
 
 LAUNCH = "launch"
 
@@ -177,8 +178,8 @@ def _on_gpu(
         row = launches.get(int(spans.launch[span])) if span < len(spans) else None
         if row is None:
             queued = span < len(spans) and bounds[span] + latency <= gap.start
-            name = witness.span_name(span) if span < len(spans) else "the end of the step"
-            place = f"queued in time: {name}" if queued else f"no launch recorded: {name}"
+            name = witness.span_name(span) if span < len(spans) else _("the end of the step")
+            place = _queued(name) if queued else _("no launch recorded: {kernel}", kernel=name)
             accounts[DEPENDENCY if queued else OTHER].add(index, gap.end - gap.start, place, index)
             continue
         ready = int(host.start[row]) + latency
@@ -188,9 +189,13 @@ def _on_gpu(
             _book(accounts, window, index, witness, span, row)
         if gap.end > late_end:
             in_graph = bool(spans.in_graph[span])
-            place = "between nodes of a graph" if in_graph else f"queued in time: {witness.span_name(span)}"
+            place = _("between nodes of a graph") if in_graph else _queued(witness.span_name(span))
             accounts[DEPENDENCY].add(index, gap.end - late_end, place, index)
     return accounts, *_summaries(accounts, ledger, len(np.unique(spans.launch)), max(1, len(profile.steps)))
+
+
+def _queued(kernel: str) -> Message:
+    return _("queued in time: {kernel}", kernel=kernel)
 
 
 def _late_end(gap: Gap, ready: int, returned: int) -> int:
@@ -227,14 +232,21 @@ def _summaries(accounts: Accounts, ledger: Ledger, launches: int, steps: int) ->
     if (late := accounts.get(LAUNCH)) is not None:
         mean = late.nanoseconds / len(late.gaps) / 1e3
         share = len(late.gaps) / launches if launches else 1.0
-        counted = f"{share:.0%} of the launches came late, {mean:,.1f} µs idle before each"
+        counted = _(
+            "{late} of the launches came late, {mean} µs idle before each",
+            late=f"{share:.0%}",
+            mean=f"{mean:,.1f}",
+        )
         summaries[LAUNCH] = (counted,)
     if (queued := accounts.get(DEPENDENCY)) is not None:
         mean = queued.nanoseconds / len(queued.gaps) / 1e3
-        summaries[DEPENDENCY] = (f"starts of kernels in the queue, {mean:,.1f} µs each",)
+        summaries[DEPENDENCY] = (_("starts of kernels in the queue, {mean} µs each", mean=f"{mean:,.1f}"),)
     hidden = ledger.hidden_without_synchronisation
     if LOADER in accounts and hidden > WORTH_A_NOTE * accounts[LOADER].nanoseconds:
-        would = f"{milliseconds(hidden / steps)} of it would be hidden without the synchronisation before it"
+        would = _(
+            "{time} of it would be hidden without the synchronisation before it",
+            time=milliseconds(hidden / steps),
+        )
         notes[LOADER] = (would,)
     return summaries, notes
 
@@ -263,7 +275,7 @@ def _on_cpu(profile: Profile, gaps: list[Gap], detail: Profile | None) -> Accoun
         for charge in ledger.charge(gap.start, gap.end, every):
             end = charge.start + charge.nanoseconds
             if charge.delay is None:
-                place = witness.of_python(main, charge.start, end) or "Python between operators"
+                place = witness.of_python(main, charge.start, end) or _("Python between operators")
                 accounts[LAUNCH].add(index, charge.nanoseconds, place, index)
             elif charge.cause == COMMUNICATION:
                 accounts[COMMUNICATION].add(index, charge.nanoseconds, charge.delay.name, charge.delay.start)

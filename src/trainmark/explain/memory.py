@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmark.explain.explanation import Memory, MemoryPart
+from trainmark.view.message import Message, _, joined
 
 LEAST_SHARE = 0.02  # of the peak: below it nothing is suggested
 MOST_MODULES = 20
 GIB, MIB, KIB = 2**30, 2**20, 2**10
-COMPILED = "compiled graph"
-OUTSIDE = "outside of modules"
+COMPILED, OUTSIDE = _("compiled graph"), _("outside of modules")  # as the program tells them
+OWN_NAMES: dict[str, str] = {COMPILED: COMPILED, OUTSIDE: OUTSIDE}
 CROSS_ENTROPY = "cross_entropy"
 
 
@@ -29,10 +30,10 @@ class Saving:
 def refusal(observed: Mapping[str, Any] | None) -> str | None:
     """Return why there is no memory to show, None where there is."""
     if observed is None:
-        return "The program did not look at its memory."
+        return _("The program did not look at its memory.")
     if "error" in observed:
         return str(observed["error"])
-    return None if _count(observed, "peak") else "The program did not tell the peak of its memory."
+    return None if _count(observed, "peak") else _("The program did not tell the peak of its memory.")
 
 
 def memory(observed: Mapping[str, Any] | None, world_size: int = 1, sharded: bool = False) -> Memory | None:
@@ -50,30 +51,34 @@ def memory(observed: Mapping[str, Any] | None, world_size: int = 1, sharded: boo
     if rest:
         parts.append(MemoryPart("other", rest, _rest_name(observed)))
     if reserved > peak:
-        parts.append(MemoryPart("fragmentation", reserved - peak, "reserved by the allocator, in no tensor"))
+        parts.append(
+            MemoryPart("fragmentation", reserved - peak, _("reserved by the allocator, in no tensor"))
+        )
     return Memory(peak, reserved or None, tuple(parts), tuple(saving.sentence for saving in possible))
 
 
 def _parts(observed: Mapping[str, Any], possible: list[Saving]) -> Iterator[MemoryPart]:
     freed: dict[str, str] = {}
     for saving in possible:
-        freed.setdefault(saving.part, f"{saving.kind} frees {in_bytes(saving.bytes)}")
+        freed.setdefault(
+            saving.part, _("{kind} frees {freed}", kind=saving.kind, freed=in_bytes(saving.bytes))
+        )
     singles = (
         ("weights", "parameters", None),
         ("buffers", "buffers", None),
         ("gradients", "gradients", None),
-        ("gradients", "buckets", "buckets of DDP, beside the gradients"),
+        ("gradients", "buckets", _("buckets of DDP, beside the gradients")),
         ("optimizer", "optimizer", None),
-        ("weights", "weight_casts", "half-precision copies by autocast"),
+        ("weights", "weight_casts", _("half-precision copies by autocast")),
         ("inputs", "batch_bytes", None),
     )
-    for kind, key, name in singles:
+    for kind, key, about in singles:
         if size := _count(observed, key):
-            yield MemoryPart(kind, size, name, freed.pop(kind, None))
+            yield MemoryPart(kind, size, about, freed.pop(kind, None))
     for index, (name, size) in enumerate(modules(observed).items()):
         yield MemoryPart("activations", size, name, freed.get("activations") if index == 0 else None)
     if size := _count(observed, "graph_pools"):
-        name = "of CUDA graphs, with their temporaries: by module they are not known at a replay"
+        name = _("of CUDA graphs, with their temporaries: by module they are not known at a replay")
         yield MemoryPart("activations", size, name)
 
 
@@ -83,14 +88,16 @@ def modules(observed: Mapping[str, Any]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for row in _rows(observed, "activations"):
         path, kind = str(row.get("module", "")), str(row.get("type", ""))
+        kind, path = OWN_NAMES.get(kind, kind), OWN_NAMES.get(path, path)
         name = _block_of(path, patterns) or path or kind
         if kind in (COMPILED, CROSS_ENTROPY):
-            name = kind if path in ("", OUTSIDE) else f"{kind} of {path}"
+            name = kind if path in ("", OUTSIDE) else _("{kind} of {module}", kind=kind, module=path)
         sizes[name] = sizes.get(name, 0) + _count(row, "bytes")
     ordered = sorted(sizes.items(), key=lambda item: (-item[1], item[0]))
     shown = dict(ordered[:MOST_MODULES])
-    if rest := sum(size for _, size in ordered[MOST_MODULES:]):
-        shown["other modules"] = shown.get("other modules", 0) + rest
+    if rest := sum(size for _name, size in ordered[MOST_MODULES:]):
+        others = _("other modules")
+        shown[others] = shown.get(others, 0) + rest
     return {name: size for name, size in shown.items() if size}
 
 
@@ -116,10 +123,10 @@ def _within(parts: list[MemoryPart], peak: int) -> list[MemoryPart]:
 
 def _rest_name(observed: Mapping[str, Any]) -> str:
     if observed.get("device") == "cpu":
-        return "interpreter, libraries, temporaries and the profiler"
+        return _("interpreter, libraries, temporaries and the profiler")
     if not _count(observed, "saved_tensors"):
-        return "activations, workspaces and temporaries: no tensor was seen being saved for backward"
-    return "workspaces and temporaries"
+        return _("activations, workspaces and temporaries: no tensor was seen being saved for backward")
+    return _("workspaces and temporaries")
 
 
 def savings(observed: Mapping[str, Any], world_size: int = 1, sharded: bool = False) -> list[Saving]:
@@ -154,31 +161,39 @@ def _checkpointing(observed: Mapping[str, Any]) -> Iterator[Saving]:
     best = max(blocks, key=lambda block: checkpointed(block) - _count(block, "largest"))
     freed, then = _above_update(observed, checkpointed(best) - _count(best, "largest"))
     saved, inputs, largest = (in_bytes(_count(best, name)) for name in ("bytes", "inputs", "largest"))
-    sentence = (
-        f"Activation checkpointing of the {_count(best, 'count')} modules {best.get('pattern')} "
-        f"({best.get('type')}) frees {in_bytes(freed)}: they save {saved}, of which {inputs} of inputs "
-        f"and one module's {largest} remain; their forward pass is computed twice.{then}"
+    sentence = _(
+        "Activation checkpointing of the {count} modules {pattern} ({type}) frees {freed}: they save {saved},"
+        " of which {inputs} of inputs and one module's {largest} remain; their forward pass is computed"
+        " twice.",
+        count=_count(best, "count"),
+        pattern=best.get("pattern"),
+        type=best.get("type"),
+        freed=in_bytes(freed),
+        saved=saved,
+        inputs=inputs,
+        largest=largest,
     )
-    yield Saving("checkpointing", freed, sentence, "activations")
+    yield Saving(_("checkpointing"), freed, joined([sentence, *then], " "), "activations")
 
 
-def _above_update(observed: Mapping[str, Any], freed: int) -> tuple[int, str]:
-    """Return what of it the peak can fall, as the update has a peak of its own, and words for that."""
+def _above_update(observed: Mapping[str, Any], freed: int) -> tuple[int, list[Message]]:
+    """Return what of it the peak can fall, as the update has a peak of its own, and a sentence on that."""
     update = _count(observed, "update_peak")
     if update and freed > _count(observed, "peak") - update:
-        return max(0, _count(observed, "peak") - update), " Then the optimizer's update is the peak."
-    return freed, ""
+        then = _("Then the optimizer's update is the peak.")
+        return max(0, _count(observed, "peak") - update), [then]
+    return freed, []
 
 
 def _half_batch(observed: Mapping[str, Any]) -> Iterator[Saving]:
     known = activations(observed) + _count(observed, "graph_pools") + _count(observed, "batch_bytes")
     freed, then = _above_update(observed, known // 2)
-    yield Saving(
-        "half the batch",
-        freed,
-        f"Half the batch frees {in_bytes(freed)}: half of the activations, {in_bytes(known)}.{then}",
-        "inputs",
+    sentence = _(
+        "Half the batch frees {freed}: half of the activations, {known}.",
+        freed=in_bytes(freed),
+        known=in_bytes(known),
     )
+    yield Saving(_("half the batch"), freed, joined([sentence, *then], " "), "inputs")
 
 
 def _smaller_optimizer(observed: Mapping[str, Any]) -> Iterator[Saving]:
@@ -188,10 +203,14 @@ def _smaller_optimizer(observed: Mapping[str, Any]) -> Iterator[Saving]:
         return  # no Adam: at most one buffer a weight
     freed = moments // 2
     yield Saving(
-        "a smaller optimizer state",
+        _("a smaller optimizer state"),
         freed,
-        f"Moments in half of their precision (8 bits: three quarters), or one moment as SGD has it, free "
-        f"{in_bytes(freed)} of the optimizer's {in_bytes(state)}.",
+        _(
+            "Moments in half of their precision (8 bits: three quarters), or one moment as SGD has it, free"
+            " {freed} of the optimizer's {state}.",
+            freed=in_bytes(freed),
+            state=in_bytes(state),
+        ),
         "optimizer",
     )
 
@@ -200,13 +219,12 @@ def _fused_cross_entropy(observed: Mapping[str, Any]) -> Iterator[Saving]:
     rows = _rows(observed, "activations")
     freed = sum(_count(row, "bytes") for row in rows if row.get("type") == CROSS_ENTROPY)
     freed, then = _above_update(observed, freed)
-    yield Saving(
-        "a fused head and loss",
-        freed,
-        f"A head with a fused cross entropy, which computes the logits in pieces, frees at least "
-        f"{in_bytes(freed)} that the loss saves.{then}",
-        "loss",
+    sentence = _(
+        "A head with a fused cross entropy, which computes the logits in pieces, frees at least {freed} that"
+        " the loss saves.",
+        freed=in_bytes(freed),
     )
+    yield Saving(_("a fused head and loss"), freed, joined([sentence, *then], " "), "loss")
 
 
 def _sharding(observed: Mapping[str, Any], world_size: int) -> Iterator[Saving]:
@@ -217,10 +235,15 @@ def _sharding(observed: Mapping[str, Any], world_size: int) -> Iterator[Saving]:
     state = sum(_count(observed, key) for key in ("parameters", "gradients", "buckets", "optimizer"))
     freed = state - -(-state // ranks)
     yield Saving(
-        "sharding",
+        _("sharding"),
         freed,
-        f"FSDP over {ranks} ranks frees {in_bytes(freed)} on each, less the layer that is gathered: weights, "
-        f"gradients and optimizer, {in_bytes(state)}, are spread over them.",
+        _(
+            "FSDP over {ranks} ranks frees {freed} on each, less the layer that is gathered: weights,"
+            " gradients and optimizer, {state}, are spread over them.",
+            ranks=ranks,
+            freed=in_bytes(freed),
+            state=in_bytes(state),
+        ),
         "weights",
     )
 

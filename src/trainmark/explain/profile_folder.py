@@ -15,6 +15,7 @@ from trainmark.base.files import read_regular
 from trainmark.base.typed_json import DecodeError, decode
 from trainmark.explain import chrome_trace
 from trainmark.explain.profile import Profile
+from trainmark.view.message import _
 
 VERSION = 1
 TIMING, DETAIL = "timing", "detail"
@@ -100,7 +101,7 @@ def read(folder: Path) -> Captured:
             "so that no rank wrote its rank<N>.json."
         )
     manifests = [_manifest(path, rank) for rank, path in files]
-    sizes = sorted({manifest.world_size for manifest, _ in manifests})
+    sizes = sorted({manifest.world_size for manifest, _plain in manifests})
     if len(sizes) > 1:
         raise UserError(
             f"{folder} mixes profiles of {sizes[0]} and of {sizes[-1]} ranks: remove those of the older run."
@@ -108,7 +109,14 @@ def read(folder: Path) -> Captured:
     ranks = tuple(_rank(folder, manifest, plain) for manifest, plain in manifests)
     missing = sorted(set(range(sizes[0])) - {rank.rank for rank in ranks})
     notes = (
-        (f"{len(ranks)} of {sizes[0]} ranks left a profile; rank {missing[0]} is missing.",)
+        (
+            _(
+                "{count} of {ranks} ranks left a profile; rank {rank} is missing.",
+                count=len(ranks),
+                ranks=sizes[0],
+                rank=missing[0],
+            ),
+        )
         if missing
         else ()
     )
@@ -184,7 +192,7 @@ def _rank(folder: Path, manifest: _Manifest, plain: dict[str, Any]) -> CapturedR
         _beside(manifest, shown),
         passes[shown].step_seconds,
         plain,
-        tuple(f"Rank {manifest.rank}: {note}" for note in notes),
+        tuple(_("Rank {rank}: {note}", rank=manifest.rank, note=note) for note in notes),
     )
 
 
@@ -214,15 +222,16 @@ def _profile(
     """Return the profile of a pass, or a note why there is none; a CPU has no timing pass."""
     if entry is None:
         expected = name == DETAIL or manifest.device == "cuda"
-        return None, f"there is no {name} pass." if expected else None
+        return None, _("there is no {name} pass.", name=name) if expected else None
     if entry.error is not None:
-        return None, f"the {name} pass failed: {_one_line(entry.error)}."
+        return None, _("the {name} pass failed: {error}.", name=name, error=_one_line(entry.error))
     if entry.trace is None or not (folder / entry.trace).exists():
-        return None, f"the trace of the {name} pass is missing."
+        return None, _("the trace of the {name} pass is missing.", name=name)
     beside = _beside(manifest, name)
     profile = chrome_trace.read(folder / entry.trace, fmean(beside) if beside else None)
     if manifest.device == "cuda" and profile.device == "cpu":
-        return None, f"the {name} pass recorded no kernels; may this user profile the GPU?"
+        note = _("the {name} pass recorded no kernels; may this user profile the GPU?", name=name)
+        return None, note
     return profile, None
 
 

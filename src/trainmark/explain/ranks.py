@@ -26,6 +26,7 @@ from trainmark.explain.profile import (
 )
 from trainmark.explain.trace_events import collective_rows
 from trainmark.measure.fabric import AllReduce, FabricMeasurement, alpha_beta_model, bus_factor
+from trainmark.view.message import _
 
 # A rank is waited for where it costs the others this share of the step: below, ranks take turns.
 LATE_SHARE = 0.01
@@ -72,16 +73,27 @@ def link_evidence(
 ) -> Iterator[str]:
     """Yield what shows that communication is not hidden: the late rank, then the most exposed collectives."""
     if (late := waited_for(ranks)) is not None:
-        place = f" ({late.node})" if late.node else ""
-        yield f"rank {late.rank}{place} comes late: the others wait {late.late * 1e3:,.3f} ms a step for it"
+        yield _(
+            "rank {rank} comes late: the others wait {time} ms a step for it",
+            rank=f"{late.rank} ({late.node})" if late.node else late.rank,
+            time=f"{late.late * 1e3:,.3f}",
+        )
     for bucket in sorted(buckets, key=lambda bucket: -bucket.exposed)[:MOST_BUCKETS]:
         if not bucket.exposed:
             return
         size = "" if bucket.bytes is None else f" of {bucket.bytes / 1e6:,.1f} MB"
-        rate = "" if bucket.bandwidth is None else f", {bucket.bandwidth / 1e9:,.3g} GB/s"
-        share = f" = {bucket.bandwidth / link:.0%} of the fabric's" if bucket.bandwidth and link else ""
-        times = f"{bucket.exposed * 1e3:,.3f} of {bucket.seconds * 1e3:,.3f} ms exposed"
-        yield f"{bucket.name}{size}: {times}{rate}{share}"
+        text = _(
+            "{bucket}: {exposed} of {time} ms exposed",
+            bucket=f"{bucket.name}{size}",
+            exposed=f"{bucket.exposed * 1e3:,.3f}",
+            time=f"{bucket.seconds * 1e3:,.3f}",
+        )
+        if bucket.bandwidth is not None:
+            text = _("{exposure}, {rate} GB/s", exposure=text, rate=f"{bucket.bandwidth / 1e9:,.3g}")
+        if bucket.bandwidth and link:
+            share = f"{bucket.bandwidth / link:.0%}"
+            text = _("{exposure} = {share} of the fabric's", exposure=text, share=share)
+        yield text
 
 
 def _nearest(fabric: FabricMeasurement, ranks: int) -> AllReduce | None:
@@ -328,15 +340,17 @@ def _buckets(
             shortest[call.key] = min(candidate, shortest.get(call.key, candidate))
     times: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     order: dict[tuple[str, int], int] = {}
-    for (_, kind, count), (duration, rank, start) in sorted(shortest.items(), key=lambda item: item[1][2]):
+    for (_step, kind, count), (duration, rank, start) in sorted(
+        shortest.items(), key=lambda item: item[1][2]
+    ):
         alone = total_length(clip(exposed[rank], start, start + duration))
         times[kind, count].append((duration, alone))
         order.setdefault((kind, count), len(order))
     buckets = []
     for place in sorted(times, key=lambda key: order[key]):
         kind, count = place
-        seconds = statistics.mean(duration for duration, _ in times[place]) / 1e9
-        exposed_seconds = statistics.mean(part for _, part in times[place]) / 1e9
+        seconds = statistics.mean(duration for duration, _alone in times[place]) / 1e9
+        exposed_seconds = statistics.mean(part for _duration, part in times[place]) / 1e9
         described = sizes.get(place)
         size = described.bytes if described else None
         group = described.ranks if described else None

@@ -19,6 +19,7 @@ from trainmark.explain.profile import (
     Nanoseconds,
     ProfiledStep,
 )
+from trainmark.view.message import _
 
 ORDERS = 5  # n-grams of 1, 2, 4, 8 and 16
 
@@ -49,7 +50,7 @@ def even_runs(sequence: Integers, least_covered: float) -> Runs:
     """
     numbers, size, base = sequence, 1, 0
     found: list[tuple[Integers, Integers, Integers, Integers]] = []
-    for _ in range(ORDERS):
+    for _order in range(ORDERS):
         order = np.argsort(numbers, kind="stable")
         ordered = numbers[order]
         same = ordered[1:] == ordered[:-1]
@@ -294,7 +295,7 @@ def steps_of(
         return _unannotated(device, spans, host, step_seconds)
     boundaries = _host_ends(host, ends) if device == "cpu" else _device_ends(spans, host, starts, ends)
     if len(numbers) == 1:
-        note = "One step annotation: the step begins with it, whatever the device still had to do by then."
+        note = _("One step annotation: the step begins with it, whatever the device still had to do by then.")
         first = min(int(starts[0]), int(boundaries[0]))
         return (ProfiledStep(numbers[0], first, int(boundaries[0])),), note
     boundaries = np.maximum.accumulate(boundaries)
@@ -336,10 +337,14 @@ def _unannotated(
 ) -> tuple[tuple[ProfiledStep, ...], str]:
     repetition = None if device == "cpu" else steps_by_repetition(spans, step_seconds)
     if repetition is None:
-        return _whole(spans, host), "No step annotations: everything recorded is taken as one step."
+        return _whole(spans, host), _("No step annotations: everything recorded is taken as one step.")
     steps, kernels = repetition
-    made_out = f"{len(steps):,} steps were made out by the kernels that repeat ({kernels:,} a step)"
-    return steps, f"No step annotations: {made_out}."
+    note = _(
+        "No step annotations: {steps} steps were made out by the kernels that repeat ({kernels} a step).",
+        steps=f"{len(steps):,}",
+        kernels=f"{kernels:,}",
+    )
+    return steps, note
 
 
 def _whole(spans: DeviceSpans, host: HostSpans) -> tuple[ProfiledStep, ...]:

@@ -29,12 +29,13 @@ from trainmark.runner.run import execute, new_run
 from trainmark.store.run import RunFolder
 from trainmark.store.trial import TrialRecord
 from trainmark.suite.model import Case, Command, fields_of
+from trainmark.view.message import _
 
 REPEATS = 6  # fewer carry no interval of 95 %
 SUITE = "what-if"
 OF_STORED_DATA = {"loader": None, "dataset": None, "workers": None, "on_bad": None}
-NO_SETTING = "no setting of this workload makes it"
-OWN_PROGRAM = "it changes the program's own code: make the change, then `trainmark explain` both"
+NO_SETTING = _("no setting of this workload makes it")
+OWN_PROGRAM = _("it changes the program's own code: make the change, then `trainmark explain` both")
 
 
 @dataclass(frozen=True)
@@ -211,7 +212,10 @@ def verify_changes(
     made = {what_if.name: what_if for what_if in done.what_ifs}
     what_ifs = tuple(made.get(what_if.name, what_if) for what_if in explanation.what_ifs)
     evidence = AdviceEvidence(situation, what_ifs, explanation.idle, explanation.buckets)
-    reasons = [f"{name} was not verified: {reason}" for name, reason in done.unverified.items()]
+    reasons = [
+        _("{name} was not verified: {reason}", name=name, reason=reason)
+        for name, reason in done.unverified.items()
+    ]
     verified = replace(
         explanation,
         what_ifs=what_ifs,

@@ -192,6 +192,79 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """One thing to do: a sentence, and below it a line to copy or words."""
+
+    text: Text
+    how: str = ""
+    is_line: bool = True
+
+
+@dataclass(frozen=True)
+class Advices:
+    """Things to do, numbered."""
+
+    advices: Sequence[Advice]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a stacked bar, `width` the share of 1 that it takes, in a colour of the style sheet."""
+
+    look: str
+    width: float
+    name: str
+    share: str
+    amount: str
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A bar across the page, divided into its parts, which only HTML shows."""
+
+    segments: Sequence[Segment]
+    label: str
+    look: str = ""
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """A bar from `start`, `width` long, both as shares of 1, the first `solid` of it in full colour."""
+
+    name: str
+    look: str
+    start: float
+    width: float
+    text: Text
+    solid: float = 1.0
+    is_end: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars on one axis, one below the other, which only HTML shows."""
+
+    rows: Sequence[BarRow]
+    label: str
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Spans in lanes, to move and to zoom, which only HTML shows.
+
+    A class has a name and a colour. `spans` are five numbers each: lane, name, class, start (counted from
+    the start of the span before) and length; `steps` are starts and ends, all in nanoseconds.
+    """
+
+    lanes: Sequence[str]
+    names: Sequence[str]
+    classes: Sequence[tuple[str, str]]
+    steps: Sequence[tuple[int, int]]
+    spans: Sequence[int]
+    label: str
+
+
+@dataclass(frozen=True)
 class Section:
     """Blocks under a title, which may be empty; a folded one is opened by a click."""
 
@@ -216,19 +289,27 @@ Block = (
     | Charts
     | Drawing
     | Code
+    | Advices
+    | Stack
+    | Bars
+    | Timeline
     | Section
 )
 
 
 @dataclass(frozen=True)
 class Page:
-    """What one subject says; HTML has the `heading` in large print, and the title and `about` above it."""
+    """What one subject says; HTML has the `heading` in large print, and the title and `about` above it.
+
+    Without a heading the title is in large print. `style` names a style sheet of the page's own.
+    """
 
     title: str
     blocks: Sequence[Block]
     heading: Text = ""
     about: str = ""
     foot: Text = ""
+    style: str = ""
 
 
 class Late(Sequence["Block"]):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined
 from jinja2.bccache import Bucket
@@ -29,16 +30,18 @@ from trainmark.view.blocks import (
     Sentence,
     Span,
     Text,
+    Timeline,
     shown_in,
 )
 from trainmark.view.catalogue import Lang, localized
 from trainmark.view.chart import svg
 from trainmark.view.chart.model import shape, tone
 from trainmark.view.frame import embedded, frame
-from trainmark.view.message import Message
+from trainmark.view.message import Message, _
 
 # What stands in the header of a page where it comes first.
 HEAD = (Answer, Headlines, Sentence, Doubts)
+TIMELINE = "timeline-data"
 LOADERS = (PackageLoader("trainmark.view", "templates"),)
 
 
@@ -46,15 +49,17 @@ def render(page: Page, lang: Lang = "en", style: str = "") -> str:
     """Return the page; `style` names a further style sheet."""
     shown = shown_in(page.blocks, "html")
     head = list(takewhile(lambda block: isinstance(block, HEAD), shown))
+    data = Markup("").join(_data(block, lang) for block in shown)
+    script = "timeline.js" if TIMELINE in data else ""
     return (
         environment(lang)
         .get_template("page.html.j2")
         .render(
-            **frame(style),
+            **frame(style or page.style, script),
             page=localized(replace(page, blocks=()), lang),
             lede=fragment(head, lang),
             main=fragment(shown[len(head) :], lang),
-            data=Markup("").join(map(_data, shown)),
+            data=data,
         )
     )
 
@@ -90,14 +95,33 @@ def _block(block: Block, env: Environment, level: int) -> Markup:
     return Markup(macro(block, inside, level))
 
 
-def _data(block: Block) -> Markup:
-    """Return the data from which a page's script makes its rows."""
+def _data(block: Block, lang: Lang) -> Markup:
+    """Return the data from which a page's scripts make rows and draw."""
     if isinstance(block, Section):
-        return Markup("").join(map(_data, block.blocks))
-    if not isinstance(block, LargeTable):
-        return Markup()
-    opening = Markup('<script type="application/json" id="{}-rows">').format(block.name)
-    return opening + Markup(embedded(block.data)) + Markup("</script>")
+        return Markup("").join(_data(inner, lang) for inner in shown_in(block.blocks, "html"))
+    if isinstance(block, LargeTable):
+        return _embedded(f"{block.name}-rows", block.data)
+    return _embedded(TIMELINE, _timeline_data(block, lang)) if isinstance(block, Timeline) else Markup()
+
+
+def _timeline_data(block: Timeline, lang: Lang) -> dict[str, Any]:
+    words = {
+        "step_number": _("step {number}", number="{number}"),
+        "start": _("start"),
+    }
+    return {
+        "lanes": block.lanes,
+        "names": block.names,
+        "classes": localized(block.classes, lang),
+        "steps": block.steps,
+        "spans": block.spans,
+        "words": localized(words, lang),
+    }
+
+
+def _embedded(name: str, data: object) -> Markup:
+    opening = Markup('<script type="application/json" id="{}">').format(name)
+    return opening + Markup(embedded(data)) + Markup("</script>")
 
 
 @cache

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from trainmark.view.blocks import (
+    Advice,
+    Advices,
     Answer,
     Bar,
     Block,
@@ -65,12 +67,30 @@ def _block(block: Block, lang: Lang, level: int) -> str:
         return "\n".join("- " + ": ".join(filter(None, map(inline, fact))) for fact in block.facts)
     if isinstance(block, Code):
         return fence(block.text, block.language)
+    if isinstance(block, Advices):
+        return "\n".join(
+            line for place, advice in enumerate(block.advices, 1) for line in _advice(place, advice)
+        )
     if isinstance(block, Section):
         inside = _blocks(block.blocks, lang, level + bool(block.title))
         if block.folded:
             return f"<details><summary>{inline(block.title)}</summary>\n\n{inside}\n\n</details>"
         return f"{'#' * level} {inline(block.title)}\n\n{inside}".strip() if block.title else inside
     return ""
+
+
+def _advice(place: int, advice: Advice) -> Iterator[str]:
+    """Yield the sentence, and below it the line to copy, several of them between fences."""
+    yield f"{place}. {inline(advice.text)}"
+    how = advice.how.strip()
+    if not how:
+        return
+    if not advice.is_line:
+        yield f"   {plain(how)}"
+    elif "\n" in how:
+        yield from ("", *(f"   {line}" for line in fence(how).splitlines()), "")
+    else:
+        yield f"   {code(how)}"
 
 
 def _table(block: Table, lang: Lang) -> str:

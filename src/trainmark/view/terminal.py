@@ -9,6 +9,8 @@ from rich.cells import cell_len, set_cell_size
 
 from trainmark.base.text import one_line, visible
 from trainmark.view.blocks import (
+    Advice,
+    Advices,
     Answer,
     Block,
     Code,
@@ -28,6 +30,7 @@ from trainmark.view.catalogue import Lang, localized
 from trainmark.view.message import _
 
 GAP, INDENT, HANGING = "  ", "    ", "  "
+BELOW = "     "
 NARROWEST = 14  # enough for `NVIDIA H100…`
 ELLIPSIS = "…"
 NUMBER_AT_END = re.compile(r"[\d.,]+$")
@@ -82,6 +85,10 @@ def _block(block: Block, lang: Lang, width: int | None, level: int) -> list[str]
         return _facts(block, width)
     if isinstance(block, Code):
         return [f"{INDENT}{line}" for line in visible(block.text).splitlines()]
+    if isinstance(block, Advices):
+        return [
+            line for place, advice in enumerate(block.advices, 1) for line in _advice(place, advice, width)
+        ]
     if isinstance(block, Section):
         return _section(block, lang, width, level)
     return []
@@ -96,6 +103,14 @@ def _facts(block: Facts, width: int | None) -> list[str]:
         label = name + " " * (room - cell_len(name))
         written += [line.rstrip() for line in wrapped(value, width, label, " " * room)]
     return written
+
+
+def _advice(place: int, advice: Advice, width: int | None) -> list[str]:
+    """What is to be typed is never broken."""
+    own = wrapped(plain_text(advice.text), width, f"{place}. ", "   ")
+    if not advice.is_line:
+        return [*own, *wrapped(advice.how, width, BELOW, BELOW)]
+    return [*own, *(f"{BELOW}{one_line(line)}" for line in advice.how.splitlines() if line.strip())]
 
 
 def _section(section: Section, lang: Lang, width: int | None, level: int) -> list[str]:

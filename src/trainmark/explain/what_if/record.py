@@ -14,6 +14,7 @@ import yaml
 
 from trainmark.base.typed_json import decode
 from trainmark.store.files import LocalRecords
+from trainmark.view.message import Message, _
 
 RECORD = Path(__file__).with_name("record.yaml")
 CONFIDENCE = 0.9
@@ -90,28 +91,36 @@ def interval(
     here = [entry for entry in entries if entry.kind == kind]
     alike = [entry for entry in here if entry.waits_for_host == waits_for_host]
     if waits_for_host:
-        own = alike, f"verified predictions of steps that wait for the host, on {kind}"
+        own = alike
+        of_own = _(
+            "{count} verified predictions of steps that wait for the host, on {kind}",
+            count=len(own),
+            kind=kind,
+        )
     else:
-        own = [entry for entry in alike if entry.change == change], f"verified predictions of it on {kind}"
-    pools = (
-        own,
-        (here, f"verified predictions of all changes on {kind}"),
-        (list(entries), _anywhere(kind, entries)),
-    )
-    for pool, title in pools:
+        own = [entry for entry in alike if entry.change == change]
+        of_own = _("{count} verified predictions of it on {kind}", count=len(own), kind=kind)
+    of_here = _("{count} verified predictions of all changes on {kind}", count=len(here), kind=kind)
+    pools = ((own, of_own), (here, of_here), (list(entries), _anywhere(kind, entries)))
+    for pool, basis in pools:
         if len(pool) >= LEAST_ENTRIES:
             low, high = error_bounds([entry.surprise for entry in pool])
-            return Bounds(exp(min(low, 0.0)), exp(max(high, 0.0)), f"{len(pool)} {title}")
-    basis = "no record: fewer than 4 what-ifs were verified, the interval is a guess"
+            return Bounds(exp(min(low, 0.0)), exp(max(high, 0.0)), basis)
+    basis = _("no record: fewer than 4 what-ifs were verified, the interval is a guess")
     return Bounds(exp(-PRIOR), exp(PRIOR), basis)
 
 
-def _anywhere(kind: str, entries: Sequence[VerifiedChange]) -> str:
+def _anywhere(kind: str, entries: Sequence[VerifiedChange]) -> Message:
     """Say where all of them were made: an interval from other devices says little of this one."""
     kinds = sorted({entry.kind for entry in entries})
     if kind in kinds:
-        return "verified predictions of all changes on any device"
-    return f"verified predictions of all changes on {' and '.join(kinds)}: on {kind} none was verified"
+        return _("{count} verified predictions of all changes on any device", count=len(entries))
+    return _(
+        "{count} verified predictions of all changes on {kinds}: on {kind} none was verified",
+        count=len(entries),
+        kinds=" and ".join(kinds),
+        kind=kind,
+    )
 
 
 def error_bounds(errors: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:

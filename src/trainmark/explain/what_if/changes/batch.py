@@ -19,6 +19,7 @@ from trainmark.explain.what_if.situation import (
     Situation,
     StepPart,
 )
+from trainmark.view.message import _
 
 # Seconds of a kernel (or an operator of a CPU) that are the same for any batch: start, ramp-up, and a last
 # wave of blocks that fills the device in part. Steps of ResNet-50 at batch 128, 256 and 512 on an H200, eager
@@ -74,9 +75,11 @@ def _times(situation: Situation, factor: int) -> StepPrediction | None:
         gaps = launch_gaps(situation, compute + exposed, 1.0)
     step = compute + exposed + idle + gaps + situation.idle_for(LOADER) * factor
     constant = fixed + situation.exposed + situation.idle_for(LAUNCH) + idle
-    why = (
-        f"{milliseconds(constant)} of a step (optimiser, starts of kernels, exposed communication, gaps) do "
-        f"not grow with the batch: {factor} times the samples share them; the time is that of as many as now."
+    why = _(
+        "{constant} of a step (optimiser, starts of kernels, exposed communication, gaps) do not grow with"
+        " the batch: {factor} times the samples share them; the time is that of as many as now.",
+        constant=milliseconds(constant),
+        factor=factor,
     )
     return StepPrediction(step / factor, why, gaps / factor)
 
@@ -116,16 +119,16 @@ def largest_overrides(situation: Situation) -> Overrides | None:
 CHANGES = (
     WhatIfChange(
         "batch ×2",
-        "twice the batch",
+        _("twice the batch"),
         twice,
-        "batch_size × 2, with the learning rate that goes with it",
+        _("batch_size × 2, with the learning rate that goes with it"),
         overrides=batch_overrides,
     ),
     WhatIfChange(
         "largest batch",
-        "the largest batch that fits",
+        _("the largest batch that fits"),
         largest,
-        "the largest batch_size that fits, with the learning rate that goes with it",
+        _("the largest batch_size that fits, with the learning rate that goes with it"),
         overrides=largest_overrides,
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmark.explain.what_if.change import StepPrediction, WhatIfChange, milliseconds
 from trainmark.explain.what_if.situation import COMMUNICATION, Situation
+from trainmark.view.message import _
 
 
 def hidden(situation: Situation) -> StepPrediction | None:
@@ -13,7 +14,8 @@ def hidden(situation: Situation) -> StepPrediction | None:
         return None
     seconds = max(situation.step - part.alone, part.busy)
     return StepPrediction(
-        seconds, f"The step without {milliseconds(part.alone)} of communication that nothing hides."
+        seconds,
+        _("The step without {time} of communication that nothing hides.", time=milliseconds(part.alone)),
     )
 
 
@@ -23,21 +25,24 @@ def link_twice_as_fast(situation: Situation) -> StepPrediction | None:
         return None
     return StepPrediction(
         situation.step - part.alone / 2,
-        f"Half of the {milliseconds(part.alone)} of exposed communication: transfers take half the time.",
+        _(
+            "Half of the {time} of exposed communication: transfers take half the time.",
+            time=milliseconds(part.alone),
+        ),
     )
 
 
 CHANGES = (
     WhatIfChange(
         "communication hidden",
-        "communication hidden under computing",
+        _("communication hidden under computing"),
         hidden,
-        "reduce gradients while others are still computed",
+        _("reduce gradients while others are still computed"),
         {"pytorch": "DistributedDataParallel(model, bucket_cap_mb=10)"},
     ),
     WhatIfChange(
         "link ×2",
-        "a link of twice the bandwidth",
+        _("a link of twice the bandwidth"),
         link_twice_as_fast,
         lines={
             "": lambda situation: (

@@ -15,6 +15,7 @@ from trainmark.explain.what_if.change import (
 from trainmark.explain.what_if.changes.layout import without_layout_copies
 from trainmark.explain.what_if.changes.optimizer import fused_seconds
 from trainmark.explain.what_if.situation import NO_FRAMEWORK, OPTIMIZER, Situation
+from trainmark.view.message import _, joined
 
 FUSIBLE = ("normalisation", "elementwise", "reduction")
 # Tensors that an operation reads and writes on average, and how many of them fusing it with the one before
@@ -55,23 +56,32 @@ def compiled(situation: Situation) -> StepPrediction | None:
     alone |= {name: seconds for name, seconds in turned.items() if name not in alone}
     now = sum(part.alone for part in fusible)
     then = sum(alone[part.name] for part in fusible)
-    why = (
-        f"{before:.0f} elementwise, normalising and reducing launches become {after:.0f}, at most one "
-        f"in each place between products, with {ratio:.2f} of their bytes: {milliseconds(now)} become "
-        f"{milliseconds(then)}."
-    )
+    why = [
+        _(
+            "{before} elementwise, normalising and reducing launches become {after}, at most one in each"
+            " place between products, with {ratio} of their bytes: {time} become {fused}.",
+            before=f"{before:.0f}",
+            after=f"{after:.0f}",
+            ratio=f"{ratio:.2f}",
+            time=milliseconds(now),
+            fused=milliseconds(then),
+        )
+    ]
     if (update := compiled_update_seconds(situation)) is not None:
         alone[OPTIMIZER] = update
-        why += f" The update, compiled as well: {milliseconds(update)}."
-    step = rebuilt(situation, alone).because(why)
-    if step.waits_for_host:
-        why += (
-            f" The host still takes {milliseconds(issue_seconds(situation))} to issue a step, and the device "
-            "waits for it: capture a graph as well."
+        why.append(_("The update, compiled as well: {time}.", time=milliseconds(update)))
+    step = rebuilt(situation, alone)
+    if step.because(why[0]).waits_for_host:
+        why.append(
+            _(
+                "The host still takes {time} to issue a step, and the device waits for it: capture a graph as"
+                " well.",
+                time=milliseconds(issue_seconds(situation)),
+            )
         )
     if turned:
-        why += " Inductor turns convolutions to channels last, without kernels that change layouts."
-    return step._replace(why=why)
+        why.append(_("Inductor turns convolutions to channels last, without kernels that change layouts."))
+    return step.because(joined(why, " "))
 
 
 def compiled_update_seconds(situation: Situation) -> float | None:
@@ -96,9 +106,9 @@ def compile_overrides(situation: Situation) -> Overrides | None:
 CHANGES = (
     WhatIfChange(
         "compile",
-        "compile the model",
+        _("compile the model"),
         compiled,
-        "use the framework's compiler",
+        _("use the framework's compiler"),
         {
             "pytorch": "model = torch.compile(model)",
             "tensorflow": "@tf.function(jit_compile=True)",

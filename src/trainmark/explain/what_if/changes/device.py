@@ -16,6 +16,7 @@ from trainmark.explain.what_if.change import (
 )
 from trainmark.explain.what_if.changes.precision import product_seconds
 from trainmark.explain.what_if.situation import COMMUNICATION, LAUNCH, DatasheetPeaks, Situation, StepPart
+from trainmark.view.message import _, joined
 
 LEAST_THROTTLING = 0.02  # clocks differ by as much without any cause
 
@@ -28,7 +29,10 @@ def at_floors(situation: Situation) -> StepPrediction | None:
     alone = {part.name: part.alone * min(1.0, (part.floor or 0.0) / part.busy) for part in known}
     saved = sum(part.alone - alone[part.name] for part in known)
     return rebuilt_without_host(situation, alone).because(
-        f"{milliseconds(saved)} less, were every class with a known floor at it; idle time as now."
+        _(
+            "{time} less, were every class with a known floor at it; idle time as now.",
+            time=milliseconds(saved),
+        )
     )
 
 
@@ -45,7 +49,10 @@ def full_clock(situation: Situation) -> StepPrediction | None:
     bound = [part for part in situation.parts if part.name in PRODUCT_CLASSES and part.bound != "memory"]
     alone = {part.name: part.alone * clock for part in bound}
     return rebuilt(situation, alone).because(
-        f"The device ran at {percent(clock)} of its highest clock, and products take as much longer."
+        _(
+            "The device ran at {share} of its highest clock, and products take as much longer.",
+            share=percent(clock),
+        )
     )
 
 
@@ -64,16 +71,21 @@ def on_device(other: DatasheetPeaks, situation: Situation) -> StepPrediction | N
         for part in situation.parts
         if part.name != COMMUNICATION
     }
-    why = (
-        f"{other.title} has {flops:.2f} times the {precision} peak and {memory:.2f} times the bandwidth, by "
-        "their datasheets; the host and the link stay."
-    )
-    step = rebuilt(situation, alone).because(why)
-    if situation.device == "cuda" and step.waits_for_host:
-        why += (
-            f" There the host sets the step: it takes {milliseconds(issue_seconds(situation))} to issue one."
+    step = rebuilt(situation, alone).because(
+        _(
+            "{device} has {flops} times the {precision} peak and {memory} times the bandwidth, by their"
+            " datasheets; the host and the link stay.",
+            device=other.title,
+            flops=f"{flops:.2f}",
+            precision=precision,
+            memory=f"{memory:.2f}",
         )
-    return step._replace(why=why)
+    )
+    if situation.device == "cuda" and step.waits_for_host:
+        issue = milliseconds(issue_seconds(situation))
+        waits = _("There the host sets the step: it takes {time} to issue one.", time=issue)
+        return step._replace(why=joined([step.why, waits], " "))
+    return step
 
 
 def _elsewhere(part: StepPart, situation: Situation, flops: float, memory: float) -> float:
@@ -91,9 +103,9 @@ def on_other_devices(situation: Situation) -> tuple[WhatIfChange, ...]:
     return tuple(
         WhatIfChange(
             f"on {other.title}",
-            f"on a {other.title}",
+            _("on a {device}", device=other.title),
             partial(on_device, other),
-            f"use a {other.title}",
+            _("use a {device}", device=other.title),
         )
         for other in situation.others
     )
@@ -102,13 +114,13 @@ def on_other_devices(situation: Situation) -> tuple[WhatIfChange, ...]:
 CHANGES = (
     WhatIfChange(
         "floors",
-        "every class at its floor",
+        _("every class at its floor"),
         at_floors,
-        "the best that kernels could give on this device; no setting does it",
+        _("the best that kernels could give on this device; no setting does it"),
     ),
     WhatIfChange(
         "full clock",
-        "the device at its highest clock",
+        _("the device at its highest clock"),
         full_clock,
         lines={"": "nvidia-smi -q -d PERFORMANCE,POWER  # says why; nvidia-smi -pl raises a power cap"},
     ),

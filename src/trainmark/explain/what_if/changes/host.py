@@ -10,6 +10,7 @@ from trainmark.explain.what_if.change import (
     milliseconds,
 )
 from trainmark.explain.what_if.situation import LAUNCH, LOADER, SYNCHRONIZATION, Situation
+from trainmark.view.message import _
 
 # Between two kernels of a CUDA graph where one waits for the other: an estimate, the record tells its errors.
 GRAPH_GAP = 1e-6
@@ -26,7 +27,11 @@ def capture_graph(situation: Situation) -> StepPrediction | None:
     left = min(gaps, situation.gaps.get(LAUNCH, 0.0) * GRAPH_GAP)
     return StepPrediction(
         situation.step - gaps + left,
-        f"{milliseconds(gaps)} of waiting for launches become {milliseconds(left)}: 1 µs for each gap.",
+        _(
+            "{gaps} of waiting for launches become {left}: 1 µs for each gap.",
+            gaps=milliseconds(gaps),
+            left=milliseconds(left),
+        ),
     )
 
 
@@ -47,9 +52,8 @@ def without_launch_gaps(situation: Situation) -> StepPrediction | None:
     gaps = situation.idle_for(LAUNCH)
     if situation.device != "cuda" or _is_small(gaps, situation):
         return None
-    return StepPrediction(
-        situation.step - gaps, f"The step without {milliseconds(gaps)} of waiting for the host."
-    )
+    why = _("The step without {time} of waiting for the host.", time=milliseconds(gaps))
+    return StepPrediction(situation.step - gaps, why)
 
 
 def without_synchronisation(situation: Situation) -> StepPrediction | None:
@@ -60,12 +64,14 @@ def without_synchronisation(situation: Situation) -> StepPrediction | None:
     gaps = situation.idle_for(LAUNCH)
     runs_ahead = situation.device == "cuda" and situation.host is not None
     if gaps and runs_ahead and issue_seconds(situation) < situation.compute + situation.exposed:
-        why = (
-            f"The step without {milliseconds(waiting)} of synchronisation and {milliseconds(gaps)} of launch "
-            "gaps that follow it: the host issues a step in less time than the device takes."
+        why = _(
+            "The step without {waiting} of synchronisation and {gaps} of launch gaps that follow it: the host"
+            " issues a step in less time than the device takes.",
+            waiting=milliseconds(waiting),
+            gaps=milliseconds(gaps),
         )
         return StepPrediction(situation.step - waiting - gaps, why)
-    why = f"The step without {milliseconds(waiting)} of waiting in synchronisation."
+    why = _("The step without {time} of waiting in synchronisation.", time=milliseconds(waiting))
     return StepPrediction(situation.step - waiting, why, gaps)
 
 
@@ -73,7 +79,7 @@ def free_loader(situation: Situation) -> StepPrediction | None:
     waiting = situation.idle_for(LOADER)
     if _is_small(waiting, situation):
         return None
-    why = f"The step without {milliseconds(waiting)} of waiting for the next batch."
+    why = _("The step without {time} of waiting for the next batch.", time=milliseconds(waiting))
     return StepPrediction(situation.step - waiting, why, situation.idle_for(LAUNCH))
 
 
@@ -82,7 +88,8 @@ def without_python(situation: Situation) -> StepPrediction | None:
     time = situation.idle_for(LAUNCH)
     if situation.device != "cpu" or _is_small(time, situation):
         return None
-    return StepPrediction(situation.step - time, f"The step without {milliseconds(time)} of Python.")
+    why = _("The step without {time} of Python.", time=milliseconds(time))
+    return StepPrediction(situation.step - time, why)
 
 
 def workers_line(situation: Situation) -> str:
@@ -106,9 +113,9 @@ def _is_small(seconds: float, situation: Situation) -> bool:
 CHANGES = (
     WhatIfChange(
         "graph",
-        "capture the step as a CUDA graph",
+        _("capture the step as a CUDA graph"),
         capture_graph,
-        "capture the step as a CUDA graph",
+        _("capture the step as a CUDA graph"),
         {
             "pytorch": 'model = torch.compile(model, mode="reduce-overhead")',
             "jax": "XLA_FLAGS=--xla_gpu_graph_min_graph_size=1",
@@ -118,27 +125,27 @@ CHANGES = (
     ),
     WhatIfChange(
         "no launch gaps",
-        "a host that is never late",
+        _("a host that is never late"),
         without_launch_gaps,
-        "fewer and larger kernels: a larger batch, or more of the step in one graph",
+        _("fewer and larger kernels: a larger batch, or more of the step in one graph"),
     ),
     WhatIfChange(
         "no Python",
-        "no Python between operators",
+        _("no Python between operators"),
         without_python,
-        "fewer and larger operators: tensors in place of loops, or a larger batch",
+        _("fewer and larger operators: tensors in place of loops, or a larger batch"),
     ),
     WhatIfChange(
         "no synchronisation",
-        "no synchronisation inside the step",
+        _("no synchronisation inside the step"),
         without_synchronisation,
-        "read no value of the device inside the step: no .item(), float(), .cpu() or synchronize()",
+        _("read no value of the device inside the step: no .item(), float(), .cpu() or synchronize()"),
     ),
     WhatIfChange(
         "free loader",
-        "a loader that costs nothing",
+        _("a loader that costs nothing"),
         free_loader,
-        "prefetch batches in other processes",
+        _("prefetch batches in other processes"),
         {
             "pytorch": workers_line,
             "tensorflow": "dataset.map(..., num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)",

@@ -12,6 +12,7 @@ from trainmark.explain.what_if.change import (
     tuned_seconds,
 )
 from trainmark.explain.what_if.situation import Situation
+from trainmark.view.message import _
 
 LAUNCH_SECONDS = 5e-6  # one call of cudaLaunchKernel, without the operator around it
 
@@ -24,13 +25,18 @@ def channels_last(situation: Situation) -> StepPrediction | None:
     if not shares or situation.device != "cuda":
         return None
     total = sum(part.layout_copies for part in situation.parts)
-    why = f"The step without {milliseconds(total)} of changing layouts around convolutions"
+    why = _("The step without {time} of changing layouts around convolutions.", time=milliseconds(total))
     norm = situation.part("normalisation")
     if norm is not None and tuned_seconds(norm) < norm.alone:
         # Libraries have their best batch norm for channels last.
         shares[norm.name] = tuned_seconds(norm)
-        why += f", and normalisation at what its bytes need: {milliseconds(tuned_seconds(norm))}"
-    return rebuilt(situation, shares, issued_share(situation)).because(f"{why}.")
+        why = _(
+            "The step without {time} of changing layouts around convolutions, and normalisation at what its"
+            " bytes need: {norm}.",
+            time=milliseconds(total),
+            norm=milliseconds(tuned_seconds(norm)),
+        )
+    return rebuilt(situation, shares, issued_share(situation)).because(why)
 
 
 def issued_share(situation: Situation) -> float:
@@ -60,9 +66,9 @@ def layout_overrides(situation: Situation) -> Overrides | None:
 CHANGES = (
     WhatIfChange(
         "channels last",
-        "tensors with channels last",
+        _("tensors with channels last"),
         channels_last,
-        "NHWC in place of NCHW",
+        _("NHWC in place of NCHW"),
         {
             "pytorch": "model = model.to(memory_format=torch.channels_last)  # and its inputs likewise",
             "tensorflow": 'tf.keras.backend.set_image_data_format("channels_last")',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmark.explain.what_if.change import Overrides, StepPrediction, WhatIfChange, milliseconds, rebuilt
 from trainmark.explain.what_if.situation import OPTIMIZER, Situation
+from trainmark.view.message import _
 
 # Bytes a parameter: float32 weight, gradient and state read, weight and state written.
 PARAMETER_BYTES = {"adam": 28, "adamw": 28, "sgd": 20, "lamb": 40}
@@ -22,9 +23,13 @@ def fused_optimizer(situation: Situation) -> StepPrediction | None:
     if fused is None or part.alone < LEAST_GAIN * fused:
         return None
     issued = 1 - (part.launches - FUSED_LAUNCHES) / situation.launches
-    why = (
-        f"{part.launches:.0f} launches of the optimiser become {FUSED_LAUNCHES} that pass over weights, "
-        f"gradients and state once: {milliseconds(part.alone)} become {milliseconds(fused)}."
+    why = _(
+        "{launches} launches of the optimiser become {fused} that pass over weights, gradients and state"
+        " once: {time} become {then}.",
+        launches=f"{part.launches:.0f}",
+        fused=FUSED_LAUNCHES,
+        time=milliseconds(part.alone),
+        then=milliseconds(fused),
     )
     return rebuilt(situation, {OPTIMIZER: fused}, issued).because(why)
 
@@ -55,9 +60,9 @@ def optimizer_suggestion(situation: Situation) -> Overrides | None:
 CHANGES = (
     WhatIfChange(
         "fused optimiser",
-        "a fused optimiser",
+        _("a fused optimiser"),
         fused_optimizer,
-        "an optimiser that updates all parameters in one kernel",
+        _("an optimiser that updates all parameters in one kernel"),
         {
             "pytorch": fused_line,
             "jax": "@jax.jit  # of the update together with the gradients",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from trainmark.explain.kernel_classes import PRODUCT_CLASSES
 from trainmark.explain.what_if.change import Overrides, StepPrediction, WhatIfChange, milliseconds, rebuilt
 from trainmark.explain.what_if.situation import MEMORY_CLASSES, Situation, StepPart
+from trainmark.view.message import _, joined
 
 # A product reaches less of a higher peak: its share of it falls with this power of the ratio of the peaks.
 # An estimate: 0.96 at twice the peak, 0.85 at fifteen times; the record tells how far it is off.
@@ -52,14 +53,18 @@ def bf16(situation: Situation) -> StepPrediction | None:
     if situation.device == "cpu":
         # Vector units convert every bfloat16 to float32 and back: what is saved in bytes is spent there.
         alone |= {part.name: part.alone for part in situation.parts if part.name in MEMORY_CLASSES}
-    halved = "unchanged (converted on the fly)" if situation.device == "cpu" else "half of the bytes"
-    why = (
-        f"Products at {then / now:.1f} times the peak, as far from it as now and a little further; "
-        f"elementwise operations and normalisation: {halved}; the optimiser stays in float32."
-    )
+    on_cpu = situation.device == "cpu"
+    why = [
+        _(
+            "Products at {times} times the peak, as far from it as now and a little further; elementwise"
+            " operations and normalisation: {halved}; the optimiser stays in float32.",
+            times=f"{then / now:.1f}",
+            halved=_("unchanged (converted on the fly)") if on_cpu else _("half of the bytes"),
+        )
+    ]
     if uses_flash and attention is not None:
-        why += f" Attention by a flash kernel: {milliseconds(alone[attention.name])}."
-    return rebuilt(situation, alone).because(why)
+        why.append(_("Attention by a flash kernel: {time}.", time=milliseconds(alone[attention.name])))
+    return rebuilt(situation, alone).because(joined(why, " "))
 
 
 def halved_seconds(part: StepPart) -> float:
@@ -95,9 +100,9 @@ def precision_overrides(situation: Situation) -> Overrides | None:
 CHANGES = (
     WhatIfChange(
         "bf16",
-        "bfloat16 in place of float32",
+        _("bfloat16 in place of float32"),
         bf16,
-        "bfloat16 for products",
+        _("bfloat16 for products"),
         {
             "pytorch": lambda situation: (
                 f'with torch.autocast("{situation.device}", dtype=torch.bfloat16):  # around the forward pass'

@@ -114,14 +114,13 @@ def step_decimals(explanation: Explanation) -> int:
 def shares(explanation: Explanation, values: Sequence[int]) -> list[str]:
     """Write nanoseconds as per cent of the step, which add up to 100.0 where the values are all of it."""
     if explanation.total <= 0:
-        return [number.MISSING for _ in values]
+        return [number.MISSING] * len(values)
     return [f"{text} %" for text in apportioned(values, explanation.total / 100, 1)]
 
 
-def scaled(values: Sequence[float | None], units: Sequence[tuple[str, float]]) -> tuple[str, list[str]]:
-    """Return the unit that suits the largest value, and all values in it; unknown ones are empty."""
+def scaled(values: Sequence[float | None], name: str, unit: float) -> tuple[str, list[str]]:
+    """Return the unit's name and all values in it, with the decimals that the largest needs."""
     largest = max((value for value in values if value is not None), default=0.0)
-    name, unit = next((pair for pair in units if largest >= pair[1]), units[-1])
     decimals = decimals_of(largest / unit, 3) if largest > 0 else 0
     return name, ["" if value is None else _fixed(value / unit, decimals) for value in values]
 
@@ -155,6 +154,14 @@ def samples_per_second(explanation: Explanation) -> float | None:
 
 def milliseconds(seconds: float | None) -> str:
     return number.MISSING if seconds is None else number.significant(1000 * seconds, 4)
+
+
+def duration(seconds: float) -> str:
+    """Four digits in the unit that fits."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{number.significant(seconds / scale, 4)} {unit}"
+    return f"{number.significant(seconds / 1e-6, 4)} µs"
 
 
 def signed_percent(share: float | None, decimals: int = 1) -> str:

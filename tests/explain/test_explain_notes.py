@@ -6,15 +6,21 @@ from dataclasses import replace
 import pytest
 from explain_documents import resnet50
 
+from trainmark.base.typed_json import decode
 from trainmark.events import DeviceSample
 from trainmark.explain.agreement import slowdown
 from trainmark.explain.difference import difference
-from trainmark.explain.explanation import CollectiveBucket, Kernel, MemoryPart, RankTime
+from trainmark.explain.difference_page import difference_page
+from trainmark.explain.explained_trial import keep_explanation
+from trainmark.explain.explanation import CollectiveBucket, Explanation, Kernel, MemoryPart, RankTime
+from trainmark.explain.page import explanation_page
 from trainmark.explain.ranks import link_evidence
-from trainmark.explain.report import difference_text, markdown, page
-from trainmark.explain.report.language.chinese import sentence
 from trainmark.measure.doubts import DoubtCode, doubt
 from trainmark.measure.figure import Interval, Ratio
+from trainmark.store.files import read_object
+from trainmark.view import html, markdown
+from trainmark.view.catalogue import translated, with_messages
+from trainmark.view.message import _
 
 ENGLISH = re.compile("[a-z]{3,} [a-z]{2,} [a-z]{2,}")
 
@@ -22,9 +28,9 @@ ENGLISH = re.compile("[a-z]{3,} [a-z]{2,} [a-z]{2,}")
 def assert_chinese(notes):
     assert notes
     for note in notes:
-        assert not ENGLISH.search(sentence(note, "zh")), note
+        assert not ENGLISH.search(translated(note, "zh")), note
         numbers = re.findall(r"\d[\d.,]*\d|\d", note)
-        assert all(number in sentence(note, "zh") for number in numbers), note
+        assert all(number in translated(note, "zh") for number in numbers), note
 
 
 def compared(measured=None, kernels=(), **subject):
@@ -53,8 +59,9 @@ def compared(measured=None, kernels=(), **subject):
 def test_what_a_difference_notes(about):
     change = compared(**about)
     assert_chinese(change.notes)
-    for shown in (difference_text.markdown(change, "zh"), page.render_difference(change, "zh")):
-        assert sentence(change.notes[0], "zh").split("（")[0][:12] in shown
+    for render in (markdown.render, html.render):
+        shown = render(difference_page(change), "zh")
+        assert translated(change.notes[0], "zh").split("（")[0][:12] in shown
 
 
 @pytest.mark.parametrize("throttle", [(), ("sw-power-cap", "hw-thermal")])
@@ -87,23 +94,29 @@ def test_what_ranks_note():
     assert_chinese([*link_evidence(ranks, buckets, 5e9), *link_evidence(ranks, buckets, None)])
 
 
-@pytest.mark.parametrize(
-    "note",
-    [
-        "Rank 3: the timing pass recorded no kernels; may this user profile the GPU?",
-        "Memory: The program did not tell the peak of its memory.",
-        "Of the measured steps: " + doubt(DoubtCode.NOISY_TRIALS, spread="10.9 %").message,
-        "bf16 was not verified: no setting of this workload makes it",
-    ],
-)
-def test_a_sentence_behind_its_subject(note):
-    assert_chinese([note])
+def test_a_stored_explanation_is_shown_in_chinese_after_it_was_read(tmp_path):
+    doubts = (doubt(DoubtCode.NOISY_TRIALS, spread="10.9 %").text,)
+    notes = compared(samples=128.0).notes
+    keep_explanation(tmp_path, replace(resnet50(), doubts=doubts, notes=notes))
+    document = read_object(tmp_path / "explanation.json")
+    read = decode(Explanation, with_messages(document))
+    assert (read.notes, read.doubts) == (notes, doubts)
+    assert_chinese([*read.notes, *read.doubts])
+    assert decode(Explanation, document) == read
 
 
 def test_what_is_known_of_holders_of_memory_is_shown_in_chinese():
     one = resnet50()
-    held = (MemoryPart("weights", 97 << 20, "half-precision copies by autocast", "sharding frees 48.50 MiB"),)
+    held = (
+        MemoryPart(
+            "weights",
+            97 << 20,
+            _("half-precision copies by autocast"),
+            _("{kind} frees {freed}", kind=_("sharding"), freed="48.50 MiB"),
+        ),
+    )
     told = replace(one, memory=replace(one.memory, parts=held))
-    for shown in (markdown.render(told, "zh"), page.render(told, "zh")):
+    for render in (markdown.render, html.render):
+        shown = render(explanation_page(told), "zh")
         assert "autocast 的半精度副本" in shown
         assert "分片可释放 48.50 MiB" in shown

@@ -8,9 +8,9 @@ from typing import Any
 
 from trainmark.base import typed_json
 from trainmark.base.text import visible
+from trainmark.explain import figures
 from trainmark.explain.difference import ExplanationDifference
 from trainmark.explain.explanation import Explanation
-from trainmark.explain.report import figures
 
 
 def as_json(explanation: Explanation) -> str:

@@ -1,1 +1,0 @@
-"""What `trainmark explain` shows: terminal, Markdown, page and JSON."""

@@ -1,1 +1,0 @@
-"""The words of an explanation in English and Chinese."""
