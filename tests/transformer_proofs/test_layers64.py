@@ -127,7 +127,7 @@ def test_five_steps_of_pytorch_in_float64_give_the_shipped_reference(family, opt
 def test_pytorch_in_float32_conforms_in_micro_batches_with_room_to_spare(family, optimizer, torch_trainings):
     import torch
 
-    from trainmark.workloads.transformers.conformance.comparison import rank_deviations
+    from trainmark.workloads.transformers.conformance.reference import rank_deviations
 
     observed = shown(torch_trainings, family, optimizer, torch.float32, accumulate=2)
     assert comparison(family, optimizer)([observed]).differs == ()

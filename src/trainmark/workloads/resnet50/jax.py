@@ -97,9 +97,6 @@ def max_pool(net, x):
     return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, border)
 
 
-facts = framework.facts
-
-
 def build_model(opt):
     """Return every tensor by its canonical name; drawn on the host, so that all ranks begin alike."""
     random = np.random.default_rng(opt.seed)
@@ -314,10 +311,5 @@ class Training(framework.Training):
         return on_host({"scale": self.state.scale, "good_steps": self.state.good_steps})
 
 
-def check(opt):
-    """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    program.refuse("jax", opt, framework.capability(opt))
-
-
 if __name__ == "__main__":
-    program.main("jax", Training, check, facts)
+    program.main(framework, Training)

@@ -273,10 +273,5 @@ class Training(framework.Training):
         return framework.scaler_state(self.update.scaler)
 
 
-def check(opt):
-    """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    program.refuse("mindspore", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("mindspore", Training, check, framework.facts)
+    program.main(framework, Training)

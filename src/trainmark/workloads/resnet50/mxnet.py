@@ -271,10 +271,5 @@ class Training(framework.Training):
         return {"last_rate": self.update.last_rate}
 
 
-def check(opt):
-    """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    program.refuse("mxnet", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("mxnet", Training, check, framework.facts)
+    program.main(framework, Training)

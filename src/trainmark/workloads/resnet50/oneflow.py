@@ -349,10 +349,5 @@ def on_host(opt, named):
     return {name: v.transpose(0, 3, 1, 2) if v.ndim == 4 else v for name, v in values.items()}
 
 
-def check(opt):
-    """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    program.refuse("oneflow", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("oneflow", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -272,10 +272,5 @@ def on_host(named):
     return {name: turned(name, tensor.numpy()) for name, tensor in named}
 
 
-def check(opt):
-    """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    program.refuse("paddle", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("paddle", Training, check, framework.facts)
+    program.main(framework, Training)

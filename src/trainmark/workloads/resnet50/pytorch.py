@@ -309,10 +309,5 @@ class Training(framework.Training):
         return self.update.fallbacks()
 
 
-def check(opt):
-    """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    program.refuse("pytorch", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("pytorch", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -347,10 +347,5 @@ def on_host(named):
     return {name: canonical(variable.numpy()) for name, variable in named.items()}
 
 
-def check(opt):
-    """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
-    program.refuse("tensorflow", opt, **framework.machine(opt))
-
-
 if __name__ == "__main__":
-    program.main("tensorflow", Training, check, framework.facts)
+    program.main(framework, Training)

@@ -12,8 +12,8 @@ from trainmark.workloads.declaration import (
     Comparison,
     Conformance,
     Layer,
-    RecipeSummary,
     Workload,
+    recipe_summaries,
 )
 from trainmark.workloads.resnet50.shared import recipe
 from trainmark.workloads.resnet50.shared.recipe import METRICS
@@ -36,22 +36,6 @@ def layers(axes: Axes) -> Iterator[Layer]:
         weights = channels * width * kernel * kernel
         yield Layer(weights + 2 * width, weights * side * side)
     yield Layer(inputs * outputs + outputs, inputs * outputs)
-
-
-def recipes() -> list[RecipeSummary]:
-    return [_summary(recipe.read(name)) for name in recipe.names()]
-
-
-def _summary(read: recipe.ResNet50Recipe) -> RecipeSummary:
-    return RecipeSummary(
-        name=read.name,
-        about=read.about,
-        source=read.source,
-        optimizer=read.optimizer,
-        epochs=read.epochs,
-        batch=read.rate_batch,
-        target=dict(read.target or {}),
-    )
 
 
 # Their modules import numpy, and read the reference: not before they are needed.
@@ -80,7 +64,7 @@ WORKLOAD = Workload(
     flops=flops,
     flops_by_class=flops_by_class,
     layers=layers,
-    recipes=recipes,
+    recipes=lambda: recipe_summaries(recipe.RECIPES),
     standard_recipe="ngc-90",
     conformance=Conformance(conformance_arguments, compare_with_reference),
     datasets=("images",),

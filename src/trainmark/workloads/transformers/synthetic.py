@@ -1,13 +1,41 @@
-"""Random token ids on the host, alike for every framework: numpy, Python 3.7+."""
+"""Random sequences on the host, alike for every framework: numpy, Python 3.7+."""
 
 import numpy as np
 
-BATCHES = 4  # that a host loader hands out in turn
+SEGMENTS = 2
+
+
+def batches(opt, count):
+    """Return what a step of this model takes, so many times; other ones on each rank."""
+    return (decoder_batches if opt.shape.causal else bert_batches)(opt, count)
 
 
 def decoder_batches(opt, count):
-    """Return batches of tokens and the targets that follow them; other ones on each rank."""
+    """Return batches of tokens and the targets that follow them."""
     random = np.random.default_rng([opt.seed, opt.rank])
     shape = opt.step_sequences, opt.length + 1
     drawn = (random.integers(0, opt.shape.vocabulary, shape, np.int32) for _ in range(count))
     return [(np.ascontiguousarray(ids[:, :-1]), np.ascontiguousarray(ids[:, 1:])) for ids in drawn]
+
+
+def bert_batches(opt, count):
+    """Return batches of (tokens, segments, lengths, positions, labels, next_sentence).
+
+    All sequences have their full length, so that no framework can skip any of it.
+    """
+    random = np.random.default_rng([opt.seed, opt.rank])
+    return [_batch(random, opt) for _ in range(count)]
+
+
+def _batch(random, opt):
+    sequences, length = opt.step_sequences, opt.length
+    tokens = random.integers(0, opt.shape.vocabulary, (sequences, length), np.int32)
+    halves = (np.arange(length) * SEGMENTS // length).astype(np.int32)
+    segments = np.ascontiguousarray(np.broadcast_to(halves, tokens.shape))
+    lengths = np.full(sequences, length, np.int32)
+    # The first token stands for the sequence and is not masked.
+    drawn = 1 + random.permuted(np.tile(np.arange(length - 1, dtype=np.int32), (sequences, 1)), axis=1)
+    positions = np.sort(drawn[:, : opt.masked], axis=1)
+    labels = random.integers(0, opt.shape.vocabulary, positions.shape, np.int32)
+    next_sentence = random.integers(0, 2, sequences, np.int32)
+    return tokens, segments, lengths, positions, labels, next_sentence

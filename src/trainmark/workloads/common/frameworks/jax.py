@@ -159,9 +159,9 @@ def prefetch(source):
         yield arriving
 
 
-def capability(opt):
-    """Return the compute capability of the least of the GPUs, None where none is used."""
-    return min(cuda_capabilities(), default=None) if opt.device == "cuda" else None
+def machine(opt):
+    """Return what the tables of refusals ask of this machine: the capability of the least of the GPUs."""
+    return {"capability": min(cuda_capabilities(), default=None) if opt.device == "cuda" else None}
 
 
 def facts():

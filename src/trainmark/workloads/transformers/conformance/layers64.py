@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -248,12 +249,15 @@ class Tape:
 
 
 class Parts:
-    """Layers with their weights by canonical names; a call applies a layer that has none."""
+    """Layers with their weights by canonical names; a call applies a layer that has none.
+
+    `model` is the family's module of constants.
+    """
 
     def __init__(
-        self, tape: Tape, weights: Mapping[str, TapeValue], shape: TransformerShape, epsilon: float
+        self, tape: Tape, weights: Mapping[str, TapeValue], model: ModuleType, shape: TransformerShape
     ) -> None:
-        self.tape, self.weights, self.shape, self.epsilon = tape, weights, shape, epsilon
+        self.tape, self.weights, self.model, self.shape = tape, weights, model, shape
 
     def __call__(self, applied: Layer, *inputs: TapeValue, **constants: Any) -> TapeValue:
         return self.tape(applied, *inputs, **constants)
@@ -268,8 +272,8 @@ class Parts:
     def norm(self, name: str, x: TapeValue) -> TapeValue:
         scale, bias = self.weights[f"{name}.scale"], self.weights.get(f"{name}.bias")
         if bias is None:
-            return self.tape(rms_norm, x, scale, epsilon=self.epsilon)
-        return self.tape(layer_norm, x, scale, bias, epsilon=self.epsilon)
+            return self.tape(rms_norm, x, scale, epsilon=self.model.NORM_EPSILON)
+        return self.tape(layer_norm, x, scale, bias, epsilon=self.model.NORM_EPSILON)
 
     def heads(self, x: TapeValue, heads: int) -> TapeValue:
         return self.tape(split_heads, x, heads=heads)

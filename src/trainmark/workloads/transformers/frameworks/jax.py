@@ -13,12 +13,10 @@ from jax.sharding import PartitionSpec as P
 from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import jax as framework
 from trainmark.workloads.common.frameworks.jax import RANKS
-from trainmark.workloads.transformers import spec as refusals
 from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimizers
 from trainmark.workloads.transformers.frameworks.jax_optimizers import State
 
-facts = framework.facts
 SCANNED_LAYERS = 32  # from here on XLA compiles one block and loops: else compiling takes minutes
 
 # The model: what the families have in common
@@ -170,12 +168,11 @@ class Step:
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = functools.partial(synthetic, opt)
         self.model = build(opt)
         self.update = Step(opt, self.model, self.mesh)
         self.spread = {name: NamedSharding(self.mesh, spec) for name, spec in self.update.specs.items()}
@@ -193,8 +190,8 @@ class Training(framework.Training):
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(1)[0]))
-        return framework.cycled(self.synthetic(synthetic.BATCHES), self.own, self.opt.device)
+            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
+        return framework.cycled(synthetic.batches(self.opt, synthetic.BATCHES), self.own, self.opt.device)
 
     def place(self, *arrays):
         return tuple(framework.put(self.own, array) for array in arrays)
@@ -284,8 +281,3 @@ def make_draw(dimensions, sharding, mean, deviation):
         return deviation * jax.random.normal(key, dimensions, jnp.float32)
 
     return jax.jit(draw, out_shardings=sharding)
-
-
-def check(opt):
-    """Refuse what JAX cannot do on this machine; asked before anything starts."""
-    refusals.refuse("jax", opt, framework.capability(opt))

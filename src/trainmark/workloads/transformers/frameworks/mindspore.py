@@ -10,10 +10,8 @@ import numpy as np
 from mindspore import amp, nn, ops
 from mindspore.common.initializer import Normal
 
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks.mindspore_optimizers import make_optimizer
-
-facts = framework.facts
 
 # The model: parts that the families have in common
 
@@ -269,12 +267,11 @@ class Evaluation(nn.Cell):
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model = build_model(opt, build)
         self.named = canonical_parameters(self.model.network)
         self.update, self.evaluation = Step(opt, self.model), Evaluation(self.model)
@@ -282,9 +279,9 @@ class Training(framework.Training):
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
+            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
         # A tensor keeps its copy on the device once it has one: only a new one is copied again.
-        pool = self.synthetic(self.opt, synthetic.BATCHES)
+        pool = synthetic.batches(self.opt, synthetic.BATCHES)
         return (self.place(*batch) for batch in itertools.cycle(pool))
 
     def place(self, *arrays):
@@ -345,8 +342,3 @@ class Training(framework.Training):
             "recompute": self.opt.recompute,
         }
         return {"features": features}
-
-
-def check(opt):
-    """Refuse what MindSpore cannot do on this machine; asked before anything starts."""
-    spec.refuse("mindspore", opt, **framework.machine(opt))

@@ -9,7 +9,7 @@ from mxnet import autograd
 from mxnet.gluon import nn
 
 from trainmark.workloads.common.frameworks import mxnet as framework
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.spec import clip_factor, is_decayed
 
 SQUARED_TOGETHER = 2**16  # elements: one float32 sum of all the squares would lose the fourth digit
@@ -103,8 +103,6 @@ class Lamb(AdamW):
             norms = [part.norm() if matrix else mx.nd.zeros((1,)) for part in (weight, direction)]
             mx.nd.lamb_update_phase2(weight, direction, *norms, lr=rate, out=weight)
 
-
-facts = framework.facts
 
 # The model: parts that the families have in common. Gluon passes the array or the symbol namespace as F.
 
@@ -266,12 +264,11 @@ class Step:
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         mx.random.seed(opt.seed)  # the same weights on every rank
         self.model = build(opt)
         self.model.initialize()
@@ -280,7 +277,7 @@ class Training(framework.Training):
 
     def batches(self):
         count = 1 if self.opt.data == "synthetic" else synthetic.BATCHES
-        return itertools.cycle([place(*batch) for batch in self.synthetic(self.opt, count)])
+        return itertools.cycle([place(*batch) for batch in synthetic.batches(self.opt, count)])
 
     def place(self, *arrays):
         return place(*arrays)
@@ -331,8 +328,3 @@ class Training(framework.Training):
             "recompute": self.opt.recompute,
         }
         return {"features": features}
-
-
-def check(opt):
-    """Refuse what MXNet cannot do on this machine; asked before anything starts."""
-    spec.refuse("mxnet", opt, **framework.machine(opt))

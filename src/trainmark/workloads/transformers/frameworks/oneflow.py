@@ -14,10 +14,9 @@ import numpy as np
 import oneflow as flow
 from oneflow import nn
 
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.spec import clip_factor, is_decayed
 
-facts = framework.facts
 UNSEEN = -1e9  # added to a score: the exponential of it is zero in float32
 
 # The model: parts that the families have in common
@@ -215,20 +214,19 @@ class Step:
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model = build_model(opt, build)
         self.update = Step(opt, self.model)
         self.optimizer = self.update.optimizer
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        pool = [tuple(map(flow.tensor, batch)) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
+            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
+        pool = [tuple(map(flow.tensor, batch)) for batch in synthetic.batches(self.opt, synthetic.BATCHES)]
         return (tuple(part.to(self.opt.device) for part in batch) for batch in itertools.cycle(pool))
 
     def place(self, *arrays):
@@ -276,8 +274,3 @@ class Training(framework.Training):
 
 def on_host(named):
     return {name: tensor.detach().numpy().copy() for name, tensor in named}
-
-
-def check(opt):
-    """Refuse what OneFlow cannot do on this machine; asked before anything starts."""
-    spec.refuse("oneflow", opt, **framework.machine(opt))

@@ -13,10 +13,8 @@ from paddle.distributed.fleet.utils import recompute
 from paddle.nn import functional
 from paddle.static import default_main_program
 
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.spec import is_decayed
-
-facts = framework.facts
 
 # The model: parts that the families have in common
 
@@ -206,19 +204,18 @@ def make_optimizer(recipe, parameters):
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model, run = build_model(opt, build)
         self.update = Step(opt, self.model, run)
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        return framework.cycled(self.synthetic(self.opt, synthetic.BATCHES), self.opt)
+            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
+        return framework.cycled(synthetic.batches(self.opt, synthetic.BATCHES), self.opt)
 
     def place(self, *arrays):
         return framework.placed(arrays)
@@ -275,8 +272,3 @@ class Training(framework.Training):
 
 def on_host(named):
     return {name: turned(name, tensor.numpy()) for name, tensor in named}
-
-
-def check(opt):
-    """Refuse what Paddle cannot do on this machine; asked before anything starts."""
-    spec.refuse("paddle", opt, **framework.machine(opt))

@@ -12,10 +12,8 @@ from torch.utils.checkpoint import checkpoint
 from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import pytorch as framework
 from trainmark.workloads.common.gradient_clock import Untimed
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks.pytorch_optimizers import make_optimizer, shard
-
-facts = framework.facts
 
 # The model: parts that the families have in common
 
@@ -210,20 +208,19 @@ class LossScale:
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         self.model, run = build_model(opt, self.device, build)
         self.update = Step(opt, self.model, run, self.device)
         self.gradient_clock = self.update.gradient_clock
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*self.synthetic(self.opt, 1)[0]))
-        pool = [place("cpu", *batch) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
+            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
+        pool = [place("cpu", *batch) for batch in synthetic.batches(self.opt, synthetic.BATCHES)]
         return framework.cycled(pool, self.device)
 
     def place(self, *arrays):
@@ -273,8 +270,3 @@ class Training(framework.Training):
             "recompute": self.opt.recompute,
         }
         return {"features": features}
-
-
-def check(opt):
-    """Refuse what PyTorch cannot do on this machine; asked before anything starts."""
-    spec.refuse("pytorch", opt, **framework.machine(opt))

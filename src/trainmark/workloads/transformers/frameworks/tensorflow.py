@@ -6,12 +6,10 @@ Scopes name the layers in profiles; what is computed is the same without them.
 import itertools
 
 from trainmark.workloads.common.frameworks import tensorflow as framework
-from trainmark.workloads.transformers import spec, synthetic
+from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks.tensorflow_optimizers import make_optimizer
 
 tf = framework.tf  # which sets first what TensorFlow's import reads
-facts = framework.facts
-
 # The model: parts that the families have in common
 
 
@@ -239,12 +237,11 @@ class Step:
 class Training(framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
-    `build(opt)` makes the family's model, `synthetic(opt, count)` its random batches on the host.
+    `build(opt)` makes the family's model.
     """
 
-    def __init__(self, opt, build, synthetic=synthetic.decoder_batches):
+    def __init__(self, opt, build):
         super().__init__(opt)
-        self.synthetic = synthetic
         eager = opt.engine == "plain"
         with self.strategy.scope():
             tf.random.set_seed(opt.seed)  # the same weights on every rank
@@ -254,9 +251,9 @@ class Training(framework.Training):
 
     def batches(self):
         if self.opt.data == "synthetic":
-            return itertools.repeat(place(*self.synthetic(self.opt, 1)[0]))
+            return itertools.repeat(place(*synthetic.batches(self.opt, 1)[0]))
         with tf.device("CPU:0"):
-            pool = [place(*batch) for batch in self.synthetic(self.opt, synthetic.BATCHES)]
+            pool = [place(*batch) for batch in synthetic.batches(self.opt, synthetic.BATCHES)]
         return framework.cycled(pool, self.opt.device)
 
     def place(self, *arrays):
@@ -308,8 +305,3 @@ class Training(framework.Training):
 
 def on_host(named):
     return {name: variable.numpy() for name, variable in named.items()}
-
-
-def check(opt):
-    """Refuse what TensorFlow cannot do on this machine; asked before anything starts."""
-    spec.refuse("tensorflow", opt, **framework.machine(opt))

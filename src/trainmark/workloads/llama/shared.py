@@ -1,10 +1,11 @@
-"""A decoder of Llama 3's shape: its sizes, and every tensor under its canonical name.
+"""A decoder of Llama 3's shape: its sizes, tensors by canonical name, and what the loop must know.
 
 A linear layer's weight is (outputs, inputs). Rotary positions pair the first half of a head's width with the
 second half, as `transformers` does, not even with odd elements. The head has its own matrix in every size.
 """
 
 from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.spec import DecoderSpec
 
 NORM_EPSILON = 1e-5
 ROTARY_BASE = 500000.0
@@ -44,3 +45,6 @@ def shapes(shape):
         tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
     tensors.update({"norm.scale": (width,), "head.weight": (shape.vocabulary, width)})
     return tensors
+
+
+SPEC = DecoderSpec("llama", "Llama 3", SIZES, shapes, recipe="llama3", length=4096)

@@ -1,10 +1,11 @@
-"""GPT-2: its sizes, and every tensor under its canonical name.
+"""GPT-2: its sizes, every tensor under its canonical name, and what the loop must know.
 
 A linear layer's weight is (outputs, inputs). `qkv` gives query, key and value, in that order, one behind the
 other. The head is the token embedding's matrix.
 """
 
 from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.spec import DecoderSpec
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.02  # of all matrices; `out` and `down` divide it by sqrt(2 · layers), as the paper does
@@ -49,3 +50,6 @@ def shapes(shape):
         tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
     tensors.update({"norm.scale": (width,), "norm.bias": (width,)})
     return tensors
+
+
+SPEC = DecoderSpec("gpt2", "GPT-2", SIZES, shapes, recipe="nanogpt", length=1024)
