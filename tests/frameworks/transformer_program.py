@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from trainmark.workloads.gpt2.shared import SPEC
-from trainmark.workloads.transformers.synthetic import decoder_batches
+from trainmark.workloads.transformers.training import decoder_batches
 
 RATE = 1e-3
 OPTIONS = ["--size", "mini", "--length", "16", "--batch", "2"]

@@ -24,7 +24,7 @@ from transformers import (
 
 from trainmark.workloads.transformers.conformance import observe
 from trainmark.workloads.transformers.flops import TransformerShape
-from trainmark.workloads.transformers.frameworks.pytorch_optimizers import canonical_parameters
+from trainmark.workloads.transformers.training import canonical_parameters
 
 Tensors = dict[str, torch.Tensor]
 

@@ -10,8 +10,8 @@ import pytest
 from trainmark.workloads.bert import pytorch as bert
 from trainmark.workloads.bert.shared import SPEC
 from trainmark.workloads.common.refusal import Refusal, check_machine
-from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks import pytorch as transformer
+from trainmark.workloads.transformers.training import batches
 
 SMALL = ("--size", "mini", "--batch", "4", "--length", "32")
 
@@ -26,7 +26,7 @@ def training(opt: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def batch() -> Any:
-    return synthetic.batches(options(), 1)[0]
+    return batches(options(), 1)[0]
 
 
 def test_synthetic_sequences_are_full_and_mask_distinct_tokens_behind_the_first(batch: Any) -> None:

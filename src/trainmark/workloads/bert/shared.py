@@ -9,6 +9,7 @@ import dataclasses
 
 from trainmark.workloads.transformers import spec
 from trainmark.workloads.transformers.flops import TransformerShape
+from trainmark.workloads.transformers.spec import in_blocks, linear, norm
 
 NORM_EPSILON = 1e-12
 INITIAL_DEVIATION = 0.02
@@ -31,43 +32,26 @@ def predictions(length):
 def shapes(shape):
     """Return the shape of every tensor by its canonical name, in the order of the forward pass."""
     width, hidden = shape.width, shape.hidden
-    tensors = {
+    block = {
+        **linear("qkv", width, 3 * width),
+        **linear("out", width, width),
+        **norm("norm1", width),
+        **linear("up", width, hidden),
+        **linear("down", hidden, width),
+        **norm("norm2", width),
+    }
+    return {
         "token_embedding.weight": (shape.vocabulary, width),
         "position_embedding.weight": (shape.positions, width),
         "segment_embedding.weight": (SEGMENTS, width),
-        "embedding_norm.scale": (width,),
-        "embedding_norm.bias": (width,),
+        **norm("embedding_norm", width),
+        **in_blocks(shape.layers, block),
+        **linear("pooler", width, width),
+        **linear("next_sentence", width, 2),
+        **linear("transform", width, width),
+        **norm("transform_norm", width),
+        "head.bias": (shape.vocabulary,),
     }
-    for index in range(shape.layers):
-        block = {
-            "qkv.weight": (3 * width, width),
-            "qkv.bias": (3 * width,),
-            "out.weight": (width, width),
-            "out.bias": (width,),
-            "norm1.scale": (width,),
-            "norm1.bias": (width,),
-            "up.weight": (hidden, width),
-            "up.bias": (hidden,),
-            "down.weight": (width, hidden),
-            "down.bias": (width,),
-            "norm2.scale": (width,),
-            "norm2.bias": (width,),
-        }
-        tensors.update(("blocks.{}.{}".format(index, name), value) for name, value in block.items())
-    tensors.update(
-        {
-            "pooler.weight": (width, width),
-            "pooler.bias": (width,),
-            "next_sentence.weight": (2, width),
-            "next_sentence.bias": (2,),
-            "transform.weight": (width, width),
-            "transform.bias": (width,),
-            "transform_norm.scale": (width,),
-            "transform_norm.bias": (width,),
-            "head.bias": (shape.vocabulary,),
-        }
-    )
-    return tensors
 
 
 METRICS = {

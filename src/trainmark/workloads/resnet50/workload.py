@@ -49,7 +49,7 @@ def conformance_arguments() -> tuple[str, ...]:
 
 
 def compare_with_reference(shown: Sequence[Mapping[str, Any]]) -> Comparison:
-    from trainmark.workloads.resnet50.conformance.comparison import compare
+    from trainmark.workloads.resnet50.shared.reference import compare
 
     return compare(shown)
 

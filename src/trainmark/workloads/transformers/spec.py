@@ -67,6 +67,21 @@ class TransformerRecipe(recipe.Recipe):
     epoch_tokens: int | None = None
 
 
+def linear(name, inputs, outputs):
+    """Return the tensors of a linear layer, whose weight is (outputs, inputs)."""
+    return {name + ".weight": (outputs, inputs), name + ".bias": (outputs,)}
+
+
+def norm(name, width):
+    return {name + ".scale": (width,), name + ".bias": (width,)}
+
+
+def in_blocks(layers, block):
+    """Return the tensors of so many blocks that are alike."""
+    numbered = ((index, name) for index in range(layers) for name in block)
+    return {"blocks.{}.{}".format(index, name): block[name] for index, name in numbered}
+
+
 def is_decayed(dimensions):
     """Whether a tensor of these dimensions has weight decay: matrices have, norms and biases have not."""
     return len(dimensions) > 1

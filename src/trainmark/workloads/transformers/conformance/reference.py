@@ -31,10 +31,11 @@ from trainmark.workloads.common.conformance import (
     loss_errors,
     rank_sentences,
 )
+from trainmark.workloads.common.layers64 import Array, Tape, TapeValue
 from trainmark.workloads.declaration import Comparison
 from trainmark.workloads.transformers.conformance import networks
 from trainmark.workloads.transformers.conformance import observe as initial
-from trainmark.workloads.transformers.conformance.layers64 import Array, Parts, Tape, TapeValue
+from trainmark.workloads.transformers.conformance.networks import Parts
 from trainmark.workloads.transformers.conformance.observe import Constants, first_gradients, summary
 from trainmark.workloads.transformers.flops import TransformerShape
 
@@ -99,7 +100,6 @@ def trust(weight: Array, step: Array) -> float:
 
 RANKS = (1, 2)
 OPTIMIZERS = {"bert": ("lamb", "adamw")}
-DIGITS = 9  # a hundred times what float32 tells apart
 RECORDED = ("gradient_norms", "gradients", "moments", "moved")
 
 Batch = Sequence[Array]
@@ -190,17 +190,9 @@ def observe(
 
 def recorded(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what does not follow from the initial weights; all but the losses is the same on every rank."""
-    return _rounded(
+    return common.recorded(
         {"losses": [rank["losses"] for rank in shown], **{part: shown[0][part] for part in RECORDED}}
     )
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_rounded(item) for item in value]
-    return float(f"{value:.{DIGITS}g}")
 
 
 @cache
@@ -221,8 +213,7 @@ def write(family: str) -> None:
         optimizer: {str(ranks): recorded(observe(net, optimizer, ranks)) for ranks in RANKS}
         for optimizer in net.optimizers
     }
-    lines = json.dumps(computed, separators=(",", ":")).replace("],", "],\n")
-    _file(family).write_text(lines + "\n", encoding="utf-8")
+    common.ship(computed, _file(family))
 
 
 LOSS_TOLERANCE = 1e-5

@@ -1,7 +1,6 @@
 """Training a transformer in plain JAX: its frame, the data, the step, main; a family adds its model."""
 
 import functools
-import itertools
 
 import jax
 import numpy as np
@@ -13,9 +12,9 @@ from jax.sharding import PartitionSpec as P
 from trainmark.workloads.common import optimizer
 from trainmark.workloads.common.frameworks import jax as framework
 from trainmark.workloads.common.frameworks.jax import RANKS
-from trainmark.workloads.transformers import synthetic
 from trainmark.workloads.transformers.frameworks import jax_layers, jax_optimizers
 from trainmark.workloads.transformers.frameworks.jax_optimizers import State
+from trainmark.workloads.transformers.training import TransformerTraining
 
 SCANNED_LAYERS = 32  # from here on XLA compiles one block and loops: else compiling takes minutes
 
@@ -165,7 +164,7 @@ class Step:
 # Main
 
 
-class Training(framework.Training):
+class Training(TransformerTraining, framework.Training):
     """The verbs of the loop; see `common/training.py`.
 
     `build(opt)` makes the family's model.
@@ -187,14 +186,6 @@ class Training(framework.Training):
             run = make_draw(dimensions, self.spread[name], mean, deviation)
             values[name] = run(np.uint32(self.opt.seed), np.uint32(index))
         return values
-
-    def batches(self):
-        if self.opt.data == "synthetic":
-            return itertools.repeat(self.place(*synthetic.batches(self.opt, 1)[0]))
-        return framework.cycled(synthetic.batches(self.opt, synthetic.BATCHES), self.own, self.opt.device)
-
-    def place(self, *arrays):
-        return tuple(framework.put(self.own, array) for array in arrays)
 
     def feed(self, batches):
         return loaded(self.own, batches)
@@ -257,17 +248,14 @@ class Training(framework.Training):
             rest.update(scale=float(self.state.scale), good_steps=float(self.state.good_steps))
         return rest
 
-    def start_facts(self):
-        features = {
+    def features(self):
+        return {
             "attention": jax_layers.attention_name(self.opt),
             "compiled": True,
             "optimizer": self.opt.recipe.optimizer + " written out",
             "weights": jnp.dtype(number_kind(self.opt)).name,
             "scanned": self.opt.shape.layers >= SCANNED_LAYERS,
-            "sharding": self.opt.sharding,
-            "recompute": self.opt.recompute,
         }
-        return {"features": features}
 
 
 @functools.lru_cache(maxsize=None)  # many tensors are alike

@@ -1,8 +1,25 @@
-"""Random sequences on the host, alike for every framework: numpy, Python 3.7+."""
+"""What a transformer's training is in every framework: its synthetic data, and the facts of its start."""
 
 import numpy as np
 
-SEGMENTS = 2
+
+def canonical_parameters(network):
+    """Return the parameters of a module by their canonical names: a norm's weight is its scale."""
+    named = network.named_parameters()
+    return {
+        name.replace(".weight", ".scale") if "norm" in name else name: parameter for name, parameter in named
+    }
+
+
+class TransformerTraining:
+    """Beside the verbs of a framework's training, which adds `features()`: what is on in its model."""
+
+    def host_batches(self, count):
+        return batches(self.opt, count)
+
+    def start_facts(self):
+        asked = {"sharding": self.opt.sharding, "recompute": self.opt.recompute}
+        return {"features": dict(self.features(), **asked)}
 
 
 def batches(opt, count):
@@ -30,7 +47,7 @@ def bert_batches(opt, count):
 def _batch(random, opt):
     sequences, length = opt.step_sequences, opt.length
     tokens = random.integers(0, opt.shape.vocabulary, (sequences, length), np.int32)
-    halves = (np.arange(length) * SEGMENTS // length).astype(np.int32)
+    halves = (np.arange(length) * 2 // length).astype(np.int32)
     segments = np.ascontiguousarray(np.broadcast_to(halves, tokens.shape))
     lengths = np.full(sequences, length, np.int32)
     # The first token stands for the sequence and is not masked.
